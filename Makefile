@@ -12,11 +12,12 @@ export SENDGATE_OPTIMIZED := 1
 RUN_PACKAGES := libssl-dev libsqlite3-dev pkg-config tzdata iso-codes
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
 # log, Cloudflare's HPKE for Go, strace for the order of sync and answer, iso-codes for the list of countries, Chromium for the pages. The handbook's
-# programs are run with curl, jq, Python, Node and Go.
-TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq strace iso-codes nodejs golang-go golang-golang-x-mod-dev \
+# programs are run with curl, jq, openssl, Python, Node and Go.
+TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq openssl strace iso-codes nodejs golang-go golang-golang-x-mod-dev \
 	golang-github-cloudflare-circl-dev chromium chromium-sandbox chromium-driver fonts-dejavu-core
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
-	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0
+	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0 \
+	'grafana-foundation-sdk==1769699379!11.6.0'
 # For its copy of axe alone; what drives the browser is Selenium.
 AXE_PACKAGE := axe-playwright-python==0.1.8
 PEERS := .build/peers
@@ -79,7 +80,7 @@ install-test:
 	[ -z "$$missing" ] || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; }
 
 # A Python environment of our own, made once, so that nothing outside the build folder changes.
-peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles $(PEERS)/bin/open_vectors $(PEERS)/bin/promtool
+peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles $(PEERS)/bin/open_vectors $(PEERS)/bin/prometheus
 $(PEERS)/.installed: Makefile
 	python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
@@ -90,11 +91,11 @@ $(PEERS)/.installed: Makefile
 $(PEERS)/bin/verify_tiles $(PEERS)/bin/open_vectors: $(PEERS)/bin/%: Tests/SendgateEndToEndTests/peers/%.go $(PEERS)/.installed
 	GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=$(abspath .build/go-cache) go build -o $@ $<
 
-# Prometheus's own checker, out of Debian's package and without its server, which installing would start.
-$(PEERS)/bin/promtool: $(PEERS)/.installed
+# Prometheus and its own checker, out of Debian's package: installing it would start a service.
+$(PEERS)/bin/prometheus: $(PEERS)/.installed
 	rm -rf $(PEERS)/prometheus && mkdir -p $(PEERS)/prometheus
 	cd $(PEERS)/prometheus && { apt-get download -q prometheus || { $(SUDO) apt-get update -q && apt-get download -q prometheus; }; } \
-		&& dpkg-deb -x prometheus_*.deb . && cp usr/bin/promtool ../bin/
+		&& dpkg-deb -x prometheus_*.deb . && cp usr/bin/promtool usr/bin/prometheus ../bin/
 
 clean:
 	rm -rf .build

@@ -61,7 +61,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        // The stone under the lowest layer: OpenSSL's headers, and the one spelling of everything we write.
+        // Below the lowest layer: headers of C libraries and of the kernel, and the one spelling of all JSON that is written.
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
@@ -122,6 +122,8 @@ let package = Package(
         module("UnixHTTPClient", [nio, nioPosix, nioHTTP1]),
 
         // Layer 6: the world, each module named for what it touches.
+        module("CommandTerminal", ["CanonicalJSON"]),
+        module("ThreadMetering", ["CanonicalJSON", "CPerfEvent"]),
         module(
             "UnixSocketEndpoint",
             [
@@ -159,30 +161,48 @@ let package = Package(
                 "UnixHTTPClient", logging, lifecycle,
             ]),
 
-        // Outside the house: what other teams link.
+        // What other teams link.
         module("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"]),
         module("SealedPush", ["SealedFormat", cryptoWithoutCryptoKit]),
 
-        // Layer 7: the one binary.
+        // Layer 7: what `sendgate bench` and `sendgate demo` do with processes of their own. The gateway needs none of it.
+        module(
+            "GateBench",
+            [
+                "CanonicalJSON", "CommandTerminal", "CSQLite", "GateSteps", "GateVocabulary",
+                "GatewayPipeline", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
+                "SealedPush", "SQLiteStore", "ThreadMetering", "TrailDirectory", "UnixHTTPClient",
+                "WireProtocol",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+            ]),
+        module(
+            "GateDemo",
+            [
+                "CanonicalJSON", "CommandTerminal", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
+                "SealedFormat", "SealedPush", "UnixHTTPClient", "UnixSocketEndpoint", "WireProtocol",
+                logging, lifecycle,
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ]),
+
+        // Layer 8: the one binary.
         .executableTarget(
             name: "sendgate",
             dependencies: [
-                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "CPerfEvent", "CSQLite",
-                "DeliveryRelay", "GateSteps", "GateVocabulary", "GatewayPipeline", "KeyFiles",
-                "KeyLifecycle", "OpenSSLCrypto",
-                "PayloadSealing", "PolicyFiles", "PolicyProof", "PublicPages", "RecipientModel",
-                "SealedFormat",
-                "SealedPush",
-                "SendPlanning", "SQLiteStore", "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint",
-                "WireProtocol", logging, lifecycle,
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CommandTerminal", "CompliancePolicy",
+                "DeliveryRelay", "GateBench", "GateDemo", "GateSteps", "GateVocabulary", "GatewayPipeline",
+                "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "PolicyProof",
+                "PolicyStatutes", "PublicPages", "SealedFormat", "SendPlanning", "SQLiteStore",
+                "ThreadMetering",
+                "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint", "WireProtocol", logging, lifecycle,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], swiftSettings: strict + optimized),
 
-        // Tests, in the order of the rooms.
+        // Tests, in the order of the modules they test.
         .target(
             name: "GateTestKit",
             dependencies: [
@@ -239,7 +259,7 @@ let package = Package(
             [
                 "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit", "GateVocabulary",
                 "GatewayPipeline",
-                "PublicPages", nio, logging,
+                "PublicPages", nio, nioHTTP1, nioEmbedded, logging,
             ]),
         tests(
             "SQLiteStoreTests",
@@ -295,12 +315,12 @@ let package = Package(
         tests(
             "SendgateCommandTests",
             [
-                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "PolicyProof",
-                "DeliveryRelay", "GateSteps",
-                "GateTestKit", "GateVocabulary", "GatewayPipeline", "KeyFiles", "OpenSSLCrypto",
-                "PolicyFiles", "PublicPages", "RecipientModel", "SealedFormat", "sendgate", "TrailDirectory",
-                "UnixSocketEndpoint",
-                "WireProtocol", logging,
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CommandTerminal", "CompliancePolicy",
+                "DeliveryRelay", "GateBench", "GateSteps", "GateTestKit", "GateVocabulary",
+                "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyProof",
+                "PublicPages", "RecipientModel", "SQLiteStore", "SealedFormat", "sendgate", "SendPlanning",
+                "ThreadMetering", "TrailDirectory",
+                "UnixSocketEndpoint", "WireProtocol", logging,
             ]),
         // The handbook's Swift program, which the tests compare with the page and run.
         .executableTarget(

@@ -22,12 +22,14 @@ import time
 
 PROCESSES = "SendgateEndToEndTests"
 # Modules whose suites are processes of their own; the longest module would otherwise be the length of the run.
-SPLIT = {PROCESSES, "SendgateCommandTests", "CompliancePolicyTests", "SimulationTests"}
+SPLIT = {
+    PROCESSES, "SendgateCommandTests", "CompliancePolicyTests", "GatewayPipelineTests", "SimulationTests",
+}
 ALONE = f"{PROCESSES}.Alone"
 # Two processors: what computes runs two abreast, what mostly waits for other processes three.
 ABREAST = {"modules": 2, "processes": 3}
 # A test that waits for ever is a failure with a name, not a run without an end.
-SECONDS_MAX = {"modules": 300, "processes": 600}
+SECONDS_MAX = {"modules": 450, "processes": 600}
 SUITES_SHOWN = 40
 # Of what is wrong with a process, at the end.
 LINES_SHOWN, COLUMNS_SHOWN = 6, 400

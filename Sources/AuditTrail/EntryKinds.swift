@@ -1,3 +1,4 @@
+import CanonicalJSON
 import GateVocabulary
 
 /// The kinds of entry there are. A kind is added here, with its members, or it does not exist.
@@ -50,6 +51,8 @@ extension EntryKind {
     /// An operator accepted a clock that had stepped; the only entry whose time may be before that of the one in front
     /// of it.
     package static let clock = EntryKind("clock")
+    /// The entries that a backup lacked are in the store again; from here on the trail has another name.
+    package static let restore = EntryKind("restore")
     package static let start = EntryKind("start")
     package static let stop = EntryKind("stop")
 }
@@ -60,21 +63,23 @@ extension EntrySchema {
     /// Texts and params are in none of them. A person is a pseudonym (16 bytes), whatever a caller or a
     /// recipient chose is a keyed tag (16 bytes).
     package static let version1 = EntrySchema([
-        .send: EntryMembers(
+        .send: .members(
             required: [
                 "caller": .name,
-                "deliveries": .array(
+                "deliveries": .list(
                     of: .object(
-                        EntryMembers(
-                            required: ["decision": decision, "destination": .nullable(tag), "facts": facts],
+                        .members(
+                            required: [
+                                "decision": decision, "destination": .nullable(tag), "facts": Facts.shape,
+                            ],
                             optional: ["byte_count": count, "key_id": tag, "message_id": .uuid])),
                     countMax: 20),
-                "facts": facts, "outcome": code,
-                "params_verdict": .array(of: .text(byteCountMax: 256), countMax: 32),
-                "peer": .object(EntryMembers(required: ["gid": uid, "pid": count, "uid": uid])),
+                "facts": Facts.shape, "outcome": code,
+                "params_verdict": .list(of: .text(byteCountMax: 256), countMax: 32),
+                "peer": .object(.members(required: ["gid": uid, "pid": count, "uid": uid])),
                 "policy": digest, "reason": code,
                 "request": .object(
-                    EntryMembers(
+                    .members(
                         required: ["channel": code, "critical": .boolean],
                         optional: [
                             "collapse_tag": tag, "deep_link_tag": tag, "destination_tag": tag,
@@ -86,34 +91,35 @@ extension EntrySchema {
                 "send_id": .uuid, "subject": .nullable(tag), "tzdata": .text(byteCountMax: 32),
             ],
             optional: [
-                "detail": code, "owed": .array(of: code, countMax: 5), "replaces": count,
+                "detail": code, "owed": .list(of: code, countMax: 5), "replaces": count,
             ]),
-        .redecision: EntryMembers(required: [
-            "cause": code, "decision": decision, "destination": tag, "facts": facts, "message_id": .uuid,
+        .redecision: .members(required: [
+            "cause": code, "decision": decision, "destination": tag, "facts": Facts.shape,
+            "message_id": .uuid,
             "policy": digest,
             "request": .object(
-                EntryMembers(required: [
+                .members(required: [
                     "caller": .name, "channel": code, "critical": .boolean, "type": typeName,
                 ])), "send_id": .uuid, "subject": tag,
         ]),
-        .unsent: EntryMembers(required: [
+        .unsent: .members(required: [
             "cause": code, "destination": tag, "message_id": .uuid, "send_id": .uuid, "subject": tag,
         ]),
-        .delivery: EntryMembers(
+        .delivery: .members(
             required: [
                 "attempts": count, "destination": tag, "message_id": .uuid, "result": code, "send_id": .uuid,
                 "subject": tag,
             ], optional: ["status": .integer(100...599)]),
-        .cancel: EntryMembers(required: ["caller": .name, "send_id": .uuid, "withdrawn": count]),
-        .acknowledgement: EntryMembers(required: [
+        .cancel: .members(required: ["caller": .name, "send_id": .uuid, "withdrawn": count]),
+        .acknowledgement: .members(required: [
             "caller": .name, "event_tags": .object(eventTags), "subject": tag, "type": typeName,
             "withdrawn": count,
         ]),
-        .mandatoryUnreached: EntryMembers(required: [
+        .mandatoryUnreached: .members(required: [
             "must_go_by": .text(byteCountMax: 256), "policy": digest, "send_id": .uuid,
             "subject": .nullable(tag), "type": typeName, "within": .text(byteCountMax: 256),
         ]),
-        .receipt: EntryMembers(
+        .receipt: .members(
             required: [
                 "at": moment, "caller": .name, "channel": code, "destination": tag, "event": code,
                 "send_id": .uuid,
@@ -121,56 +127,56 @@ extension EntrySchema {
             optional: [
                 "act": code, "category": code, "opened_after": count, "subject": tag, "tapped": .boolean,
             ]),
-        .reply: EntryMembers(
+        .reply: .members(
             required: [
                 "at": moment, "caller": .name, "channel": code, "effect": code, "id_tag": tag,
-                "subjects": .array(of: tag, countMax: 100),
+                "subjects": .list(of: tag, countMax: 100),
             ], optional: ["confirmation": .text(byteCountMax: 35), "why": code]),
-        .recipient: EntryMembers(
+        .recipient: .members(
             required: [
                 "action": code, "caller": .name, "privacy": code, "push_enabled": .boolean, "subject": tag,
             ], optional: ["age": code, "quiet_hours": quietHours, "region": region, "time_zone": zone]),
-        .device: EntryMembers(
+        .device: .members(
             required: ["action": code, "caller": .name, "device": tag, "subject": tag],
             optional: [
                 "critical_alerts": .boolean, "os_permission": code, "platform": code, "region": region,
-                "time_zone": zone,
+                "time_zone": zone, "token_changed": .boolean,
             ]),
-        .address: EntryMembers(
+        .address: .members(
             required: ["action": code, "address": tag, "caller": .name, "subject": tag],
             optional: [
                 "channel": code, "number_prefix": .text(byteCountMax: 5), "replaced": tag,
                 "verified": .boolean,
             ]),
-        .permissionPrompt: EntryMembers(
+        .permissionPrompt: .members(
             required: ["action": code, "caller": .name, "device": tag, "shown_at": moment, "subject": tag],
             optional: ["answer": code]),
-        .subscription: EntryMembers(required: [
+        .subscription: .members(required: [
             "caller": .name, "device": tag, "observed_at": moment,
             "states": .object(
-                EntryMembers(
+                .members(
                     required: [:],
                     optional: [
                         "marketing": .boolean, "security": .boolean, "social": .boolean,
                         "transactional": .boolean,
                     ])), "subject": tag,
         ]),
-        .drift: EntryMembers(
+        .drift: .members(
             required: ["action": code, "caller": .name, "finding": code, "old": code, "subject": tag],
             optional: ["category": code, "device": tag, "new": code]),
-        .deviceKey: EntryMembers(
+        .deviceKey: .members(
             required: [
                 "caller": .name, "device": tag, "key_id": tag, "state": code, "subject": tag,
                 "suite": .text(byteCountMax: 64),
             ], optional: ["cause": code, "event": code, "forgotten": .boolean, "proof": code]),
-        .gatewayKey: EntryMembers(
+        .gatewayKey: .members(
             required: ["cause": code, "event": code, "key": keyName, "purpose": code, "state": code],
             optional: ["caller": .name, "proposed_by": .name, "public_key": digest]),
-        .keyset: EntryMembers(
+        .keyset: .members(
             required: [
                 "caller": .name, "digest": digest, "event": code, "expires_at": moment, "version": count,
             ], optional: ["proposed_by": .name]),
-        .consent: EntryMembers(
+        .consent: .members(
             required: [
                 "caller": .name, "channel": code, "consent": tag, "event_time": moment, "method": code,
                 "previous": .text(byteCountMax: 64), "purpose": .name, "state": code, "subject": tag,
@@ -178,91 +184,99 @@ extension EntrySchema {
             optional: [
                 "address": tag, "expires_at": moment, "jurisdiction": .text(byteCountMax: 6),
                 "notice": .object(
-                    EntryMembers(required: [
+                    .members(required: [
                         "id": .name, "language": .text(byteCountMax: 35), "sha256": digest, "version": .name,
                     ])), "withdraws": tag,
             ]),
-        .preference: EntryMembers(
+        .preference: .members(
             required: [
                 "caller": .name, "channel": code, "scope": typeName, "source": code, "state": code,
                 "subject": tag,
             ], optional: ["destination": tag, "event_time": moment]),
-        .erasure: EntryMembers(required: ["caller": .name, "subject": tag]),
-        .switchOff: EntryMembers(
+        .erasure: .members(required: ["caller": .name, "subject": tag]),
+        .switchOff: .members(
             required: ["means": code, "subject": tag], optional: ["category": code, "send_id": .uuid]),
-        .review: EntryMembers(
+        .review: .members(
             required: ["category": code, "cause": code, "count": count, "since": moment, "usual": count]),
-        .policy: EntryMembers(
+        .policy: .members(
             required: ["approvals": approvals, "policy": digest],
             optional: ["caller": .name, "version": count]),
-        .policyRefused: EntryMembers(
+        .policyRefused: .members(
             required: ["policy": digest, "problems": count], optional: ["caller": .name, "refused": digest]),
-        .unknownPeer: EntryMembers(
+        .unknownPeer: .members(
             required: ["count": count, "uid": uid], optional: ["gid": uid, "listener": count, "pid": count]),
-        .explain: EntryMembers(required: ["caller": .name, "count": count]),
-        .clock: EntryMembers(required: ["previous": moment, "uid": uid]),
-        .start: EntryMembers(
+        .explain: .members(required: ["caller": .name, "count": count]),
+        .clock: .members(required: ["previous": moment, "uid": uid]),
+        .restore: .members(required: [
+            "applied": .object(restoredCounts), "backup": count, "origin": .text(byteCountMax: 320),
+            "previous": .object(
+                .members(required: [
+                    "origin": .text(byteCountMax: 320), "root": digest, "size": count,
+                ])), "skipped": .object(restoredCounts), "tail_lost": .boolean, "uid": uid,
+        ]),
+        .start: .members(
             required: [
                 "approvals": approvals, "policy": digest, "tzdata": .text(byteCountMax: 32),
                 "version": .name,
-            ], optional: ["keys": .array(of: .object(foundKey), countMax: 320)]),
-        .stop: EntryMembers(required: ["policy": digest]),
+            ],
+            optional: [
+                "keys": .list(of: .object(foundKey), countMax: 320),
+                "pins": .list(of: .object(changedPin), countMax: 400),
+            ]),
+        .stop: .members(required: ["policy": digest]),
     ])
 
-    /// A pseudonym, a key id or a keyed tag.
-    private static let tag = EntryShape.hexadecimal(byteCount: 16)
+    private static let tag = Shape.tag
     /// What one event is marked by on each channel it may be told on.
-    private static let eventTags = EntryMembers(
+    private static let eventTags = ObjectShape.members(
         required: [:], optional: ["email": tag, "push": tag, "sms": tag])
-    private static let digest = EntryShape.hexadecimal(byteCount: 32)
+    private static let digest = Shape.text(.sha256)
     /// A key of the gateway's own that the start found for the first time, or one that another took the place of.
-    private static let foundKey = EntryMembers(
+    private static let foundKey = ObjectShape.members(
         required: ["cause": code, "event": code, "key": keyName, "purpose": code, "state": code],
         optional: ["public_key": digest])
+    /// A public key that the configuration pins, or pins no more: up to 64 of each of three roles, and four authorities.
+    private static let changedPin = ObjectShape.members(
+        required: ["event": code, "key": .text(byteCountMax: 255), "purpose": code],
+        optional: ["role": code])
+    private static let restoredCounts = ObjectShape.members(
+        required: [:],
+        optional: [
+            "addresses": count, "consents": count, "device_keys": count, "devices": count,
+            "erasures": count, "gateway_keys": count, "messages": count, "others": count,
+            "policies": count, "preferences": count, "recipients": count, "sends": count,
+            "withdrawals": count,
+        ])
+    /// A result of a gate in a trace: `pass`, `not_applicable`, or a reason with what it is about.
+    static let gateResultByteCountMax = 64
     /// The id of a key of the gateway's own: `[dev-]purpose-16 hex digits`.
-    private static let keyName = EntryShape.text(byteCountMax: 64)
+    private static let keyName = Shape.text(byteCountMax: 64)
     /// Who approved the bundle, as which role; empty when nobody did. Three roles with up to 64 keys each.
-    private static let approvals = EntryShape.array(
-        of: .object(EntryMembers(required: ["key": .text(byteCountMax: 255), "role": code])), countMax: 192)
-    private static let count = EntryShape.integer(0...9_007_199_254_740_991)
-    private static let moment = EntryShape.integer(-9_007_199_254_740_991...9_007_199_254_740_991)
+    private static let approvals = Shape.list(
+        of: .object(.members(required: ["key": .text(byteCountMax: 255), "role": code])), countMax: 192)
+    private static let count = Shape.count
+    private static let moment = Shape.anyInteger
     /// An IANA zone name that tzdata knows.
-    private static let zone = EntryShape.text(byteCountMax: 64)
+    private static let zone = Shape.text(byteCountMax: 64)
     /// Minutes after local midnight.
-    private static let quietHours = EntryShape.object(
-        EntryMembers(required: ["end": .integer(0...1439), "start": .integer(0...1439)]))
-    private static let uid = EntryShape.integer(0...4_294_967_295)
+    private static let quietHours = Shape.object(
+        .members(required: ["end": .integer(0...1439), "start": .integer(0...1439)]))
+    private static let uid = Shape.integer(0...4_294_967_295)
     /// A name out of one of our own closed lists.
-    private static let code = EntryShape.name
+    private static let code = Shape.name
     /// A type of the registry, or a category.
-    private static let typeName = EntryShape.name
-    private static let region = EntryShape.object(
-        EntryMembers(required: [
+    private static let typeName = Shape.name
+    private static let region = Shape.object(
+        .members(required: [
             "code": .text(byteCountMax: 6), "observed_at": moment, "source": code,
         ]))
-    private static let consentFact = EntryShape.object(
-        EntryMembers(required: ["state": code], optional: ["expires_at": moment, "method": code]))
-
-    private static let decision = EntryShape.object(
-        EntryMembers(
+    private static let decision = Shape.object(
+        .members(
             required: [
-                "form": code, "interruption": code, "notes": .array(of: code, countMax: 8), "outcome": code,
-                "reason": code, "trace": .array(of: .text(byteCountMax: 64), countMax: 13),
+                "form": code, "interruption": code, "notes": .list(of: code, countMax: 8), "outcome": code,
+                "reason": code,
+                "trace": .list(
+                    of: .text(byteCountMax: gateResultByteCountMax),
+                    countMax: Int(GateRevision.newest.gateCount)),
             ], optional: ["detail": code, "not_before": moment]))
-
-    private static let facts = EntryShape.object(
-        EntryMembers(optional: [
-            "account_preference": code, "account_region": region, "account_type_preference": code,
-            "age": code, "category_count": count, "consent": consentFact, "critical_alerts": .boolean,
-            "destination": code, "destination_preference": code, "destination_type_preference": code,
-            "device_key": code, "device_regions": .array(of: region, countMax: 64), "due": moment,
-            "everything_count": count,
-            "expiry": moment, "fallback": code, "now": moment, "os_permission": code, "params": code,
-            "own_request": consentFact, "platform": code, "privacy": code, "purpose_consent": consentFact,
-            "push_enabled": .boolean,
-            "quiet_hours": .object(EntryMembers(required: ["state": code], optional: ["ends_at": moment])),
-            "recipient": code, "repetition": code,
-            "sizes": .object(EntryMembers(optional: ["full": count, "generic": count, "sealed": count])),
-            "type_count": count, "withheld": .boolean,
-        ]))
 }

@@ -12,7 +12,7 @@ package struct TreeNode: Hashable, Sendable {
     }
 }
 
-/// That one entry is in a tree: the sibling hashes from the entry up to the root (RFC 6962 section 2.1.1).
+/// A proof that one entry is in a tree: the sibling hashes from the entry up to the root (RFC 6962 section 2.1.1).
 package struct InclusionProof: Hashable, Sendable {
     /// The entry, counted from 0.
     package var index: UInt64
@@ -80,7 +80,7 @@ package struct InclusionProof: Hashable, Sendable {
     }
 }
 
-/// That a tree only grew: the hashes that rebuild both roots (RFC 6962 section 2.1.2).
+/// A proof that a tree only grew: the hashes that rebuild both roots (RFC 6962 section 2.1.2).
 package struct ConsistencyProof: Hashable, Sendable {
     package var oldSize: UInt64
     package var newSize: UInt64

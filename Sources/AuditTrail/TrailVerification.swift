@@ -1,5 +1,7 @@
+package import CanonicalJSON
 package import GateVocabulary
 package import OpenSSLCrypto
+import SealedFormat
 
 /// How closely each entry is looked at, beyond its hash.
 package enum EntryExamination: Sendable {
@@ -22,6 +24,8 @@ package enum TrailFact: Hashable, Sendable {
     case wellFormed(withSchema: Bool)
     /// The trail still begins with all that a checkpoint kept elsewhere had signed.
     case appendOnly(since: UInt64)
+    /// An entry of the kind `restore` cites the tree before it, and that is what it cites.
+    case continues(origin: String, size: UInt64)
     /// A witness saw this very checkpoint, at Unix seconds.
     case witnessed(by: String, atSeconds: UInt64)
 
@@ -33,6 +37,8 @@ package enum TrailFact: Hashable, Sendable {
             "well-formed: canonical entries, dense index, time never decreasing but where an operator accepted it"
                 + (withSchema ? ", only the members of each kind" : "")
         case .appendOnly(let size): "append-only since the external checkpoint of \(size) entries"
+        case .continues(let origin, let size):
+            "restored: it continues the \(size) entries of `\(origin)`, as its `restore` entry cites them"
         case .witnessed(let name, let seconds):
             "witnessed by `\(name)` at \(Self.text(ofSeconds: seconds))"
         }
@@ -72,7 +78,11 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
     case wrongIndex(index: UInt64, in: TrailPath, found: UInt64)
     /// The entry says it is older than the one before.
     case timeDecreased(index: UInt64, in: TrailPath)
-    case schema(index: UInt64, in: TrailPath, EntryViolation)
+    case schema(index: UInt64, in: TrailPath, Violation)
+    /// The process that wrote the entry asked other gates shortly before.
+    case gates(index: UInt64, in: TrailPath, GateRuns.Break)
+    /// A `restore` entry cites another tree than the one before it.
+    case falseCitation(index: UInt64)
     /// All files agree with one another, and not with the signed root: the history was exchanged as a whole.
     case otherTree(signed: SHA256Digest, found: SHA256Digest)
     /// The external checkpoint is not this trail's, or not signed.
@@ -90,9 +100,10 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
         case .tile(let path, let hash):
             path.entryRange.lowerBound + (UInt64(hash ?? 0) << (8 * path.level))
         case .entry(let index, _), .malformedEntry(let index, _, _), .wrongIndex(let index, _, _),
-            .timeDecreased(let index, _), .schema(let index, _, _):
+            .timeDecreased(let index, _), .schema(let index, _, _), .gates(let index, _, _):
             index
         case .rolledBack(let size, _): size
+        case .falseCitation(let index): index
         case .checkpoint, .otherTree, .externalCheckpoint, .rewritten: nil
         }
     }
@@ -115,7 +126,11 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
         case .timeDecreased(let index, let path):
             "entry \(index) in `\(path)` is dated before the entry it follows"
         case .schema(let index, let path, let violation):
-            "entry \(index) in `\(path)` has what its kind may not have: \(violation.message)"
+            "entry \(index) in `\(path)` has what its kind may not have: \(violation)"
+        case .gates(let index, let path, let found):
+            "entry \(index) in `\(path)` was decided by \(found.gateCount) gates, and entry \(found.earlierIndex) by \(found.earlierGateCount), under the same version of sendgate"
+        case .falseCitation(let index):
+            "the `restore` entry \(index) cites a tree that this one does not begin with"
         case .otherTree(let signed, let found):
             "every file agrees with the others, but they give the root \(found), and \(signed) was signed"
         case .externalCheckpoint(let error): "the external checkpoint cannot be used: \(error.message)"
@@ -147,6 +162,9 @@ package struct TrailReport: Sendable {
     /// Of the first and last entry looked at; `nil` when only hashing.
     package var firstTime: Instant?
     package var lastTime: Instant?
+    /// The first entry of a newer sendgate: it and others like it have results of gates, and maybe facts, that this build does
+    /// not know and did not check. The rest of these entries was checked as in any other.
+    package var newerEntry: NewerEntry?
 }
 
 /// One entry on its way past, already authenticated.
@@ -189,9 +207,18 @@ package struct TrailVerifier<Reader: TrailReader> {
         visit: ((VerifiedEntry) throws -> Void)? = nil,
         progress: ((_ done: UInt64, _ total: UInt64) -> Void)? = nil
     ) throws -> TrailReport {
-        var walk = TrailWalk(reader: reader, examination: examination, visit: visit, progress: progress)
+        var restores: [(index: UInt64, entry: RestoreEntry?)] = []
+        let visiting: (VerifiedEntry) throws -> Void = { entry in
+            if let found = entry.entry, found.kind == .restore {
+                restores.append((entry.index, RestoreEntry(found.members)))
+            }
+            try visit?(entry)
+        }
+        let isVisited = visit != nil || examination.readsEntries
+        var walk = TrailWalk(
+            reader: reader, examination: examination, visit: isVisited ? visiting : nil, progress: progress)
         do {
-            try establish(&walk)
+            try establish(&walk, restores: { restores })
         } catch let damage as TrailDamage {
             walk.report.damage = damage
         }
@@ -232,17 +259,28 @@ package struct TrailVerifier<Reader: TrailReader> {
         return trusted.checkpoint
     }
 
-    private func establish(_ walk: inout TrailWalk<Reader>) throws {
+    private func establish(
+        _ walk: inout TrailWalk<Reader>, restores: () -> [(index: UInt64, entry: RestoreEntry?)]
+    ) throws {
         let checkpoint = try openCheckpoint(&walk)
         try walk.run(under: checkpoint)
+        let restores = restores()
         walk.report.facts.append(.consistent(size: checkpoint.size))
         switch examination {
         case .hashing: break
         case .envelope: walk.report.facts.append(.wellFormed(withSchema: false))
-        case .schema: walk.report.facts.append(.wellFormed(withSchema: true))
+        case .schema:
+            walk.report.facts.append(.wellFormed(withSchema: walk.report.newerEntry == nil))
+        }
+        for (index, entry) in restores {
+            guard let previous = entry?.previous, previous.size == index,
+                try TileHashes(reader, size: checkpoint.size).citedRoot(index) == previous.root
+            else { throw TrailDamage.falseCitation(index: index) }
+            walk.report.facts.append(.continues(origin: previous.origin, size: previous.size))
         }
         if let externalCheckpoint {
-            let size = try compare(checkpoint, with: externalCheckpoint)
+            let size = try compare(
+                checkpoint, with: externalCheckpoint, earlier: restores.compactMap(\.entry?.previous))
             walk.report.facts.append(.appendOnly(since: size))
         }
         for attestation in walk.report.checkpoint?.attestations ?? [] {
@@ -251,12 +289,27 @@ package struct TrailVerifier<Reader: TrailReader> {
         }
     }
 
-    private func compare(_ checkpoint: Checkpoint, with externalBytes: [UInt8]) throws -> UInt64 {
+    /// - Parameter earlier: What `restore` entries cite. A checkpoint of one of these names is signed by the same public
+    ///   keys, and of no more entries than are cited of it: what was signed beyond is another history.
+    private func compare(
+        _ checkpoint: Checkpoint, with externalBytes: [UInt8], earlier: [Checkpoint]
+    ) throws -> UInt64 {
         let external: Checkpoint
+        var trust = trust
         do throws(CheckpointError) {
+            if let name = try? Checkpoint(parsing: SignedNote(parsing: externalBytes).text).origin,
+                let cited = earlier.last(where: { CodeUnits.equal($0.origin, name) })
+            {
+                trust = trust.renamed(cited.origin)
+            }
             external = try TrustedCheckpoint(opening: externalBytes, trusting: trust).checkpoint
         } catch {
             throw TrailDamage.externalCheckpoint(error)
+        }
+        if let cited = earlier.last(where: { CodeUnits.equal($0.origin, external.origin) }),
+            !CodeUnits.equal(checkpoint.origin, external.origin), external.size > cited.size
+        {
+            throw TrailDamage.rolledBack(size: cited.size, externalSize: external.size)
         }
         guard external.size <= checkpoint.size else {
             throw TrailDamage.rolledBack(size: checkpoint.size, externalSize: external.size)
@@ -272,6 +325,23 @@ package struct TrailVerifier<Reader: TrailReader> {
     }
 }
 
+extension EntryExamination {
+    /// Whether entries are read, and not only hashed.
+    fileprivate var readsEntries: Bool {
+        switch self {
+        case .hashing: false
+        case .envelope, .schema: true
+        }
+    }
+}
+
+extension TileHashes {
+    fileprivate func citedRoot(_ size: UInt64) throws -> SHA256Digest {
+        var hashes = self
+        return try hashes.root(ofFirst: size)
+    }
+}
+
 /// The state of one walk over a trail. Throws ``TrailDamage`` at the first thing wrong.
 struct TrailWalk<Reader: TrailReader> {
     let reader: Reader
@@ -283,6 +353,7 @@ struct TrailWalk<Reader: TrailReader> {
     var report = TrailReport()
 
     private var size: UInt64 = 0
+    private var gateRuns = GateRuns()
     /// One per level, reused.
     private var tiles: [[UInt8]] = []
     private var bundle: [UInt8] = []
@@ -486,8 +557,15 @@ struct TrailWalk<Reader: TrailReader> {
             entry = try examineEnvelope(range, index: index, in: path)
         case .schema(let schema):
             let examined = try examineEnvelope(range, index: index, in: path)
-            if let violation = schema.violation(in: examined) {
-                throw TrailDamage.schema(index: index, in: path, violation)
+            let violations = schema.violations(in: examined)
+            if !violations.isEmpty {
+                let newer = examined.newer
+                let wrong = newer == nil ? violations.first : violations.first { !examined.isOfAddedGate($0) }
+                if let wrong { throw TrailDamage.schema(index: index, in: path, wrong) }
+                report.newerEntry = report.newerEntry ?? newer
+            }
+            if let found = gateRuns.follow(examined) {
+                throw TrailDamage.gates(index: index, in: path, found)
             }
             entry = examined
         }

@@ -1,14 +1,15 @@
+import CanonicalJSON
 import GateVocabulary
 
 /// Where every problem of a bundle ends up, so that an author sees all of them at once.
-final class ProblemList {
-    private(set) var problems: [PolicyProblem] = []
+final class DiagnosticList {
+    private(set) var diagnostics: [PolicyDiagnostic] = []
     /// A page of an older build may have rules that are none any more.
     let takesUnknownNames: Bool
 
     init(takesUnknownNames: Bool = false) { self.takesUnknownNames = takesUnknownNames }
 
-    func add(_ problem: PolicyProblem) { problems.append(problem) }
+    func add(_ diagnostic: PolicyDiagnostic) { diagnostics.append(diagnostic) }
 }
 
 /// One value of a document, on its way to becoming part of the model.
@@ -16,21 +17,39 @@ final class ProblemList {
 /// Reading never stops: a value that does not fit is noted and a stand-in takes its place, so that the
 /// next line is looked at too. The stand-ins are never seen by anyone, because a bundle with a problem
 /// is not made.
+///
+/// The same calls declare the page. A reader with a ``recorder`` reads no document: it notes what each call asks of the
+/// value, and the JSON Schema of the page is printed from the notes (``PageSchema``). A reader of a page therefore asks for
+/// every member whatever the others are: `elements`, `others`, ``oneOf(text:else:)`` and ``nullable(_:)`` call it once for
+/// each shape a value may have.
 struct NodeReader {
     let node: PolicyNode
     let file: String
     /// From the document's root to here, for messages.
     let path: [String]
-    let list: ProblemList
+    let list: DiagnosticList
+    /// Takes down what is asked of the value; `nil` where a document is read.
+    let recorder: ShapeRecorder?
 
     /// Bytes of a text in a document unless its reader says otherwise: a long paragraph.
     static let textByteCountMax = 4096
 
-    init(_ node: PolicyNode, file: String, path: [String] = [], list: ProblemList) {
+    init(_ node: PolicyNode, file: String, path: [String] = [], list: DiagnosticList) {
         self.node = node
         self.file = file
         self.path = path
         self.list = list
+        recorder = nil
+    }
+
+    /// Reads nothing, and notes in `recorder` what is asked.
+    init(describingIn recorder: ShapeRecorder) {
+        node = PolicyNode(.null)
+        file = ""
+        path = []
+        // What is said of a stand-in is no problem of a page.
+        list = DiagnosticList()
+        self.recorder = recorder
     }
 
     func child(_ node: PolicyNode, _ step: String) -> NodeReader {
@@ -38,13 +57,17 @@ struct NodeReader {
     }
 
     /// How messages name this place, e.g. "`channels.push.body`".
-    var name: String { path.isEmpty ? "the document" : "`\(path.joined(separator: "."))`" }
+    var name: String { PolicyDiagnostic.name(of: path) }
 
     func problem(_ message: String, hint: String? = nil) {
-        list.add(PolicyProblem(file: file, at: node.location, "\(name) \(message)", hint: hint))
+        list.add(PolicyDiagnostic(file: file, at: node.location, "\(name) \(message)", hint: hint))
     }
 
     func text(byteCountMax: Int = textByteCountMax) -> String {
+        if let recorder {
+            recorder.note(.text(.ofPage(byteCountMax: byteCountMax)))
+            return ""
+        }
         guard case .text(let text) = node.value else {
             problem("must be a text, and is \(node.shapeName)", hint: hintForPlainScalar)
             return ""
@@ -67,6 +90,7 @@ struct NodeReader {
     }
 
     func boolean() -> Bool {
+        recorder?.note(.boolean)
         guard case .boolean(let boolean) = node.value else {
             problem("must be `true` or `false`, and is \(node.shapeName)")
             return false
@@ -76,6 +100,7 @@ struct NodeReader {
 
     /// - Parameter hint: What a number outside of the range was probably meant to do, and how to do it.
     func integer(_ range: ClosedRange<Int>, hint: String? = nil) -> Int {
+        recorder?.note(.integer(Int64(range.lowerBound)...Int64(range.upperBound)))
         guard case .integer(let integer) = node.value else {
             problem(
                 "must be a whole number, and is \(node.shapeName)", hint: "write plain digits without quotes")
@@ -90,6 +115,7 @@ struct NodeReader {
 
     func name<Value: RawRepresentable<String> & CaseIterable>(_: Value.Type = Value.self) -> Value {
         let stand = Value.allCases.first!
+        recorder?.note(.choice(Value.allCases.map(\.rawValue)))
         guard case .text(let text) = node.value else {
             problem("must be one of \(Self.names(Value.self)), and is \(node.shapeName)")
             return stand
@@ -105,10 +131,11 @@ struct NodeReader {
     }
 
     static func names<Value: RawRepresentable<String> & CaseIterable>(_: Value.Type) -> String {
-        Value.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+        Value.allCases.quoted(\.rawValue)
     }
 
     func date() -> CalendarDate {
+        recorder?.note(.dateOfPage)
         guard case .text(let text) = node.value else {
             problem("must be a date such as \"2026-11-02\", and is \(node.shapeName)")
             return CalendarDate.first
@@ -122,6 +149,7 @@ struct NodeReader {
 
     /// A time of day such as "08:00", in minutes after midnight.
     func timeOfDay() -> Int {
+        recorder?.note(.timeOfPage)
         guard case .text(let text) = node.value, let minutes = CalendarDate.minutes(ofDay: text) else {
             problem(
                 "must be a time such as \"08:00\", and is \(node.shapeName)",
@@ -131,7 +159,16 @@ struct NodeReader {
         return minutes
     }
 
-    func elements(countMax: Int = 10_000) -> [NodeReader] {
+    /// - Parameters:
+    ///   - countMin: For the schema; the page's own check says what is wrong with a list that is shorter.
+    ///   - shownCountMax: For the schema, where the page's own check allows fewer than `countMax`.
+    func elements(
+        countMin: Int = 0, countMax: Int = 10_000, shownCountMax: Int? = nil
+    ) -> [NodeReader] {
+        if let recorder {
+            let element = recorder.list(countMin: countMin, countMax: shownCountMax ?? countMax)
+            return [NodeReader(describingIn: element)]
+        }
         guard case .list(let elements) = node.value else {
             problem("must be a list, and is \(node.shapeName)")
             return []
@@ -153,12 +190,44 @@ struct NodeReader {
     }
 
     /// A list of texts, or one text standing for a list of one.
-    func texts() -> [String] {
-        if case .text = node.value { return [text()] }
-        return elements().map { $0.text() }
+    ///
+    /// - Parameter rule: What each text is, for the schema, where a check of the page looks at it.
+    func texts(countMin: Int = 0, rule: TextRule? = nil) -> [String] {
+        oneOf(
+            text: { [$0.text(rule: rule)] },
+            else: { $0.elements(countMin: countMin).map { $0.text(rule: rule) } })
     }
 
-    func members() -> MemberReader { MemberReader(self) }
+    private func text(rule: TextRule?) -> String {
+        let text = text()
+        if let rule { recorder?.note(.text(rule)) }
+        return text
+    }
+
+    /// A text, or a value of another shape.
+    func oneOf<Value>(text: (NodeReader) -> Value, else other: (NodeReader) -> Value) -> Value {
+        if let recorder {
+            _ = text(NodeReader(describingIn: recorder.choice()))
+            return other(NodeReader(describingIn: recorder.choice()))
+        }
+        if case .text = node.value { return text(self) }
+        return other(self)
+    }
+
+    /// `nil` for a `null`.
+    func nullable<Value>(_ read: (NodeReader) -> Value) -> Value? {
+        if let recorder { return read(NodeReader(describingIn: recorder.nullable())) }
+        if case .null = node.value { return nil }
+        return read(self)
+    }
+
+    /// The same value; the schema shows its shape once, under a name.
+    func named(_ name: String, _ means: String? = nil) -> NodeReader {
+        recorder.map { NodeReader(describingIn: $0.named(name, means)) } ?? self
+    }
+
+    /// - Parameter means: What the mapping is, for the schema; the meaning of the member that has it is said instead.
+    func members(_ means: String = "") -> MemberReader { MemberReader(self, means) }
 }
 
 /// Takes the members of a mapping by name, and at the end complains of those nobody took.
@@ -168,9 +237,12 @@ final class MemberReader {
     private var known: Set<String> = []
     private var isMapping = true
 
-    init(_ reader: NodeReader) {
+    init(_ reader: NodeReader, _ means: String) {
         self.reader = reader
-        if case .mapping(let members) = reader.node.value {
+        reader.recorder?.object(means)
+        if reader.recorder != nil {
+            members = []
+        } else if case .mapping(let members) = reader.node.value {
             self.members = members
         } else {
             members = []
@@ -179,7 +251,21 @@ final class MemberReader {
         }
     }
 
-    func optional(_ key: String) -> NodeReader? {
+    /// - Parameters:
+    ///   - defaultValue: What the absent member means, where that is a value.
+    ///   - means: For the schema, one sentence or two.
+    func optional(
+        _ key: String, default defaultValue: JSONValue? = nil, _ means: String = ""
+    ) -> NodeReader? {
+        known.insert(key)
+        if let recorder = reader.recorder {
+            return NodeReader(
+                describingIn: recorder.field(key, isRequired: false, default: defaultValue, means))
+        }
+        return member(key)
+    }
+
+    private func member(_ key: String) -> NodeReader? {
         known.insert(key)
         guard let member = members.first(where: { $0.key == key }) else { return nil }
         var node = member.value
@@ -187,14 +273,28 @@ final class MemberReader {
         return reader.child(node, key)
     }
 
-    func required(_ key: String, hint: String? = nil) -> NodeReader? {
-        if let found = optional(key) { return found }
+    func required(_ key: String, hint: String? = nil, _ means: String = "") -> NodeReader? {
+        if let recorder = reader.recorder {
+            return NodeReader(describingIn: recorder.field(key, isRequired: true, default: nil, means))
+        }
+        if let found = member(key) { return found }
         if isMapping { reader.problem("lacks `\(key)`", hint: hint) }
         return nil
     }
 
+    /// A member that the page may not have and that an author may believe in: the caller complains of it, and the schema
+    /// has none of the name.
+    func refused(_ key: String) -> NodeReader? { reader.recorder == nil ? member(key) : nil }
+
     /// Every member that has not been taken by name, as key and value.
-    func others(countMax: Int = 20_000) -> [(key: String, value: NodeReader)] {
+    ///
+    /// - Parameter keys: What the names are, for the schema; the caller checks them.
+    func others(
+        _ keys: PageKeys = .any, countMax: Int = 20_000
+    ) -> [(key: String, value: NodeReader)] {
+        if let recorder = reader.recorder {
+            return [(keys.example, NodeReader(describingIn: recorder.map(keys.rule, countMax: countMax)))]
+        }
         let rest = members.filter { !known.contains($0.key) }
         known.formUnion(rest.map(\.key))
         guard rest.count <= countMax else {
@@ -214,11 +314,11 @@ final class MemberReader {
         for member in members where !known.contains(member.key) {
             let near = known.filter { Self.isNear($0, member.key) }.min()
             reader.list.add(
-                PolicyProblem(
+                PolicyDiagnostic(
                     file: reader.file, at: member.keyLocation ?? member.value.location,
                     "\(reader.name) has `\(member.key)`, and nothing of this name is known here",
                     hint: near.map { "did you mean `\($0)`?" }
-                        ?? "known here: \(known.sorted().map { "`\($0)`" }.joined(separator: ", "))"))
+                        ?? "known here: \(known.sorted().quoted)"))
         }
     }
 
@@ -240,35 +340,52 @@ final class MemberReader {
 
     // MARK: The common shapes
 
-    func text(_ key: String, byteCountMax: Int = NodeReader.textByteCountMax) -> String {
-        required(key)?.text(byteCountMax: byteCountMax) ?? ""
+    func text(_ key: String, byteCountMax: Int = NodeReader.textByteCountMax, _ means: String = "") -> String
+    {
+        required(key, means)?.text(byteCountMax: byteCountMax) ?? ""
     }
 
-    func optionalText(_ key: String, byteCountMax: Int = NodeReader.textByteCountMax) -> String? {
-        optional(key)?.text(byteCountMax: byteCountMax)
+    func optionalText(
+        _ key: String, byteCountMax: Int = NodeReader.textByteCountMax, _ means: String = ""
+    ) -> String? {
+        optional(key, means)?.text(byteCountMax: byteCountMax)
     }
 
-    func texts(_ key: String) -> [String] { required(key)?.texts() ?? [] }
-
-    func boolean(_ key: String) -> Bool { required(key)?.boolean() ?? false }
-
-    func boolean(_ key: String, default value: Bool) -> Bool { optional(key)?.boolean() ?? value }
-
-    func integer(_ key: String, _ range: ClosedRange<Int>, hint: String? = nil) -> Int {
-        required(key)?.integer(range, hint: hint) ?? range.lowerBound
+    func texts(
+        _ key: String, countMin: Int = 0, rule: TextRule? = nil, _ means: String = ""
+    ) -> [String] {
+        required(key, means)?.texts(countMin: countMin, rule: rule) ?? []
     }
 
-    func name<Value: RawRepresentable<String> & CaseIterable>(_ key: String) -> Value {
-        required(key, hint: "one of \(NodeReader.names(Value.self))")?.name() ?? Value.allCases.first!
+    func boolean(_ key: String, _ means: String = "") -> Bool { required(key, means)?.boolean() ?? false }
+
+    func boolean(_ key: String, default value: Bool, _ means: String = "") -> Bool {
+        optional(key, default: .boolean(value), means)?.boolean() ?? value
     }
 
-    func optionalName<Value: RawRepresentable<String> & CaseIterable>(_ key: String) -> Value? {
-        optional(key)?.name()
+    func integer(
+        _ key: String, _ range: ClosedRange<Int>, hint: String? = nil, _ means: String = ""
+    ) -> Int {
+        required(key, means)?.integer(range, hint: hint) ?? range.lowerBound
     }
 
-    func names<Value: RawRepresentable<String> & CaseIterable>(_ key: String) -> [Value] {
-        required(key)?.elements().map { $0.name() } ?? []
+    func name<Value: RawRepresentable<String> & CaseIterable>(_ key: String, _ means: String = "") -> Value {
+        required(key, hint: "one of \(NodeReader.names(Value.self))", means)?.name() ?? Value.allCases.first!
     }
 
-    func date(_ key: String) -> CalendarDate { required(key)?.date() ?? CalendarDate.first }
+    func optionalName<Value: RawRepresentable<String> & CaseIterable>(
+        _ key: String, _ means: String = ""
+    ) -> Value? {
+        optional(key, means)?.name()
+    }
+
+    func names<Value: RawRepresentable<String> & CaseIterable>(
+        _ key: String, countMin: Int = 0, _ means: String = ""
+    ) -> [Value] {
+        required(key, means)?.elements(countMin: countMin).map { $0.name() } ?? []
+    }
+
+    func date(_ key: String, _ means: String = "") -> CalendarDate {
+        required(key, means)?.date() ?? CalendarDate.first
+    }
 }

@@ -89,10 +89,10 @@ extension PolicyBundle {
     /// - Parameter archived: SHA-256 of what was archived under a key; `nil` for a key that is new.
     package func editedNotices(
         archived: (Notice.Key) throws -> String?
-    ) rethrows -> [PolicyProblem] {
+    ) rethrows -> [PolicyDiagnostic] {
         try notices.values.sorted { $0.key.path < $1.key.path }.compactMap { notice in
             guard let before = try archived(notice.key), before != notice.sha256 else { return nil }
-            return PolicyProblem(
+            return PolicyDiagnostic(
                 file: notice.key.path, at: location(notice.key.path, []),
                 "has other words than were in force under this id and version (SHA-256 \(before))",
                 hint: "restore the text, and put the new words into a file of the next version")

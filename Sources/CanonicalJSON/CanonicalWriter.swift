@@ -291,11 +291,20 @@ package struct CanonicalWriter: ~Copyable {
     /// Two lower-case hexadecimal digits for every byte.
     package mutating func hexadecimal(_ bytes: [UInt8]) {
         reserve(2 * bytes.count)
-        for byte in bytes {
-            let digits = HexadecimalDigits.of(UInt32(byte))
-            start[count] = UInt8(truncatingIfNeeded: digits >> 8)
-            start[count + 1] = UInt8(truncatingIfNeeded: digits)
-            count += 2
+        bytes.withUnsafeBytes { bytes in
+            var offset = 0
+            while offset + 4 <= bytes.count {
+                let four = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+                HexadecimalDigits.put(HexadecimalDigits.of(four), at: UnsafeMutableRawPointer(start + count))
+                count += 8
+                offset += 4
+            }
+            for byte in bytes[offset...] {
+                let digits = HexadecimalDigits.of(UInt32(byte))
+                start[count] = UInt8(truncatingIfNeeded: digits >> 8)
+                start[count + 1] = UInt8(truncatingIfNeeded: digits)
+                count += 2
+            }
         }
     }
 

@@ -226,8 +226,8 @@ struct JSONReader {
         }
     }
 
-    /// Up to here a member is inserted where it belongs; beyond, insertion's quadratic moves would be a
-    /// stranger's to spend.
+    /// Up to this number a member is inserted where it belongs; beyond it, a hostile document could make insertion's
+    /// moves quadratic.
     private static let insertionCountMax = 32
 
     private static func lowerBound(of key: String, in members: [JSONObject.Member]) -> Int {

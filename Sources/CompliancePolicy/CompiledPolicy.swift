@@ -13,7 +13,7 @@ package final class CompiledPolicy: Sendable {
     package let deviceFreshSeconds: Int64?
     /// SHA-256 over the bundle's canonical form; goes into every entry.
     package let digest: PolicyDigest
-    /// Verified signatures under the bundle, in the order of roles; empty for a bundle that nobody had to sign.
+    /// Verified signatures under the bundle, in the order of roles; empty for a bundle that needs no signature.
     package let approvals: [Approval]
 
     private let categories:
@@ -27,10 +27,12 @@ package final class CompiledPolicy: Sendable {
     private let needs: [FactNeeds]
     /// By locale in lower case: its file of texts, and those to look in after it.
     let messages: [String: [LocaleMessages]]
+    /// By locale in lower case: what is said of decisions there.
+    let sentences: [String: Sentences]
     /// Those that another type is sent in place of, or that are sent in place of another (`sub_of`).
     private let typesOfSeveral: Set<TypeID>
     private let callerNames: NameTable
-    /// A row per caller, the gateway's first: what it may do of each type and, last, of a type nobody registered.
+    /// A row per caller, the gateway's first: what it may do of each type and, last, of an unregistered type.
     private let permits: [CompiledRule.RuleFlags]
     private let map: RegionMap
 
@@ -51,6 +53,8 @@ package final class CompiledPolicy: Sendable {
             Self.channels.map { FactNeeds(of: type, on: $0, in: bundle, uncountedTypes: uncounted) }
         }
         messages = Self.messageChains(of: bundle)
+        sentences = Dictionary(
+            bundle.sentences.map { ($0.key.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first })
         typesOfSeveral = Set(
             Dictionary(grouping: types, by: \.eventScope).values.filter { $0.count > 1 }.joined().map(\.id))
         let callers = bundle.callers.sorted { $0.key < $1.key }
@@ -84,16 +88,16 @@ package final class CompiledPolicy: Sendable {
             if allowed, rule.grants.contains(.sendCritical) { flags.insert(.criticalGranted) }
             return flags
         }
-        // What it may send is not known of a type nobody knows; that it may not send at all is.
+        // Whether it may send an unregistered type is unknown; that it may not send at all is known.
         return ofTypes + [maySend ? [.callerKnown, .typeGranted] : [.callerKnown]]
     }
 
-    /// Summaries are the gateway's own sends: it may send those and nothing else.
+    /// Summaries and the notice to a replaced key are the gateway's own sends: it may send those and nothing else.
     private static func permitsOfGateway(
         to types: [NotificationType], in bundle: PolicyBundle
     ) -> [CompiledRule.RuleFlags] {
-        let summaries = bundle.summaries
-        return types.map { summaries.contains($0.id) ? [.callerKnown, .typeGranted] : [.callerKnown] }
+        let own = bundle.gatewayTypes
+        return types.map { own.contains($0.id) ? [.callerKnown, .typeGranted] : [.callerKnown] }
             + [[.callerKnown, .typeGranted]]
     }
 
@@ -237,7 +241,7 @@ package final class CompiledPolicy: Sendable {
     /// A consent text that was shown; `nil` for one the bundle does not hold.
     package func notice(_ key: Notice.Key) -> Notice? { bundle.notices[key] }
 
-    /// What somebody who read the notice was asked about; `nil` for a notice the bundle does not know.
+    /// The purposes that the notice asks for; `nil` for a notice the bundle does not know.
     package func scope(of notice: Notice.Key) -> Notice.Scope? { bundle.noticeScopes[notice.id] }
 
     /// Days after which a consent to a purpose ends at the latest, by whatever notice it was given; `nil` without an end.

@@ -39,7 +39,7 @@ package struct CompiledRule: Hashable, Sendable {
         package static let ownRequestPassesCaps = RuleFlags(rawValue: 1 << 20)
         /// The law obliges us to say it, and this is the e-mail that says it.
         package static let statutoryEmail = RuleFlags(rawValue: 1 << 21)
-        /// The category does not go to whoever takes part in something: it declares `withheld_from`.
+        /// The category does not go to people who take part in something: it declares `withheld_from`.
         package static let withheldFromSome = RuleFlags(rawValue: 1 << 22)
     }
 
@@ -62,12 +62,12 @@ package struct CompiledRule: Hashable, Sendable {
     /// Bytes the channel carries.
     package var payloadByteCountMax: UInt32
 
-    /// Asked for, on the list, and by somebody who may.
+    /// Asked for, on the list, and by a caller that may.
     package var isCriticalPermitted: Bool {
         flags.isSuperset(of: [.criticalAsked, .criticalListed, .criticalGranted])
     }
 
-    /// What is known of a type that is not in the registry: nothing but who asks, and how.
+    /// What is known of a type that is not in the registry: the caller and the channel alone.
     package static func ofUnknownType(flags: RuleFlags, channel: Channel) -> CompiledRule {
         CompiledRule(
             flags: flags, channel: channel, category: .marketing, sensitivity: .high, body: .never,
@@ -91,9 +91,9 @@ package struct Jurisdiction: Hashable, Sendable {
     ///
     /// An unknown place asks for what `gdpr` asks. Where the account's region or the list of devices is lost, this is the
     /// strictest rule of **every** region: elsewhere a text to a phone may need more than in the EU, and forgetting
-    /// where somebody lives must not make a refused text go out.
+    /// where the recipient lives must not make a refused text go out.
     package var rule: PermissionRule
-    /// What the known places ask, and `gdpr` where none is known: whoever satisfies it is refused for want of a region
+    /// What the known places ask, and `gdpr` where none is known: a send that satisfies it is refused for want of a region
     /// alone.
     package var knownRule: PermissionRule
 

@@ -10,12 +10,28 @@ package import GateVocabulary
 ///   - request: Asked by a caller the kernel vouched for.
 ///   - facts: One consistent snapshot. `facts.now` is the only clock a rule may see.
 ///   - policy: A bundle that was checked; its digest is recorded beside the decision.
-/// - Returns: Outcome, reason and the result of all thirteen gates.
+/// - Returns: Outcome, reason and the result of every gate.
 package func decide(
     _ request: AttestedRequest, given facts: Facts, under policy: CompiledPolicy
 ) -> Decision {
     let rule = policy.rule(for: request)
     return decide(given: facts, in: policy.jurisdiction(of: facts, under: rule), under: rule)
+}
+
+/// The same as an earlier build decided, which asked fewer gates. A fact that only a later gate reads is not missing.
+///
+/// - Parameters:
+///   - revision: Which gates are asked; at most ``LaterGates/newest``.
+///   - gates: Where the gates after the first thirteen come from.
+package func decide(
+    _ request: AttestedRequest, given facts: Facts, under policy: CompiledPolicy,
+    asking revision: GateRevision, of gates: any LaterGates.Type = BuiltGates.self
+) -> Decision {
+    precondition(revision >= .first && revision <= gates.newest, "a gate that is not there was asked")
+    let rule = policy.rule(for: request)
+    return decide(
+        given: facts, in: policy.jurisdiction(of: facts, under: rule), under: rule, asking: revision,
+        of: gates)
 }
 
 extension CompiledPolicy {
@@ -68,8 +84,11 @@ extension CompiledPolicy {
 /// Allocates nothing. Every gate is asked, whatever the ones before it found; then the first that rejects
 /// or suppresses decides, and only where there is none the first that defers or digests, so that nothing
 /// is promised for later that would be refused then.
+///
+/// One function for every revision: of two, the optimiser would inline the smaller functions into neither.
 package func decide(
-    given facts: Facts, in jurisdiction: Jurisdiction, under rule: CompiledRule
+    given facts: Facts, in jurisdiction: Jurisdiction, under rule: CompiledRule,
+    asking revision: GateRevision = .newest, of gates: any LaterGates.Type = BuiltGates.self
 ) -> Decision {
     var notes = DecisionNotes(rawValue: 0)
     let form = payloadForm(given: facts, under: rule)
@@ -83,7 +102,7 @@ package func decide(
     let waitsUntil = waitsUntil(quietHours, facts, rule)
     var decision = Decision(
         outcome: .forward, reason: .allowed, detail: nil, notBefore: nil, form: form,
-        interruption: rule.interruption, notes: notes, trace: Trace(.pass))
+        interruption: rule.interruption, notes: notes, trace: Trace(.pass, of: .first))
     decision.record(expiryGate(facts, rule, waitsUntil: waitsUntil), of: .expiry)
     decision.record(typeGate(facts, rule), of: .type)
     decision.record(callerGate(rule), of: .caller)
@@ -97,6 +116,11 @@ package func decide(
     decision.record(caps, of: .caps)
     decision.record(deviceKeyGate(facts, rule), of: .deviceKey)
     decision.record(sizeGate(facts, rule, form: form), of: .size)
+    // In the order in which they came, so that what an earlier gate refuses keeps its reason.
+    while decision.trace.revision < revision {
+        decision.add(
+            gates.result(at: decision.trace.positions.upperBound, facts, jurisdiction, rule))
+    }
     decision.conclude(waitsUntil: waitsUntil, given: facts, under: rule)
     return decision
 }
@@ -109,11 +133,22 @@ extension Decision {
         recordFailure(result, of: gate)
     }
 
-    /// Never inlined: with all thirteen in one place the optimiser would keep the whole trace in registers it does not
+    /// Never inlined: with all of them in one place the optimiser would keep the whole trace in registers it does not
     /// have.
     @inline(never)
     private mutating func recordFailure(_ result: GateResult, of gate: Gate) {
         trace[gate] = result
+        settle(result)
+    }
+
+    /// Writes down what the next of the later gates found.
+    fileprivate mutating func add(_ result: GateResult) {
+        trace.append(result)
+        settle(result)
+    }
+
+    @inline(__always)
+    private mutating func settle(_ result: GateResult) {
         // A reason is there exactly when the gate failed. The first that rejects or suppresses decides; else the first
         // there is, for the gate whose generic text stands in comes after those that make a send wait.
         guard outcome.isPromise, let reason = result.reason else { return }
@@ -160,7 +195,7 @@ private func payloadForm(given facts: Facts, under rule: CompiledRule) -> BodyFo
         }
     case .full:
         if rule.flags.contains(.statutoryEmail) { return .full }
-        // Nobody's choice known: personal content stays off the screen, open content says nothing of anybody.
+        // With an unknown choice, personal content stays off the screen; open content is personal to no one.
         switch (rule.sensitivity, facts.privacy) {
         case (.open, .full), (.open, .generic), (.open, nil), (.personal, .full): return .full
         case (.open, .hidden), (.personal, .generic), (.personal, .hidden), (.personal, nil), (.high, _):
@@ -182,7 +217,7 @@ extension CompiledRule {
     }
 
     /// A mandatory notice passes what would have stopped it, and the decision says that it did. A fact
-    /// that nobody needs to know any more is not missing.
+    /// that is not needed any more is not missing.
     fileprivate func passing(
         _ mark: RuleFlags, _ result: GateResult, noting notes: inout DecisionNotes
     ) -> GateResult {

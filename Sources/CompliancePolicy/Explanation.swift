@@ -3,19 +3,28 @@ package import GateVocabulary
 /// A decision in words: what a support agent can read out to the person who asks why nothing came.
 ///
 /// Made from codes at the edge and never stored, so the words may change and no record does.
-package enum Explanation {
-    /// One sentence for a reason and its detail.
-    package static func sentence(_ reason: Reason, _ detail: Detail?) -> String {
-        let declared = reason.declaration
-        return declared.details.first { $0.detail == detail }?.sentence ?? declared.sentence
+package struct Explanation: Sendable {
+    private let sentences: Sentences
+    private let clock: ZoneClock
+
+    /// - Parameter clock: By which moments are told: the person's.
+    package init(_ sentences: Sentences, by clock: ZoneClock = .utc) {
+        self.sentences = sentences
+        self.clock = clock
     }
 
-    /// For whoever may read all that is held of the recipient, and for the recipient: no switch of theirs stopped it. A
-    /// producer is not told; what somebody takes part in is nobody's to read in a refusal (GDPR Art. 9).
-    private static let withheld =
-        "The recipient takes part in a programme that no advertising is sent during. They switched nothing off, and it is sent again when they leave and have agreed to it."
+    package static let english = Explanation(.english)
 
-    /// Whether a decision withheld what is kept from whoever takes part in something, and no switch of theirs is off.
+    /// The same words by other clocks.
+    package func by(_ clock: ZoneClock) -> Explanation { Explanation(sentences, by: clock) }
+
+    /// One sentence for a reason and its detail.
+    package func sentence(_ reason: Reason, _ detail: Detail?) -> String {
+        // A detail that the reason does not have adds nothing to it.
+        sentences(.reason(reason, detail.flatMap { reason.details.contains($0) ? $0 : nil }))
+    }
+
+    /// Whether a decision withheld what is kept from people who take part in something, and no switch of theirs is off.
     package static func isWithheld(_ decision: Decision, given facts: Facts) -> Bool {
         let choices = [
             facts.accountPreference, facts.destinationPreference, facts.accountTypePreference,
@@ -26,10 +35,10 @@ package enum Explanation {
     }
 
     /// The sentence of a decision, and what else it did.
-    package static func text(_ decision: Decision, given facts: Facts) -> String {
+    package func text(_ decision: Decision, given facts: Facts) -> String {
         let text = text(
             decision.reason, decision.detail, notes: decision.notes,
-            isWithheld: isWithheld(decision, given: facts))
+            isWithheld: Self.isWithheld(decision, given: facts))
         guard let notBefore = decision.notBefore, decision.outcome.isPromise else { return text }
         return "\(text) \(waiting(until: notBefore, place: nil))"
     }
@@ -37,28 +46,27 @@ package enum Explanation {
     /// Until when it waits.
     ///
     /// - Parameter place: What the owner calls the device or address.
-    package static func waiting(until moment: Instant, place: String?) -> String {
-        "It waits\(place.map { " for `\($0)`" } ?? "") until \(words(moment))."
+    package func waiting(until moment: Instant, place: String?) -> String {
+        sentences(.phrase(.waiting), [.moment: words(moment), .place: place])
     }
 
     /// - Parameters:
     ///   - notes: What else the decision did.
     ///   - isWithheld: See ``isWithheld(_:given:)``.
-    package static func text(
+    package func text(
         _ reason: Reason, _ detail: Detail?, notes: DecisionNotes, isWithheld: Bool
     ) -> String {
-        var lines = [isWithheld ? withheld : sentence(reason, detail)]
-        if notes.contains(.mandatoryPassed) {
-            lines.append("The law obliges us to send it, so it went past something the recipient had set.")
+        let said: [DecisionNotes] = [.mandatoryPassed, .atOwnRequest, .criticalDowngraded]
+        let names = said.filter { notes.contains($0) }.compactMap { note in
+            DecisionNotes.names.first { $0.note == note }?.name
         }
-        if notes.contains(.atOwnRequest) {
-            lines.append("The recipient asked to be reached by it at any hour.")
-        }
-        if notes.contains(.criticalDowngraded) {
-            lines.append(
-                "It was to break through Do Not Disturb, and the device does not let the app do that.")
-        }
-        return lines.joined(separator: " ")
+        let first = isWithheld ? sentences(.phrase(.withheld)) : sentence(reason, detail)
+        return ([first] + names.map { sentences(.note($0)) }).joined(separator: " ")
+    }
+
+    /// What was decided at one destination, where it was decided otherwise than overall.
+    package func elsewhere(_ text: String, place: String?) -> String {
+        sentences(.phrase(.elsewhere), [.place: place, .text: text])
     }
 
     /// What became of it later, as a sentence.
@@ -66,77 +74,50 @@ package enum Explanation {
     /// - Parameters:
     ///   - place: What the owner calls the device or address.
     ///   - reason: The event's own: a decision's reason, a cause, a provider's word. See ``SendEventKind``.
-    package static func sentence(
+    package func sentence(
         _ fate: SendEventKind, at moment: Instant, place: String?, reason: String?
     ) -> String {
-        let to = place.map { " to `\($0)`" } ?? ""
-        let at = place.map { " for `\($0)`" } ?? ""
-        let what =
-            switch fate {
-            case .handedOver: "it was handed over for delivery\(to)"
-            case .refusedByHop: "the delivery service would not take it\(at)"
-            case .expiredUnsent: "its time was over before the delivery service took it\(at)"
-            case .ambiguous:
-                "its time was over\(at), and nobody can say whether the delivery service had taken it"
-            case .withdrawn: "it was taken back\(at)\(reason.map { ": \(withdrawal($0))" } ?? "")"
-            case .summarised: "it was told in a summary with others\(at)"
-            case .mandatoryUnreached:
-                "it had reached nobody; a law obliges us to tell it, and it must go\(reason.map { " by \($0)" } ?? " another way")"
-            case .acceptedByProvider: "the provider took it\(at)"
-            case .failed: "the provider refused it\(at)\(reason.map { " (\($0))" } ?? "")"
-            case .tokenGone: "the provider no longer knew `\(place ?? "the device")`"
-            case .expired: "the provider gave it up when its time was over\(at)"
-            case .userObserved:
-                "the recipient \(observation(reason))\(place.map { " on `\($0)`" } ?? "")\(reason.map { " (\($0))" } ?? "")"
-            }
-        return "On \(words(moment)) \(what)."
+        let sentence: Sentence = fate == .userObserved ? .act(ObservedAct(action: reason)) : .fate(fate)
+        return sentences(
+            sentence,
+            [
+                .moment: words(moment), .place: place, .why: reason.map(withdrawal), .channel: reason,
+                .code: reason,
+            ])
     }
 
     /// - Parameter reason: Of a ``WithdrawalCause``, or of a decision.
-    private static func withdrawal(_ reason: String) -> String {
-        WithdrawalCause(rawValue: reason).flatMap(withdrawal)
-            ?? Reason(rawValue: reason)?.declaration.withdrawal ?? reason
-    }
-
-    private static func observation(_ action: String?) -> String {
-        switch ObservedAct(action: action) {
-        case .seen: "saw it"
-        case .tap: "opened it or acted on it"
-        case .dismissed: "put it away"
-        case .badgeCleared: "opened the app, which cleared it"
+    private func withdrawal(_ reason: String) -> String {
+        if let cause = WithdrawalCause(rawValue: reason), cause.english != nil {
+            return sentences(.cause(cause))
         }
+        return Reason(rawValue: reason).map { sentences(.withdrawal($0)) } ?? reason
     }
 
-    /// - Returns: `nil` for what only has a message decided again: the event then names the decision's reason.
-    private static func withdrawal(_ cause: WithdrawalCause) -> String? {
-        switch cause {
-        case .expired: Reason.expired.declaration.withdrawal
-        case .cancelled: "the sender cancelled it"
-        case .acknowledged: "the recipient knew by then"
-        case .erased: "the recipient was forgotten"
-        case .destinationRemoved: "the device or address was removed"
-        case .damaged: "what was stored of it could not be read any more"
-        case .old, .due, .summarised, .consentChanged, .preferenceChanged, .recipientChanged, .keyChanged,
-            .policyChanged:
-            nil
-        }
-    }
-
-    /// `2026-11-23 07:00 UTC`: to the minute, rounded down.
-    private static func words(_ moment: Instant) -> String {
-        let text = moment.rfc3339
-        return "\(text.prefix(10)) \(text.dropFirst(11).prefix(5)) UTC"
+    /// What the person can do; without a full stop.
+    ///
+    /// - Parameter purpose: What a consent is asked to, where it is one of its own.
+    package func remedy(_ remedy: Sentence.Remedy, purpose: Purpose? = nil) -> String {
+        sentences(.remedy(remedy), [.purpose: purpose?.text])
     }
 
     /// Who can make the next attempt succeed, as a sentence.
-    package static func fix(_ reason: Reason, _ detail: Detail?) -> String {
-        switch reason.whoCanFix(detail) {
-        case .producer: "The sending service can put it right."
-        case .recipient: "The recipient can change it."
-        case .security: "The security team decides about it."
-        case .compliance: "Whoever is responsible for the policy decides about it."
-        case .operator: "Whoever runs the gateway can put it right."
-        case .nobody: "There is nothing to put right."
-        }
+    package func fix(_ reason: Reason, _ detail: Detail?) -> String {
+        sentences(.whoCanFix(reason.whoCanFix(detail)))
+    }
+
+    /// `25 Nov 2026 at 08:00 (Europe/Oslo)`: to the minute, rounded down.
+    private func words(_ moment: Instant) -> String {
+        let reading = clock.reading(moment)
+        func twoDigits(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        // The pages of an archive are not checked again.
+        let hasYear = sentences.months.count == Sentences.monthCount
+        let months = hasYear ? sentences.months : Sentences.english.months
+        return sentences(
+            .phrase(.moment),
+            [
+                .day: "\(reading.day)", .month: months[reading.month - 1], .year: "\(reading.year)",
+                .hour: twoDigits(reading.hour), .minute: twoDigits(reading.minute), .zone: reading.zone,
+            ])
     }
 }

@@ -1,7 +1,7 @@
 import BundleModel
 import GateVocabulary
 
-// The thirteen gates in their order, one function each. A gate
+// The gates in their order, one function each. A gate
 // that lacks a fact it needs fails with `fact_missing`; a gate that does not need a fact ignores its
 // absence. Where several things are wrong at one gate, what is known to be wrong is said before what is
 // not known.
@@ -129,7 +129,7 @@ func permissionGate(_ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: Compil
 }
 
 /// Whether a consent is not enough only because a place is unknown: it is enough where the recipient is known to be, or
-/// nobody was asked and no known place is under the GDPR.
+/// the recipient was not asked and no known place is under the GDPR.
 private func isForWantOfRegion(
     _ objection: Detail, _ reason: Reason, _ facts: Facts, _ jurisdiction: Jurisdiction,
     _ least: PermissionRule
@@ -204,7 +204,7 @@ func preferencesGate(_ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: Compi
 
     let needsStepUp = flags.contains(.stepUpToSwitchOff) || rule.isCriticalPermitted
     if !needsStepUp, rule.isPush, facts.pushEnabled == false { return .fail(.pushDisabled) }
-    // Said like any category that is off: what they take part in is nobody's to read in a refusal (GDPR Art. 9).
+    // Said like any category that is off: a refusal does not tell what they take part in (GDPR Art. 9).
     let isWithheld = flags.contains(.withheldFromSome) ? facts.withheld : false
     if isWithheld == true { return .fail(.userPreference, .accountOff) }
     // A plain off, the master switch included, does not silence what keeps the account theirs.
@@ -232,7 +232,7 @@ func preferencesGate(_ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: Compi
 /// Whether a category that is off by default is on for this recipient although they touched no switch.
 ///
 /// Consent and preference are one will: a consent that was given and still counts is the switch. Where a
-/// law lets us write until somebody objects, and only there, silence is not an off.
+/// law lets us write until the recipient objects, and only there, silence is not an off.
 private func isWanted(_ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: CompiledRule) -> Bool {
     if jurisdiction.isKnown, case .optOut = jurisdiction.rule { return true }
     guard rule.isMarketing, let consent = facts.consent, case .given = consent.state else {
@@ -363,7 +363,7 @@ func sizeGate(_ facts: Facts, _ rule: CompiledRule, form: BodyForm) -> GateResul
     guard let size = facts.sizes?[form] else { return .fail(.factMissing, .size) }
     if size > most { return .fail(.payloadTooLarge) }
     if case .full = rule.body, facts.privacy == nil, !rule.flags.contains(.statutoryEmail) {
-        // Which of the two texts goes out hangs on a choice nobody knows, so both have to fit: forgetting
+        // Which of the two texts goes out hangs on an unknown choice, so both have to fit: forgetting
         // the choice must not make a text fit that did not.
         guard let full = facts.sizes?.full, let generic = facts.sizes?.generic else {
             return .fail(.factMissing, .size)

@@ -26,6 +26,22 @@ extension CompiledPolicy {
         preconditionFailure("a checked bundle has no generic text for \(tier.rawValue)")
     }
 
+    /// What is said of decisions in a language: that of the locale, or of its language, else English.
+    ///
+    /// - Parameter locale: A BCP 47 tag, compared without case.
+    package func sentences(in locale: String?) -> Sentences {
+        var parts = locale?.lowercased().split(separator: "-") ?? []
+        while let language = parts.first {
+            let tag = parts.joined(separator: "-")
+            if tag == LocaleMessages.lastLocale { return .english }
+            if let found = sentences[tag] { return found }
+            // Who reads Norwegian of any kind reads Bokmål.
+            if parts.count == 1, language == "no" || language == "nn" { return sentences["nb"] ?? .english }
+            parts.removeLast()
+        }
+        return .english
+    }
+
     private func chain(from locale: String?) -> [LocaleMessages] {
         guard let locale else { return messages[LocaleMessages.lastLocale] ?? [] }
         if let chain = messages[locale] { return chain }

@@ -2,7 +2,7 @@ import CanonicalJSON
 
 /// The names a bundle knows, each with its position, looked up by bytes without allocating.
 ///
-/// A `Dictionary` hashes under a random key, so that nobody can feed it names that collide; that costs more than the
+/// A `Dictionary` hashes under a random key, so that no client can feed it names that collide; that costs more than the
 /// decision itself. Here every name stands in a reviewed bundle, and a request only asks for one: however it is
 /// spelled, it meets no more names than were put next to one another when the table was made.
 struct NameTable: Sendable {
@@ -20,7 +20,7 @@ struct NameTable: Sendable {
     private let slots: [Slot]
 
     /// - Parameter names: A name's position is its index, the first one's where two are equal. An archived bundle may
-    ///   have an empty one; nobody can ask by it.
+    ///   have an empty one; no request can have it.
     init(_ names: [String]) {
         var bytes: [UInt8] = []
         var size = 2

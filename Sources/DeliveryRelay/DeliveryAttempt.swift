@@ -2,10 +2,10 @@ package import GateSteps
 import GatewayPipeline
 package import GateVocabulary
 
-/// When to try one message again. Knows no socket, store or clock.
+/// Decides when to try one message again. Knows no socket, store or clock.
 ///
-/// Exponential back-off with full jitter between half and the whole of the step, so that messages that
-/// failed together do not come back together; never past the message's own expiry.
+/// Exponential back-off with full jitter between half and the whole of the step, so that messages that failed
+/// together do not come back together; never past the message's own expiry.
 package struct DeliveryAttempt: Sendable, Hashable {
     package enum Action: Sendable, Hashable {
         /// The message is done: accepted, or refused for good.

@@ -86,7 +86,7 @@ package struct DeliveryRelay: Service {
                     }
                     if batch.isEmpty { await feed.waitForWork(lane: lane, after: version) }
                 } catch {
-                    // The store cannot take it now. Nothing is lost: what waits goes on waiting.
+                    // The store cannot take it now. Nothing is lost: the messages go on waiting.
                     logger.error("cannot work on the outbox: \(error)")
                     failureCount += 1
                     await pause(afterFailures: failureCount)
@@ -140,7 +140,7 @@ package final class RelayHealth: Sendable {
     package var obstacle: String? { state.withLock { $0 } }
     package var isHopReachable: Bool { obstacle == nil }
 
-    /// - Returns: Whether that is news.
+    /// - Returns: Whether the obstacle changed.
     func set(obstacle: String?) -> Bool {
         state.withLock { state in
             defer { state = obstacle }

@@ -5,12 +5,12 @@ import GateVocabulary
 import Glibc
 import Synchronization
 
-/// Somewhere a forwarded message goes next.
+/// The next hop of a forwarded message.
 ///
 /// - Concurrency: `deliver` may be called many times at once.
 /// - Retry: none inside; the relay decides from the result.
 package protocol Hop: Sendable {
-    /// Why claiming work is not worth it, in words for the operator; `nil` when it is. A hop that is down should
+    /// Why no work should be claimed now, in words for the operator; `nil` when it should. A hop that is down should
     /// not make messages ambiguous.
     func obstacle() async -> String?
     func deliver(_ delivery: Delivery) async -> HopResult

@@ -6,7 +6,7 @@ import UnixHTTPClient
 
 /// The delivery layer's own socket: `POST /v1/deliveries`, one connection for each message.
 ///
-/// Whoever listens there is checked by the kernel's word before anything is written (`SO_PEERCRED`): a
+/// The listening process is checked by the kernel's word before anything is written (`SO_PEERCRED`): a
 /// process that took the path over must not be given tokens. A connection of its own for each message
 /// costs some 30 µs and keeps a slow answer from standing before another's, whatever kind of server it is.
 package final class UnixHop: Hop {
@@ -20,7 +20,7 @@ package final class UnixHop: Hop {
     /// The look under way, which both lanes wait for: at a start they would make the same connection twice.
     private let looking = Mutex<Task<String?, Never>?>(nil)
 
-    /// - Parameter serverUserIDs: Who may listen there; `nil` accepts anybody, for `--dev`.
+    /// - Parameter serverUserIDs: The users that may listen there; `nil` accepts every user, for `--dev`.
     package init(
         path: String, serverUserIDs: Set<UInt32>?, answerMilliseconds: Int64 = UnixHop.answerMilliseconds
     ) {

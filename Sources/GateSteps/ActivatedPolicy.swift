@@ -17,16 +17,16 @@ package struct ActivatedPolicy: Hashable, Sendable {
     }
 
     /// Why `next` may not follow where versions only rise; `nil` when it may. The same bundle again is a restart.
-    package func refusal(of next: ActivatedPolicy) -> PolicyProblem? {
+    package func refusal(of next: ActivatedPolicy) -> PolicyDiagnostic? {
         if next.version > version || next == self { return nil }
         if next.version == version {
-            return PolicyProblem(
+            return PolicyDiagnostic(
                 file: "bundle.yaml",
                 message:
                     "is version \(version) with other contents than the version \(version) that was in force",
                 hint: "a changed bundle has a higher version")
         }
-        return PolicyProblem(
+        return PolicyDiagnostic(
             file: "bundle.yaml",
             message: "is version \(next.version), and version \(version) was in force already",
             hint: "versions only rise; to go back, sign the old rules under a higher version")

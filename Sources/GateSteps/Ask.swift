@@ -4,32 +4,35 @@ package import GateVocabulary
 package enum Ask: Hashable, Sendable {
     // What a store answers.
 
-    /// Who a user is, with their state.
+    /// A user's pseudonym, tag key and state.
     case user(UserID)
-    /// The same person, found by the pseudonym.
+    /// The same, looked up by the pseudonym.
     case subject(SubjectID)
     case state(SubjectID)
-    /// Whose active device a push token belongs to, with their state; by ``DeviceRecord/tokenIdentity``.
+    /// The person whose active device has a push token, with their state; by ``DeviceRecord/tokenIdentity``.
     case token(String)
-    /// Whose a device key is, with their state.
+    /// The person whom a device key belongs to, with their state.
     case key(KeyID)
     /// The consent ledger of a person.
     case consents(SubjectID)
     /// Every choice of a person, oldest first.
     case choices(SubjectID)
     case unsubscribeLink(Tag)
-    /// Who registered a number or a mailbox.
+    /// The people who have registered a number or a mailbox.
     case holders(AddressKey)
-    /// What was answered to a reply of this id.
+    /// The answer that a reply of this id was given.
     case reply(RequestKey)
     /// When a withdrawal from a number was confirmed last, by ``ReplyConfirmation/addressHash``.
     case confirmed([UInt8])
     /// Forwards to a person since a moment.
     case forwards(SubjectID, since: Instant)
+    /// Forwards to a user who was asked for before, since so many seconds before the newest entry. No step is earlier than
+    /// that entry, so it finds here what it counts over as many seconds.
+    case recentForwards(UserID, seconds: Int64)
     case request(RequestKey)
     case send(SendID)
-    case dedupe(EventKey)
-    case duty(EventKey)
+    case dedupe(SubjectTag)
+    case duty(SubjectTag)
     case message(MessageID)
     /// The same without what is sealed of it.
     case messageHead(MessageID)
@@ -56,7 +59,7 @@ package enum Ask: Hashable, Sendable {
     case headroom
 }
 
-/// What tells one send of a caller's from another: their id for it, under the index key.
+/// Identifies one send of a caller: the caller's id for it, hashed under the index key.
 package struct RequestKey: Hashable, Sendable {
     package var caller: CallerName
     /// 16 bytes; see ``IndexKey``.
@@ -67,22 +70,22 @@ package struct RequestKey: Hashable, Sendable {
         self.idHash = idHash
     }
 
-    /// The hash is of the caller as well.
+    /// `idHash` covers the caller, so it is enough.
     package func hash(into hasher: inout Hasher) { idHash.withUnsafeBytes { hasher.combine(bytes: $0) } }
 }
 
-/// An event told to a person, or a duty to tell them one.
-package struct EventKey: Hashable, Sendable {
+/// A tag under one person's key: of an event that they were told of, or of a duty to tell them one.
+package struct SubjectTag: Hashable, Sendable {
     package var subject: SubjectID
-    package var event: Tag
+    package var tag: Tag
 
-    package init(_ event: Tag, of subject: SubjectID) {
+    package init(_ tag: Tag, of subject: SubjectID) {
         self.subject = subject
-        self.event = event
+        self.tag = tag
     }
 }
 
-/// Thrown by a step that looked at something nobody has loaded: it is loaded, and the step begins again.
+/// Thrown by a step that reads something that is not loaded. It is then loaded, and the step runs again.
 package struct MissingFacts: Error, CustomStringConvertible {
     package var asks: [Ask]
 

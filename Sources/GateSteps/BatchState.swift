@@ -1,12 +1,12 @@
 package import GateVocabulary
 package import RecipientModel
 
-/// What a batch was told of the store, as its steps have changed it so far.
+/// The rows of the store that a batch has loaded, with the changes that its steps have made so far.
 ///
-/// Filled by the store with what steps ask for, and changed by ``apply(_:)`` with what they did. A row
-/// that cannot be read is kept as the error that it is, for the step that looks at it; it stops nobody else. Confined to
-/// the thread of its batch, and no accessor calls out while it has one of the properties, so that the check of every access
-/// for another one at the same time would find nothing.
+/// The store fills it with what steps ask for, and ``apply(_:)`` adds what a step did. A row that cannot be read is
+/// kept as its error, which is thrown to a step that reads the row and to no other. Confined to the thread of its
+/// batch. No accessor calls other code while it holds a property, so the exclusivity checks that the attributes
+/// switch off could find nothing.
 package final class BatchState {
     package typealias Known<Value> = Result<Value, StoreError>
 
@@ -19,8 +19,8 @@ package final class BatchState {
     @exclusivity(unchecked) package var states: [SubjectID: Known<RecipientState?>] = [:]
     @exclusivity(unchecked) package var requests: [RequestKey: Known<SendRecord?>] = [:]
     @exclusivity(unchecked) package var sends: [SendID: Known<SendRecord?>] = [:]
-    @exclusivity(unchecked) package var dedupe: [EventKey: Known<DedupeRecord?>] = [:]
-    @exclusivity(unchecked) package var duties: [EventKey: Known<DutyRecord?>] = [:]
+    @exclusivity(unchecked) package var dedupe: [SubjectTag: Known<DedupeRecord?>] = [:]
+    @exclusivity(unchecked) package var duties: [SubjectTag: Known<DutyRecord?>] = [:]
     @exclusivity(unchecked) package var settings: [String: Known<String?>] = [:]
     @exclusivity(unchecked) package var links: [Tag: Known<UnsubscribeLink?>] = [:]
     @exclusivity(unchecked) package var messages: [MessageID: Known<OutboxRecord?>] = [:]
@@ -32,7 +32,7 @@ package final class BatchState {
     @exclusivity(unchecked) package var holders: [AddressKey: Known<[SubjectID]>] = [:]
     @exclusivity(unchecked) package var replies: [RequestKey: Known<ReplyRecord?>] = [:]
     @exclusivity(unchecked) package var confirmed: [[UInt8]: Known<Instant?>] = [:]
-    @exclusivity(unchecked) package var consents: [SubjectID: Known<[ConsentEvent]>] = [:]
+    @exclusivity(unchecked) package var consents: [SubjectID: Known<[ConsentRecord]>] = [:]
     @exclusivity(unchecked) package var choices: [SubjectID: Known<[PreferenceRecord]>] = [:]
     @exclusivity(unchecked) package var forwards: [SubjectID: Known<LoadedForwards>] = [:]
     @exclusivity(unchecked) package var messagesOfSend: [SendID: Known<[MessageID]>] = [:]
@@ -52,10 +52,10 @@ package final class BatchState {
     @exclusivity(unchecked) private(set) var addedTokens: [String: SubjectID] = [:]
     @exclusivity(unchecked) private(set) var addedKeys: [KeyID: SubjectID] = [:]
     @exclusivity(unchecked) private(set) var addedHolders: [AddressKey: [SubjectID]] = [:]
-    @exclusivity(unchecked) private(set) var addedConsents: [SubjectID: [ConsentEvent]] = [:]
+    @exclusivity(unchecked) private(set) var addedConsents: [SubjectID: [ConsentRecord]] = [:]
     @exclusivity(unchecked) private(set) var addedChoices: [SubjectID: [PreferenceRecord]] = [:]
     @exclusivity(unchecked) private(set) var addedForwards: [SubjectID: [ForwardRecord]] = [:]
-    /// Few ask for them, so they are looked along.
+    /// Searched one by one, because few steps ask for them.
     @exclusivity(unchecked) private(set) var addedMessages:
         [(message: MessageID, send: SendID, subject: SubjectID)] = []
     @exclusivity(unchecked) private(set) var addedEvents: [SendID: [EventRecord]] = [:]
@@ -68,7 +68,7 @@ package final class BatchState {
     @exclusivity(unchecked) private(set) var publishedSize: UInt64 = 0
     /// Messages of this batch that go to the relay from memory once it is durable.
     @exclusivity(unchecked) package private(set) var offers: [MessageOffer] = []
-    /// Messages that a step took back.
+    /// Offered messages that a step has recalled from the relay.
     @exclusivity(unchecked) package private(set) var recalled: Set<MessageID> = []
     @exclusivity(unchecked) private var offeredCounts: [DeliveryLane: Int] = [:]
     /// At or before the time of the next row to claim in each lane; a lane that is missing has none.
@@ -80,12 +80,13 @@ package final class BatchState {
 
     /// Reserves capacity for what a batch asks for at its start, so that no dictionary is rehashed while it fills.
     package func reserve(_ asks: [Ask]) {
-        var (people, sends, heads) = (0, 0, 0)
+        var (people, sends, heads, histories) = (0, 0, 0, 0)
         for ask in asks {
             switch ask {
             case .user: people += 1
             case .request: sends += 1
             case .messageHead: heads += 1
+            case .recentForwards: histories += 1
             default: break
             }
         }
@@ -97,7 +98,14 @@ package final class BatchState {
         messages.reserveCapacity(sends + heads)
         messageHeads.reserveCapacity(heads)
         addedMessages.reserveCapacity(sends)
+        forwards.reserveCapacity(histories)
         addedForwards.reserveCapacity(sends)
+    }
+
+    /// What an ask for the recent forwards to a user comes to; `nil` for a user who is not known, and in an empty trail.
+    package func askForForwards(to user: UserID, seconds: Int64) -> Ask? {
+        guard case .success(let subject?) = users[user], let newestTime else { return nil }
+        return .forwards(subject.id, since: newestTime.advanced(bySeconds: -seconds))
     }
 
     /// Where the trail ends in the store.
@@ -110,7 +118,7 @@ package final class BatchState {
         publishedSize = tail.publishedSize
     }
 
-    /// Changes what is known as a step did.
+    /// Adds what a step did, so that later steps see it.
     package func apply(_ change: Change) {
         for (user, subject) in change.newSubjects {
             users[user] = .success(subject)
@@ -167,7 +175,7 @@ package final class BatchState {
         for (lane, moment) in change.effects.due { due[lane] = min(due[lane] ?? moment, moment) }
     }
 
-    /// Whether a send is of this very batch, so that nothing of it is in the store.
+    /// Whether a step of this batch added the send, so that the store has nothing of it yet.
     func isNew(_ send: SendID) -> Bool {
         guard let tail, case .success(let record?) = sends[send] else { return false }
         return record.entryIndex >= tail.entryCount
@@ -221,7 +229,7 @@ package final class BatchState {
 
     private func erase(_ subject: SubjectID) {
         erased.insert(subject)
-        // Who comes back is somebody new.
+        // A person who comes back gets a new pseudonym.
         newSubjects = newSubjects.filter { $0.value.id != subject }
         states[subject] = .success(nil)
         subjects[subject] = .success(nil)
@@ -275,7 +283,7 @@ package struct LoadedForwards {
     }
 }
 
-/// What a send needs besides its own room.
+/// What a send depends on besides the bounds on its own category and caller: the trail's lag and the free disk.
 package struct Headroom {
     /// How far the published trail is behind, in milliseconds.
     var publishLag: Int64
@@ -302,7 +310,7 @@ extension OutboxDepth {
 }
 
 extension BatchState {
-    /// Whether what an ask is about is known. By the places of keys, because a value would be copied to be looked at.
+    /// Whether the answer to an ask is loaded. Looks for keys only, because reading a value would copy it.
     package func knows(_ ask: Ask) -> Bool {
         switch ask {
         case .user(let user): users.index(forKey: user) != nil
@@ -322,6 +330,8 @@ extension BatchState {
             case .failure: true
             case nil: false
             }
+        case .recentForwards(let user, let seconds):
+            askForForwards(to: user, seconds: seconds).map(knows) ?? false
         case .request(let key): requests.index(forKey: key) != nil
         case .send(let send): sends.index(forKey: send) != nil
         case .dedupe(let key): dedupe.index(forKey: key) != nil

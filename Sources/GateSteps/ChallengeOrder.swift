@@ -8,7 +8,7 @@ package import SealedFormat
 package struct ChallengeOrder: Hashable, Sendable {
     package var key: KeyID
     var suite: SealingSuite
-    /// A validated key, as its suite writes it.
+    /// A validated public key, in the encoding of its suite.
     var publicKey: [UInt8]
     package var app: String
     package var device: DestinationID

@@ -3,29 +3,29 @@ package import PayloadSealing
 package import RecipientModel
 package import SendPlanning
 
-/// Everything one step did, and nothing it only looked at.
+/// The writes of one step.
 ///
-/// An object that its step alone fills, and that is only read afterwards but for the bodies of envelopes
-/// (``fill(_:)``); no accessor calls out while it has one of the properties.
+/// Only its step fills it. Afterwards it is read, and only ``fill(_:)`` still changes it, by adding the bodies of
+/// envelopes. No accessor calls other code while it holds a property.
 ///
-/// A step that throws is forgotten with its change. A store writes changes in their order; within one, each person's
-/// state is as the step left it.
+/// When a step throws, its change is dropped. A store writes changes in their order; within one, each person's state
+/// is as the step left it.
 package final class Change {
     @exclusivity(unchecked) package var entries: [NewEntry] = []
     @exclusivity(unchecked) package var newSubjects: [(user: UserID, subject: Subject)] = []
     @exclusivity(unchecked) package var states = Written<SubjectID, RecipientState>()
     /// Appended to the ledgers, with their position.
-    @exclusivity(unchecked) package var consents: [ConsentEvent] = []
+    @exclusivity(unchecked) package var consents: [ConsentRecord] = []
     @exclusivity(unchecked) package var choices: [(record: PreferenceRecord, position: Int64)] = []
     @exclusivity(unchecked) package var sends: [SendRecord] = []
-    /// Those that messages carry; most are there already.
+    /// The links in the step's messages; the store has most of them already.
     @exclusivity(unchecked) package var links: [UnsubscribeLink] = []
     /// Answers to replies, each once.
     @exclusivity(unchecked) package var replies: [ReplyRecord] = []
     /// Sends that count as forwarded from now on; each once.
     @exclusivity(unchecked) package var forwards: [(subject: SubjectID, record: ForwardRecord)] = []
     /// `nil` forgets.
-    @exclusivity(unchecked) package var dedupe = Written<EventKey, DedupeRecord?>()
+    @exclusivity(unchecked) package var dedupe = Written<SubjectTag, DedupeRecord?>()
     @exclusivity(unchecked) package var duties: [DutyWrite] = []
     @exclusivity(unchecked) package var messages: [MessageWrite] = []
     @exclusivity(unchecked) package var events: [EventRecord] = []
@@ -33,11 +33,11 @@ package final class Change {
     @exclusivity(unchecked) package var erased: [SubjectID] = []
     /// How far the tree is durable.
     @exclusivity(unchecked) package var publishedSize: UInt64?
-    /// Everything past its retention at this moment goes, a bounded number of rows.
+    /// Deletes rows whose retention has ended at this moment, a bounded number of them.
     @exclusivity(unchecked) package var prunedBefore: Instant?
     /// The data key that seals every row from the end of this commit on.
     @exclusivity(unchecked) package var dataKey: String?
-    /// Of the stored rows, the next so many are held against the data key, and sealed anew where it is another.
+    /// How many of the stored rows to look at next; those that another key sealed are sealed anew under the data key.
     @exclusivity(unchecked) package var resealedRowCountMax: Int?
     /// What the clocks showed for the newest of ``entries``.
     @exclusivity(unchecked) package var clock: ClockReading?
@@ -48,7 +48,7 @@ package final class Change {
     /// A write to one duty, or to all that a send left.
     package enum DutyWrite {
         case put(DutyRecord)
-        case remove(EventKey)
+        case remove(SubjectTag)
         /// Duties that stand on record by a send.
         case removeOf(SendID, SubjectID)
     }
@@ -61,7 +61,8 @@ package final class Change {
         case offer(OutboxRecord)
         /// All of the row, which could be read.
         case update(OutboxRecord)
-        /// A hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
+        /// A hand-over is about to be tried. Until its result is written, it is not known whether the hop has the
+        /// message.
         case attempt(MessageID, at: Instant)
         /// Moves a row's time without opening it.
         case postpone(MessageID, until: Instant)
@@ -116,7 +117,7 @@ package final class Change {
     }
 }
 
-/// What a step asks of the engine besides being written down.
+/// What the engine has to do for a step besides writing its change.
 package struct StepEffects {
     /// Bodies to seal or to sign before the commit.
     package internal(set) var pendingBodies: [PendingBody] = []
@@ -126,14 +127,14 @@ package struct StepEffects {
     package var recalled: Set<MessageID> = []
     /// When messages of a lane are due that this step left waiting.
     package var due: [DeliveryLane: Instant] = [:]
-    /// What somebody must look at; told once everything is durable.
+    /// Alarms for an operator, raised once everything is durable.
     package var alarms: [String] = []
-    /// What is counted once everything is durable.
+    /// What the metrics count once everything is durable.
     package var observations = Observations()
-    /// Whether there is something for the publisher or the relay to do. A step that only looked, or only marked how
-    /// far others are, must wake nobody, or an idle gateway would turn round and round.
+    /// Whether the publisher or the relay has something to do. A step that only reads, or only records the progress
+    /// of one of them, must not wake them, or an idle gateway would never come to rest.
     package var hasNews = false
-    /// Whether the commit shows that a send could be committed.
+    /// Whether success of the commit shows that a send would be committed, too.
     package var provesTheWay = false
 }
 
@@ -160,7 +161,7 @@ package struct PendingBody: Sendable {
 package struct NewEntry {
     /// The moment of its step.
     package let time: Instant
-    /// The index it has if nobody else's entries come before it.
+    /// The index it gets when no other writer's entries come before it.
     package let expectedIndex: UInt64
     private let expectedBytes: [UInt8]
     private let encode: (_ index: UInt64, _ time: Instant) throws -> [UInt8]
@@ -220,7 +221,7 @@ package struct CommitReceipt: Sendable {
     package var entries: [StoredEntry]
     /// The index that the first of ``entries`` was expected at.
     package var expectedIndex: UInt64
-    /// Rows that went because their time was over.
+    /// Rows that were deleted because their retention had ended.
     package var prunedRowCount: Int
     /// What was sealed anew; `nil` where nothing was to be.
     package var resealing: Resealing?
@@ -257,11 +258,11 @@ package struct Resealing: Sendable, Hashable {
 
 /// An entry that an answer cites.
 package enum EntryReference: Hashable, Sendable {
-    /// One of the same batch, by the index it is expected at.
+    /// An entry of the same batch, by its expected index.
     case new(UInt64)
     case recorded(index: UInt64, leaf: [UInt8])
 
-    /// What a row that leads to the entry holds until the commit.
+    /// The index that a row about the entry holds until the commit.
     package var index: UInt64 {
         switch self {
         case .new(let index), .recorded(let index, _): index

@@ -1,10 +1,11 @@
 package import GateVocabulary
 
-/// Whether the wall clock can be believed, told by the newest entry and by the time since boot.
+/// Whether the wall clock can be believed, judged by the newest entry and by the time since boot.
 ///
-/// Entries are in the order of their times, so a clock that goes back stops everything until it has caught up. A clock
-/// that jumps forward and is set right later is the same trap, entered by one entry; it is refused before that entry is
-/// written. `CLOCK_BOOTTIME` does not follow such steps, and goes on while the machine sleeps.
+/// Entry times never decrease, so when the clock has gone back nothing can be recorded until it has caught up. A
+/// clock that jumps forward and is corrected later has the same effect once one entry has the later time; so a jump
+/// is refused before that entry is written. `CLOCK_BOOTTIME` does not follow such steps, and goes on while the
+/// machine sleeps.
 package struct ClockGuard: Sendable {
     package var limits: EngineLimits
 

@@ -2,8 +2,8 @@ package import GateVocabulary
 
 /// The zones of a country, for a recipient of whom no zone is known.
 ///
-/// Of `zone1970.tab` of tzdata 2025b, which is in the public domain; of zones that read the same from 2026 on, one.
-/// Kosovo (XK) is not in it and has the time of Belgrade.
+/// Taken from `zone1970.tab` of tzdata 2025b, which is in the public domain. Of zones whose clocks agree from 2026
+/// on, one is listed. Kosovo (XK) is not in the file; it has the time of Belgrade.
 package enum CountryZones {
     /// - Returns: None for a code of no country.
     package static func zones(of country: RegionCode) -> [String] { byCountry[country] ?? [] }

@@ -2,15 +2,15 @@ import GateVocabulary
 
 /// Why an operation was not done. Nothing of it is remembered; the caller may try again with the same id.
 package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible {
-    /// 429: too much waits already.
+    /// 429: the engine's queue is full.
     case overloaded
     /// 429: the outbox has reached its bound.
     case outboxFull
-    /// 429: as much as may wait for one person does.
+    /// 429: as many messages wait for the recipient as may wait for one person.
     case outboxFullForRecipient
     /// 503: the gateway is draining.
     case stopping
-    /// 503: the store or the trail cannot take it; the text says what to look at.
+    /// 503: the store or the trail takes no writes; the text says what to check.
     case unavailable(String)
     /// 503: a stored row that this needs cannot be read. Operators are told which; a caller is not.
     case damaged(StoredDamage)

@@ -13,8 +13,8 @@ package struct EngineLimits: Sendable, Hashable {
     package var outboxRowCountMax = 200_000
     /// Messages of one caller waiting.
     package var outboxRowCountPerCallerMax = 100_000
-    /// Messages waiting for one person, the security category's share on top. All of them are decided again in one
-    /// transaction when that person changes their mind, so this bounds how long everybody else waits for it.
+    /// Messages waiting for one person, the security category's share on top. When that person changes their mind,
+    /// all of them are decided again in one transaction, so this bounds how long other operations wait for it.
     package var outboxRowCountPerPersonMax = 10_000
     /// Bytes of bodies waiting.
     package var outboxByteCountMax: Int64 = 1 << 30

@@ -2,7 +2,7 @@ package import GateVocabulary
 package import OpenSSLCrypto
 package import SealedFormat
 
-/// The `index` key: turns what callers and phones choose into look-up keys that tell nothing.
+/// The `index` key: turns identifiers that callers and phones choose into look-up keys that do not reveal them.
 package struct IndexKey: Sendable {
     private let key: HMACKey
 
@@ -24,7 +24,7 @@ package struct IndexKey: Sendable {
         return Array(index.authenticate(message).prefix(16))
     }
 
-    /// The key of a reply by the id that its carrier gave it: 16 bytes, in no table that a send's is in.
+    /// Hash of the id that a carrier gave a reply, 16 bytes. It is stored in no table that has hashes of sends.
     package func replyHash(_ id: RequestID, of caller: CallerName) -> [UInt8] {
         Array(
             key.authenticate(
@@ -32,7 +32,7 @@ package struct IndexKey: Sendable {
             ).prefix(16))
     }
 
-    /// What two replies from one number share: 16 bytes, whoever has the number.
+    /// Hash of a number, 16 bytes: the same for every reply from it, whichever person has registered it.
     package func addressHash(_ address: AddressKey) -> [UInt8] {
         Array(
             key.authenticate(
@@ -41,15 +41,15 @@ package struct IndexKey: Sendable {
             ).prefix(16))
     }
 
-    /// What two equal contents share: 32 bytes.
+    /// MAC of a content, 32 bytes: equal for equal contents.
     package func contentMAC(_ canonicalContent: [UInt8]) -> [UInt8] {
         key.authenticate("sendgate/content/v1\0".utf8 + canonicalContent)
     }
 
-    /// What every spelling of one public key shares: 32 bytes.
+    /// Fingerprint of a public key, 32 bytes: equal for every encoding of one key.
     ///
-    /// A point and its negative agree on the same secrets with anybody (SEC 1 section 3.3.1: the secret is an x
-    /// coordinate), so a P-256 key counts by x. An X25519 key is a u coordinate, which has one spelling once it was
+    /// A point and its negative agree on the same secrets with any peer (SEC 1 section 3.3.1: the secret is an x
+    /// coordinate), so a P-256 key counts by x. An X25519 key is a u coordinate, which has one encoding once it was
     /// validated.
     package func fingerprint(ofKey publicKey: [UInt8], _ suite: SealingSuite) -> [UInt8] {
         let coordinate =

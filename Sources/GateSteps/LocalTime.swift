@@ -1,5 +1,5 @@
 package import BundleModel
-import CompliancePolicy
+package import CompliancePolicy
 import Foundation
 package import GateVocabulary
 package import RecipientModel
@@ -12,6 +12,12 @@ package struct LocalTime: Sendable {
 
     /// Whether `name` is a zone this machine knows.
     package static func isKnown(zone name: String) -> Bool { TimeZone(identifier: name) != nil }
+
+    /// The clock of the first known zone; that of UTC when none is.
+    package static func clock(zones: [String?]) -> ZoneClock {
+        guard let zone = known(zones).first else { return .utc }
+        return ZoneClock(zone.identifier) { offsetSeconds(zone, at: $0) }
+    }
 
     private static let minutesPerDay: Int64 = 1440
 
@@ -80,7 +86,7 @@ package struct LocalTime: Sendable {
         }
         guard !zones.isEmpty else { return nil }
         if isOpen(now) { return now }
-        // It opens at the moment the last zone does. Zones that never share an hour would close for good, so the
+        // The window opens at the moment the last zone does. Zones that never share an hour would close for good, so the
         // search ends after two days and the send waits that long.
         var moment = now
         let end = now.advanced(bySeconds: 2 * 86_400)

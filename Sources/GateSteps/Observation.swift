@@ -1,8 +1,9 @@
 package import GateVocabulary
 
-/// What one step did, for whoever counts: told once it is durable, so that nothing is counted that is not in the trail.
+/// Something that a step did, for the metrics. Counted once the step is durable, so that nothing is counted that is
+/// not in the trail.
 ///
-/// Closed values, a registered name of the bundle and times only. Nothing of a person is in it, by its type.
+/// Its values are closed lists, a registered name of the bundle and times; the type has no place for personal data.
 package enum Observation: Hashable, Sendable {
     /// A send was decided, all its destinations together: the outcome and reason of its answer and of its entry.
     ///
@@ -27,15 +28,15 @@ package enum Observation: Hashable, Sendable {
     case opened(category: Category?, channel: Channel, afterMilliseconds: Int64)
     /// The first act of a person on a message at one destination, besides seeing it.
     case tapped(category: Category?, channel: Channel)
-    /// Somebody switched notifications off.
+    /// A person switched notifications off.
     ///
-    /// - category: What they switched off; for a switch of everything, each category they were sent in the 24 hours before,
-    ///   and `nil` when there was none.
-    /// - isAfterSend: Whether a send of this category was forwarded to them in the 24 hours before.
+    /// - category: What was switched off; for a switch of everything, each category that the person was sent in the
+    ///   24 hours before, and `nil` when there was none.
+    /// - isAfterSend: Whether a send of this category was forwarded to the person in the 24 hours before.
     case disabled(DisabledBy, category: Category?, isAfterSend: Bool)
-    /// A notice that a law obliges us to send reached nobody.
+    /// A notice that the law requires did not reach its recipient.
     case unreached(TypeID)
-    /// The gateway found something that a person has to look at.
+    /// The gateway found something that an operator has to review.
     case review(ReviewCause, category: Category)
     /// An audit found that two sides disagree, or do not any more.
     case drift(DriftKind, DriftAction)
@@ -58,11 +59,11 @@ package enum HandOverObstacle: String, CaseIterable, Sendable, Hashable {
     case busy
     /// Nothing was written to the hop.
     case notWritten = "not_written"
-    /// It was written and no answer came, or an answer that ends nothing.
+    /// The message was written to the hop and no answer came, or an answer that ends nothing.
     case ambiguous
 }
 
-/// By which switch somebody turned notifications off.
+/// The switch by which notifications were turned off.
 package enum DisabledBy: String, CaseIterable, Sendable, Hashable {
     /// A preference of the category, or of a type of it.
     case preference
@@ -70,11 +71,11 @@ package enum DisabledBy: String, CaseIterable, Sendable, Hashable {
     case osPermission = "os_permission"
     /// The account's switch for push.
     case pushSwitch = "push_switch"
-    /// An answer to a text or an e-mail that takes consent back; counted each time somebody says it.
+    /// A reply to a text or an e-mail that withdraws consent; every such reply is counted.
     case reply
 }
 
-/// What one step tells; most tell one thing, for which nothing is allocated.
+/// The observations of one step. Most steps have one, for which nothing is allocated.
 package struct Observations: Sendable {
     package private(set) var first: Observation?
     package private(set) var more: [Observation] = []
@@ -85,7 +86,7 @@ package struct Observations: Sendable {
 }
 
 extension HopResult {
-    /// Why the hop does not have the message for certain; `nil` of a result that ends it.
+    /// Why the hand-over has to be tried again; `nil` for a result that ends it.
     var obstacle: HandOverObstacle? {
         switch self {
         case .busy: .busy

@@ -1,16 +1,17 @@
 package import GateVocabulary
 package import RecipientModel
 
-/// What facts are made of: looked up on one snapshot, or in a step.
+/// The stored records that facts are derived from, read on one snapshot or in a step.
 package protocol RecordReading {
     /// The pseudonym and tag key of a user; `nil` for one never registered, or erased.
     func subject(of user: UserID) throws -> Subject?
     /// The same person, found by the pseudonym; `nil` once erased.
     func subject(_ id: SubjectID) throws -> Subject?
-    /// All that is held of a person but what only grows; `nil` for one nothing was ever held of, or erased.
+    /// The state of a person; `nil` for one of whom nothing was ever stored, and for an erased one. It does not hold the
+    /// ledgers, which only grow.
     func state(of subject: SubjectID) throws -> RecipientState?
     /// The ledger of a person, oldest first by sequence; all purposes.
-    func consentEvents(of subject: SubjectID) throws -> [ConsentEvent]
+    func consentRecords(of subject: SubjectID) throws -> [ConsentRecord]
     func send(_ id: SendID) throws -> SendRecord?
     /// The newest forwards to this person since a moment, newest first, at most `limit`.
     func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
@@ -22,8 +23,8 @@ package protocol RecordReading {
     func setting(_ name: String) throws -> String?
 }
 
-/// What lies beside a person's state, for reading.
-package protocol HistoryReading {
+/// The same with the ledger of choices, which no fact is derived from and which the trail alone does not give.
+package protocol HistoryReading: RecordReading {
     /// Every transition of a preference, oldest first.
     func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord]
 }

@@ -1,6 +1,6 @@
 package import WireProtocol
 
-/// What a step that recorded something answers.
+/// The answer of a step that recorded something.
 package struct Recorded {
     package var entry: EntryReference
     /// The same was recorded before; nothing was recorded again.

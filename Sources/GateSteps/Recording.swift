@@ -6,7 +6,7 @@ package import RecipientModel
 import WireProtocol
 
 extension StepContext {
-    /// Changes what is held of a person, and writes the entry that says so: there is no other way to change it.
+    /// Changes a person's state and writes the entry that records the change. Nothing else changes a person's state.
     @discardableResult
     package func record(
         _ change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant

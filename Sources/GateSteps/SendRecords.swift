@@ -67,7 +67,7 @@ package struct OutboxRecord: Hashable, Sendable {
     package var key: KeyID?
     /// Provider headers as canonical JSON; empty object when none.
     package var headers: [UInt8]
-    /// The provider's body; for a held or gathered row the send's content as canonical JSON. Kept encrypted.
+    /// The provider's body; for a deferred or digesting row the send's content as canonical JSON. Kept encrypted.
     package var body: [UInt8]
     /// The facts that do not change while it waits (sizes, params, fallback), as canonical JSON.
     package var facts: [UInt8]
@@ -79,7 +79,7 @@ package struct OutboxRecord: Hashable, Sendable {
     package var attemptCount: Int
     /// Set when a hand-over was started whose result is not known.
     package var attemptedAt: Instant?
-    /// Whether a hand-over ended without anybody knowing whether the hop has it.
+    /// Whether a hand-over ended without a known result, so that the hop may have the message.
     package var mayHaveArrived: Bool
     /// Cancelled while a hand-over was under way: should the hop not have it, it is not tried again.
     package var isCancelled = false
@@ -117,7 +117,7 @@ package struct OutboxRecord: Hashable, Sendable {
     }
 }
 
-/// That a person was told of an event, or need not be: one value of a type's `dedupe_by` on one channel.
+/// Says that a person was told of an event, or need not be told: one value of a type's `dedupe_by` on one channel.
 package struct DedupeRecord: Hashable, Sendable {
     /// tag("event", type ‖ 0x00 ‖ caller ‖ 0x00 ‖ channel ‖ 0x00 ‖ value), the caller empty for `dedupe_scope: type`: the
     /// key of the row.
@@ -133,8 +133,8 @@ package struct DedupeRecord: Hashable, Sendable {
     }
 }
 
-/// A duty to tell a person something, from the first send that left it owed or the send that discharged it, until its
-/// time is over.
+/// A legal duty to tell a person something. Kept from the first send that left it owed, or from the send that
+/// discharged it, until its time is over.
 package struct DutyRecord: Hashable, Sendable {
     package enum State: Hashable, Sendable { case owed, discharged }
 
@@ -151,7 +151,7 @@ package struct DutyRecord: Hashable, Sendable {
     /// When what is still owed raises the alarm.
     package var dueAt: Instant
 
-    package var key: EventKey { EventKey(duty, of: subject) }
+    package var key: SubjectTag { SubjectTag(duty, of: subject) }
 
     package init(
         duty: Tag, subject: SubjectID, state: State, send: SendID, caller: CallerName, type: TypeID,
@@ -202,7 +202,7 @@ package struct OutboxDepth: Hashable, Sendable {
     }
 }
 
-/// Something that became of a send, for `GET /v1/events`.
+/// One event in the life of a send, for `GET /v1/events`.
 package struct EventRecord: Hashable, Sendable {
     /// Rising; 0 before it is appended.
     package var cursor: Int64
@@ -240,7 +240,7 @@ extension SendRecord {
 }
 
 extension EventRecord {
-    /// Something that became of one message.
+    /// An event about one message.
     init(_ event: SendEventKind, of row: OutboxRecord, at now: Instant, reason: String? = nil) {
         self.init(
             caller: row.request.caller, send: row.send, subject: row.subject, event: event,

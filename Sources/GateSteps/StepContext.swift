@@ -4,11 +4,11 @@ package import GateVocabulary
 import OpenSSLCrypto
 package import SendPlanning
 
-/// What a step works with: a view of what is stored, the policy in force, the moment, and nothing else.
+/// What a step works with: a view of the stored rows, the policy in force and the moment.
 ///
-/// A step reads and changes through ``view``. It reaches no store, clock, random source, logger or socket; what it needs
-/// and has not got it throws as ``MissingFacts``, and it begins again once that is loaded. Everything it did is in
-/// ``StepView/change``, which is dropped when it throws.
+/// A step reads and changes through ``view``. It reaches no store, clock, random source, logger or socket. Reading
+/// something that is not loaded throws ``MissingFacts``, and the step runs again once it is loaded. A step's writes
+/// are in ``StepView/change``, which is dropped when it throws.
 package final class StepContext {
     package let view: StepView
     package let policy: CompiledPolicy
@@ -42,10 +42,10 @@ package final class StepContext {
 
     package func provedTheWay() { view.affect { $0.provesTheWay = true } }
 
-    /// What is counted once the step is durable.
+    /// Adds an observation, which is counted once the step is durable.
     func observe(_ observation: Observation) { view.affect { $0.observations.append(observation) } }
 
-    /// What somebody must look at; told once the step is durable.
+    /// Raises an alarm for an operator once the step is durable.
     func alarm(_ text: String) { view.affect { $0.alarms.append(text) } }
 
     /// Writes one entry.
@@ -87,7 +87,7 @@ package final class StepContext {
     ) throws -> Bool {
         if let pending {
             if let reason = moment.sealingFailure {
-                // What waits was promised already and is not the caller's to ask for again.
+                // A waiting message was promised already, and the caller does not ask for it again.
                 guard let waiting else { throw EngineFailure.sealingFailed(reason) }
                 let later = try puttingOff(waiting, because: "it could not be sealed or signed: \(reason)")
                 try insert(later, offering: nil)
@@ -99,8 +99,8 @@ package final class StepContext {
         return true
     }
 
-    /// Writes a new row. What can go at once, and is not behind others, goes to the relay from memory: its row is born
-    /// as one that was tried.
+    /// Writes a new row. A message that can go at once, and is not behind others, is offered to the relay from
+    /// memory; its row is then written as that of a message that was tried.
     func insert(_ record: OutboxRecord, offering delivery: Delivery?) throws {
         let lane = DeliveryLane(of: record.category)
         // None goes past one that waits its turn.
@@ -139,8 +139,8 @@ package final class StepContext {
         view.affect { $0.due[lane] = min($0.due[lane] ?? until, until) }
     }
 
-    /// A waiting row as it may be decided about: one that was offered, and that the relay has not taken yet, waits in the
-    /// store again. It is still one that was tried where an earlier try may have got through.
+    /// Prepares a waiting row for a new decision. An offered message that the relay has not taken yet is recalled,
+    /// and waits in the store again; its row still counts as tried where an earlier try may have got through.
     func callBack(_ row: OutboxRecord) throws -> OutboxRecord {
         guard row.attemptedAt != nil, try view.recall(row.message) else { return row }
         var row = row
@@ -151,14 +151,14 @@ package final class StepContext {
         return row
     }
 
-    /// Takes a row out for good. One that is offered, which is born as tried, does not go either.
+    /// Deletes a row. A message that was offered, whose row was written as tried, is recalled as well.
     func remove(_ row: OutboxRecord) throws {
         if row.attemptedAt != nil { _ = try view.recall(row.message) }
         try view.removeOutbox(row.message)
     }
 }
 
-/// What is the same for every step of a gateway.
+/// Settings that are the same for every step of a gateway.
 package struct StepSettings: Sendable {
     package var limits: EngineLimits
     package var index: IndexKey
@@ -167,11 +167,15 @@ package struct StepSettings: Sendable {
     /// The process that entries of the gateway's own sends name.
     package var process: SendEntry.PeerEvidence
     package var drift: DriftSettings
+    /// Whether the store may have sends that came back from the trail, which are found by their `id_tag` alone.
+    package var hasRestoredSends: Bool
 
     package init(
         limits: EngineLimits, index: IndexKey, unsubscribe: UnsubscribeAddress,
-        process: SendEntry.PeerEvidence, drift: DriftSettings = DriftSettings()
+        process: SendEntry.PeerEvidence, drift: DriftSettings = DriftSettings(),
+        hasRestoredSends: Bool = false
     ) {
+        self.hasRestoredSends = hasRestoredSends
         self.limits = limits
         self.index = index
         self.unsubscribe = unsubscribe

@@ -1,23 +1,24 @@
-package import WireProtocol
+package import CanonicalJSON
+import WireProtocol
 
-/// Why a step did nothing: what is wrong with what was asked of it. The edge says it as a problem.
+/// Why a step did nothing: what is wrong with the request. The route answers with a `Problem` that says it.
 package struct StepRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: CaseIterable, Hashable, Sendable {
-        /// The caller may not send this type, or not report what is that old.
+        /// The caller may not send this type, or may not report something that is this old.
         case grantMissing
-        /// The caller may not say by which method, or from which source, somebody spoke.
+        /// The caller may not assert this method of a consent, or this source of a choice.
         case assertionNotPermitted
-        /// What was answered does not prove that somebody has the key.
+        /// The answer to a challenge does not prove possession of the key.
         case proofWrong
         case notFound
         /// An id was used before for something else.
         case idConflict
-        /// What is there is in a state that does not go with what was asked.
+        /// The thing that the request is about is in a state that does not allow it.
         case wrongState
         case tooManyDestinations
         case challengeExpired
         case alreadyPrompted
-        /// Members that fit their shape, and not each other or what is known.
+        /// Members that fit their shape, but contradict each other or the stored state.
         case invalid
         case unknownNotice
         case unknownPurpose
@@ -27,14 +28,14 @@ package struct StepRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case unknownScope
         case unknownEvent
         case invalidPublicKey
-        /// Allowed, and asked for too often; ``StepRefusal/retryAfterSeconds`` says when it is taken again.
+        /// The request is allowed, but came too often; ``StepRefusal/retryAfterSeconds`` says when it is taken again.
         case rateLimited
     }
 
     package var kind: Kind
-    /// What exactly, and what to do about it.
+    /// What exactly is wrong, and what to do about it.
     package var detail: String?
-    /// Members of what was asked that are wrong; of ``Kind/invalid`` only.
+    /// The members of the request that are wrong; for ``Kind/invalid`` only.
     package var violations: [Violation]
     /// Whole seconds until the same is taken; of ``Kind/rateLimited`` only.
     package var retryAfterSeconds: Int?

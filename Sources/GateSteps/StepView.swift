@@ -1,11 +1,11 @@
 package import GateVocabulary
 package import RecipientModel
 
-/// What a step may look at, and what it has done so far.
+/// What a step can read, and what it has written so far.
 ///
-/// Reads find what this step wrote, then what the steps before it wrote, then what was loaded. What none of them has
-/// throws ``MissingFacts``: a step reaches nothing but through here, and knows nothing of where it comes from.
-package final class StepView: RecordReading, HistoryReading {
+/// Reads find what this step wrote, then what the steps before it wrote, then what was loaded. Reading anything else
+/// throws ``MissingFacts``: a step reaches data only through its view, and does not know where the data comes from.
+package final class StepView: HistoryReading {
     let state: BatchState
     package let change = Change()
     /// Which message each of ``Change/messages`` is about: a group of results looks along them for each.
@@ -18,7 +18,7 @@ package final class StepView: RecordReading, HistoryReading {
         return try value.get()
     }
 
-    /// Throws ``MissingFacts`` for what nobody has loaded.
+    /// Throws ``MissingFacts`` when the answer to an ask is not loaded.
     func require(_ ask: Ask) throws {
         guard state.knows(ask) else { throw MissingFacts(ask) }
     }
@@ -63,10 +63,10 @@ package final class StepView: RecordReading, HistoryReading {
         return try state(of: holder)?.key(key)
     }
 
-    package func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] {
+    package func consentRecords(of subject: SubjectID) throws -> [ConsentRecord] {
         if change.erased.contains(subject) || state.erased.contains(subject) { return [] }
-        var events: [ConsentEvent] = []
-        // Somebody new has no ledger to load.
+        var events: [ConsentRecord] = []
+        // A person that this batch adds has no ledger to load.
         if try self.state(of: subject) != nil || state.consents[subject] != nil {
             events = try known(state.consents[subject], .consents(subject))
         }
@@ -98,7 +98,7 @@ package final class StepView: RecordReading, HistoryReading {
         if !change.links.contains(link) { change.links.append(link) }
     }
 
-    /// Everybody who has a number or a mailbox registered now, by pseudonym.
+    /// Pseudonyms of all people who have a number or a mailbox registered now.
     package func holders(of address: AddressKey) throws -> [SubjectID] {
         let stored = try known(state.holders[address], .holders(address))
         let all = Set(stored + state.addedHolders[address, default: []])
@@ -130,16 +130,16 @@ package final class StepView: RecordReading, HistoryReading {
     /// Gives a user a pseudonym and a key of the caller's choice.
     package func add(_ subject: Subject, for user: UserID) { change.newSubjects.append((user, subject)) }
 
-    /// Replaces what is held of a person, and what devices and keys are found by.
+    /// Replaces a person's state, and the look-up keys of their devices and device keys.
     package func put(_ state: RecipientState) throws { change.states.set(state.subject, to: state) }
 
-    /// Changes what is held of a person, beginning with nothing; a consent and a choice enter their ledgers besides, where
-    /// nothing is ever changed.
+    /// Changes a person's state, which is empty before the first change. A consent or a choice is also appended to
+    /// its ledger, whose events never change.
     package func apply(_ change: PersonChange, to subject: SubjectID) throws {
         var state = try state(of: subject) ?? RecipientState(subject)
         switch change {
         case .consent(let event):
-            let earlier = event.withdraws == nil ? [] : try consentEvents(of: subject)
+            let earlier = event.withdraws == nil ? [] : try consentRecords(of: subject)
             self.change.consents.append(state.apply(event, after: earlier))
         case .preference(let choice):
             state.apply(change)
@@ -202,22 +202,22 @@ package final class StepView: RecordReading, HistoryReading {
     }
 
     package func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
-        let key = EventKey(event, of: subject)
+        let key = SubjectTag(event, of: subject)
         if let own = change.dedupe[key] { return own }
         return try known(state.dedupe[key], .dedupe(key))
     }
 
     /// Replaces what was on record about the same event.
     package func putDedupe(_ record: DedupeRecord, to subject: SubjectID) throws {
-        change.dedupe.set(EventKey(record.event, of: subject), to: record)
+        change.dedupe.set(SubjectTag(record.event, of: subject), to: record)
     }
 
     package func removeDedupe(_ event: Tag, to subject: SubjectID) throws {
-        change.dedupe.set(EventKey(event, of: subject), to: nil)
+        change.dedupe.set(SubjectTag(event, of: subject), to: nil)
     }
 
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? {
-        let key = EventKey(duty, of: subject)
+        let key = SubjectTag(duty, of: subject)
         var own: DutyRecord??
         for write in change.duties {
             switch write {
@@ -236,7 +236,7 @@ package final class StepView: RecordReading, HistoryReading {
     package func putDuty(_ record: DutyRecord) throws { change.duties.append(.put(record)) }
 
     package func removeDuty(_ duty: Tag, of subject: SubjectID) throws {
-        change.duties.append(.remove(EventKey(duty, of: subject)))
+        change.duties.append(.remove(SubjectTag(duty, of: subject)))
     }
 
     /// Forgets the duties that stand on record by a send.
@@ -337,7 +337,7 @@ package final class StepView: RecordReading, HistoryReading {
         return stored + state.addedMessages.count { $0.subject == subject } + own
     }
 
-    /// What waits in all, and of one caller; what this batch takes out still counts.
+    /// The number of waiting messages in all, and of one caller; those that this batch takes out still count.
     package func outboxDepth(
         of caller: CallerName
     ) throws -> (rowCount: Int, byteCount: Int64, rowCountOfCaller: Int) {
@@ -366,7 +366,8 @@ package final class StepView: RecordReading, HistoryReading {
     /// Replaces the row with the same message id. One that is ``OutboxRecord/isDamaged`` is refused: its content
     /// would be replaced by nothing.
     package func updateOutbox(_ record: OutboxRecord) throws { write(.update(record)) }
-    /// Marks that a hand-over is about to be tried; from here on its fate is ambiguous until a result comes.
+    /// Marks that a hand-over is about to be tried. Until its result is written, it is not known whether the hop has
+    /// the message.
     package func markAttempt(_ message: MessageID, at now: Instant) throws {
         write(.attempt(message, at: now))
     }
@@ -378,7 +379,7 @@ package final class StepView: RecordReading, HistoryReading {
 
     // MARK: Trail
 
-    /// The index of the batch's first entry, unless others' come before it.
+    /// The index of the batch's first entry, unless another writer's entries come before it.
     var firstIndex: UInt64 { state.tail?.entryCount ?? 0 }
     /// Number of entries so far, which is the index of the next.
     package var upcomingIndex: UInt64 { state.entryCount + UInt64(change.entries.count) }

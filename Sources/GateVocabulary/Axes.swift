@@ -59,6 +59,6 @@ package enum BodyForm: String, CaseIterable, Sendable, Hashable {
     case generic
     /// The composed text, in clear.
     case full
-    /// This channel does not carry this type.
+    /// The channel does not carry the type.
     case never
 }

@@ -47,7 +47,7 @@ extension Decision {
             "notes": .array(notes.namesSet.map { .string($0) }),
             "outcome": .string(outcome.name),
             "reason": .string(reason.rawValue),
-            "trace": .array(Gate.allCases.map { .string(trace[$0].name) }),
+            "trace": .array(trace.positions.map { .string(trace[position: $0].name) }),
         ]
         if let detail { object["detail"] = .string(detail.rawValue) }
         if let notBefore { object["not_before"] = .integer(notBefore.milliseconds) }
@@ -120,44 +120,46 @@ extension Decision {
     private static func trace(
         _ value: JSONValue, _ pointer: JSONPointer
     ) throws(JSONShapeError) -> Trace {
-        guard case .array(let elements) = value, elements.count == Gate.allCases.count else {
-            throw JSONShapeError(
-                pointer, "expected an array of \(Gate.allCases.count) results, one per gate")
+        let (least, most) = (Int(GateRevision.first.gateCount), Trace.gateCountMax)
+        guard case .array(let elements) = value, (least...most).contains(elements.count) else {
+            throw JSONShapeError(pointer, "expected an array of \(least) to \(most) results, one per gate")
         }
-        var trace = Trace()
-        for gate in Gate.allCases {
-            let index = Int(gate.rawValue)
+        var trace = Trace(of: GateRevision(gateCount: UInt8(elements.count)))
+        for index in elements.indices {
             let place = pointer.appending(index)
             guard let result = GateResult(name: try JSONShape.text(elements[index], place)) else {
                 throw JSONShapeError(
                     place, "expected `pass`, `not_applicable`, a reason, or a reason with its detail")
             }
-            trace[gate] = result
+            trace[position: index] = result
         }
         return trace
     }
 }
 
-extension AttestedRequest {
-    package func write(to json: inout CanonicalWriter) {
-        json.object { json in
-            json.member("caller", caller.text)
-            json.member("channel", name: channel)
-            json.member("critical", critical)
-            json.member("type", type.text)
-        }
+extension AttestedRequest: FieldObject {
+    package static let means = "The part of the send a decision looks at."
+    package static let shape = Shape.named("AttestedRequest", .object(objectShape))
+    package static var blank: AttestedRequest {
+        AttestedRequest(caller: CallerName(""), type: TypeID(""), channel: .push, critical: false)
     }
 
-    package var json: JSONObject { JSONObject(written: write) }
+    @inline(__always)
+    package static func show<Visitor: FieldVisitor & ~Copyable>(
+        to fields: inout Visitor
+    ) throws(Visitor.Failure) where Visitor.Object == AttestedRequest {
+        try fields.required("caller", \.caller, "Who would send it.")
+        try fields.required("channel", \.channel, "The channel.")
+        try fields.required("critical", \.critical, "Whether critical delivery is asked for.")
+        try fields.required("type", \.type, "The type.")
+    }
+
+    package func write(to json: inout CanonicalWriter) { write(field: &json) }
 
     /// - Parameter pointer: Where `json` stands in its document, for the errors.
     package init(json: JSONObject, at pointer: JSONPointer = .root) throws(JSONShapeError) {
-        var members = JSONMembers(json, at: pointer)
-        self.init(
-            caller: try members.required("caller", JSONShape.identifier),
-            type: try members.required("type", JSONShape.identifier),
-            channel: try members.required("channel", JSONShape.name),
-            critical: try members.required("critical", JSONShape.boolean))
-        try members.refuseOthers()
+        self = try Self.read(field: .object(json), at: pointer)
     }
+
+    package init(_ cursor: inout EntryCursor) throws(EntryError) { self = try Self.read(field: &cursor) }
 }

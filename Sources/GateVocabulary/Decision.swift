@@ -40,32 +40,71 @@ package struct GateResult: Hashable, Sendable {
     }
 }
 
-/// The result of every gate, in order, held inline so that deciding allocates nothing.
+/// The result of every gate that was asked, in order, held inline so that deciding allocates nothing.
 @usableFromInline
 package struct Trace: Hashable, Sendable {
-    @usableFromInline
-    var results: InlineArray<13, GateResult>
+    /// Room for gates to come. No stored byte depends on it.
+    package static let gateCountMax = 16
 
-    /// - Parameter result: Of every gate.
+    /// Beyond ``gateCount``, and only there, every result means nothing and is ``GateResult/notApplicable``.
+    @usableFromInline
+    var results: InlineArray<16, GateResult>
+    @usableFromInline
+    var gateCount: UInt8
+
+    /// - Parameters:
+    ///   - result: Of every gate.
+    ///   - revision: Which gates there are.
     @inlinable
-    package init(_ result: GateResult = .notApplicable) {
+    @inline(__always)
+    package init(_ result: GateResult = .notApplicable, of revision: GateRevision = .newest) {
         results = InlineArray(repeating: result)
+        for position in Int(revision.gateCount)..<16 { results[position] = .notApplicable }
+        gateCount = revision.gateCount
     }
 
+    /// Which gates were asked.
+    @inlinable
+    package var revision: GateRevision { GateRevision(gateCount: gateCount) }
+
+    /// The positions of the gates that were asked.
+    @inlinable
+    package var positions: Range<Int> { 0..<Int(gateCount) }
+
+    /// A gate that was not asked is not applicable; only one that was is set.
     @inlinable
     package subscript(gate: Gate) -> GateResult {
         get { results[Int(gate.rawValue)] }
         set { results[Int(gate.rawValue)] = newValue }
     }
 
+    /// - Parameter position: One of ``positions``.
+    @inlinable
+    package subscript(position position: Int) -> GateResult {
+        get { results[position] }
+        set {
+            precondition(position < Int(gateCount), "a gate that was not asked has no result")
+            results[position] = newValue
+        }
+    }
+
+    /// Adds the result of the next gate.
+    ///
+    /// - Precondition: There are fewer than ``gateCountMax``.
+    package mutating func append(_ result: GateResult) {
+        results[Int(gateCount)] = result
+        gateCount += 1
+    }
+
     @inlinable
     package static func == (left: Trace, right: Trace) -> Bool {
-        Gate.allCases.allSatisfy { left[$0] == right[$0] }
+        left.gateCount == right.gateCount
+            && left.positions.allSatisfy { left.results[$0] == right.results[$0] }
     }
 
     @usableFromInline
     package func hash(into hasher: inout Hasher) {
-        for gate in Gate.allCases { hasher.combine(self[gate]) }
+        for position in positions { hasher.combine(results[position]) }
     }
 }
 
@@ -93,7 +132,7 @@ package struct DecisionNotes: OptionSet, Hashable, Sendable {
     @inlinable
     package static var mandatoryPassed: DecisionNotes { DecisionNotes(rawValue: 2) }
 
-    /// It passed the recipient's quiet hours or a cap because the recipient asked for exactly that.
+    /// The send passed the recipient's quiet hours or a cap because the recipient asked for exactly that.
     @inlinable
     package static var atOwnRequest: DecisionNotes { DecisionNotes(rawValue: 4) }
 
@@ -134,7 +173,12 @@ package struct Decision: Hashable, Sendable {
     }
 
     /// The lowest gate that did not pass with the decision's reason; `nil` when every gate passed.
-    package var decidingGate: Gate? {
-        Gate.allCases.first { trace[$0].verdict == .fail && trace[$0].reason == reason }
+    package var decidingGate: Gate? { decidingPosition.flatMap { Gate(rawValue: UInt8($0)) } }
+
+    /// The same by its position in the trace.
+    package var decidingPosition: Int? {
+        trace.positions.first {
+            trace[position: $0].verdict == .fail && trace[position: $0].reason == reason
+        }
     }
 }

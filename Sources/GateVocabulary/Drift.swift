@@ -25,10 +25,10 @@ package enum DriftKind: String, CaseIterable, Sendable, Hashable {
 package enum DriftAction: String, CaseIterable, Sendable, Hashable {
     /// The app's preference is authoritative: the other side is set to what it says.
     case repaired
-    /// Nobody can tell which side is right: nothing of the category goes to the device until the recipient chooses.
+    /// Neither side is known to be right: nothing of the category goes to the device until the recipient chooses.
     case suppressed
-    /// It can be told and not mended from here.
+    /// The gateway can only report the drift: the app or the recipient has to end it.
     case marked
-    /// It is no more.
+    /// The drift has ended.
     case resolved
 }

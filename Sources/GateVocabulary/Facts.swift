@@ -84,6 +84,102 @@ package struct Facts: Hashable, Sendable {
     package init() {}
 }
 
+/// The names, shapes and meanings of facts, in the trail, in `explain` and in `Policies/cases`.
+///
+/// The object is flat, its keys are the properties in snake case, an unknown fact is absent, and
+/// every moment is an integer of milliseconds. Reading accepts exactly what writing gives: a key that
+/// is not known is an error, because a misspelled fact would otherwise look like a missing one.
+extension Facts: FieldObject {
+    package static let means =
+        "Everything a decision may look at. A fact that is absent is unknown, and a gate that needs it refuses with `fact_missing`."
+    package static let shape = Shape.named("Facts", .object(objectShape))
+    package static var blank: Facts { Facts() }
+
+    /// The one list of facts; what an entry, an outbox row, `explain` and the proof know of them follows from it.
+    @inline(__always)
+    package static func show<Visitor: FieldVisitor & ~Copyable>(
+        to fields: inout Visitor
+    ) throws(Visitor.Failure) where Visitor.Object == Facts {
+        try fields.optional("account_preference", \.accountPreference, "The account's choice.")
+        try fields.optional("account_region", \.accountRegion, "The account's region.")
+        try fields.optional(
+            "account_type_preference", \.accountTypePreference, "The account's choice on the type alone.")
+        try fields.optional("age", \.age, "Adult or minor.")
+        try fields.optional("category_count", \.categoryCount, "Forwards of the category in its window.")
+        try fields.optional("consent", \.consent, "On the category's purpose.")
+        try fields.optional("critical_alerts", \.criticalAlerts, "Whether the device grants critical alerts.")
+        try fields.optional("destination", \.destination, "Whether it can be reached.")
+        try fields.optional("destination_preference", \.destinationPreference, "The destination's choice.")
+        try fields.optional(
+            "destination_type_preference", \.destinationTypePreference,
+            "The destination's choice on the type alone.")
+        try fields.optional("device_key", \.deviceKey, "The device's key.")
+        try fields.optional("device_regions", \.deviceRegions, "Where the devices were last seen.")
+        try fields.optional("due", \.due, "When the send itself wants to go out.")
+        try fields.optional(
+            "everything_count", \.everythingCount,
+            "Forwards of everything that a limit over all categories counts, in its window.")
+        try fields.optional("expiry", \.expiry, "After this the notification is worth nothing.")
+        try fields.optional("fallback", \.fallback, "What this send replaces.")
+        try fields.optional("now", \.now, "The only clock a rule sees; Unix milliseconds.")
+        try fields.optional("os_permission", \.osPermission, "What the OS lets the app do.")
+        try fields.optional(
+            "own_request", \.ownRequest, "On being reached at any hour, where a type lets one ask for it.")
+        try fields.optional("params", \.params, "Whether the params fit the type.")
+        try fields.optional("platform", \.platform, "The push service.")
+        try fields.optional("privacy", \.privacy, "What a lock screen may show.")
+        try fields.optional("purpose_consent", \.purposeConsent, "On the special purpose a type names.")
+        try fields.optional("push_enabled", \.pushEnabled, "The recipient's master switch for push.")
+        try fields.optional("quiet_hours", \.quietHours, "The quiet hours at the destination.")
+        try fields.optional("recipient", \.recipient, "Whether the person is known.")
+        try fields.optional(
+            "repetition", \.repetition, "Whether it was told before; for a type with `dedupe_by`.")
+        try fields.optional("sizes", \.sizes, "Sizes of the composed payload.")
+        try fields.optional("type_count", \.typeCount, "Forwards of this type in its window.")
+        try fields.optional(
+            "withheld", \.withheld, "Whether the person takes part in what the category is withheld from.")
+    }
+
+    /// The name of every fact, sorted: what ``removing(_:)`` takes.
+    package static let names: [String] = objectShape.members.map(\.name)
+
+    /// - Parameter pointer: Where `json` stands in its document, for the errors.
+    package init(json: JSONObject, at pointer: JSONPointer = .root) throws(JSONShapeError) {
+        self = try Self.read(field: .object(json), at: pointer)
+    }
+
+    /// These facts without one of them, as if it were unknown.
+    ///
+    /// - Returns: `nil` when no fact has that name.
+    package func removing(_ name: String) -> Facts? {
+        var remover = FactRemover(rest: self, name: name)
+        Self.show(to: &remover)
+        return remover.isFound ? remover.rest : nil
+    }
+
+    /// A recipient has at most 20 devices, and a text goes to one number; more regions than that are not facts.
+    package static let deviceRegionCountMax = 21
+}
+
+private struct FactRemover: FieldVisitor {
+    var rest: Facts
+    let name: String
+    var isFound = false
+
+    mutating func required<Value: FieldValue>(
+        _: StaticString, _: WritableKeyPath<Facts, Value>, _: String
+    ) {}
+
+    mutating func optional<Value: FieldValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Facts, Value?>, _: String
+    ) {
+        let bytes = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+        guard self.name.utf8.elementsEqual(bytes) else { return }
+        rest[keyPath: path] = nil
+        isFound = true
+    }
+}
+
 /// Whether the params fit the type's schema. Values never get here; the pointers of what did not fit
 /// are recorded beside the facts.
 package enum ParamsFact: String, CaseIterable, Sendable, Hashable {
@@ -93,11 +189,11 @@ package enum ParamsFact: String, CaseIterable, Sendable, Hashable {
 
 /// What this send replaces.
 package enum FallbackFact: String, CaseIterable, Sendable, Hashable {
-    /// It replaces nothing.
+    /// The send replaces nothing.
     case notFallback = "not_fallback"
-    /// It replaces a push of the same caller to the same recipient.
+    /// The send replaces a push of the same caller to the same recipient.
     case replacesOwnSend = "replaces_own_send"
-    /// It names a send that is unknown, another caller's or another recipient's.
+    /// The send names one that is unknown, another caller's or another recipient's.
     case mismatch
 }
 

@@ -1,4 +1,6 @@
-/// The thirteen questions every send is asked, in their order. All are always asked.
+/// The questions every send is asked, in their order. All are always asked.
+///
+/// Only ever added to, at the end: the raw value is the position in every trace that was ever recorded (``GateRevision``).
 @usableFromInline
 package enum Gate: UInt8, CaseIterable, Sendable, Hashable, Comparable {
     /// 0: not past its expiry, and not due after it.

@@ -81,12 +81,38 @@ package struct Purpose: TextIdentifier {
     package static let marketing = Purpose("marketing")
 }
 
-/// Sixteen random bytes, written as lower-case hexadecimal or as an RFC 9562 UUID.
+/// What a ``RandomIdentifier`` identifies. Never made: it only keeps the id of one thing from standing for another's.
 @usableFromInline
-package protocol RandomIdentifier: Hashable, Comparable, Sendable, CustomStringConvertible {
-    var high: UInt64 { get }
-    var low: UInt64 { get }
-    init(high: UInt64, low: UInt64)
+package protocol IdentifierKind {
+    static var spelling: IdentifierSpelling { get }
+}
+
+/// How an identifier is printed.
+@usableFromInline
+package enum IdentifierSpelling: Sendable {
+    /// 32 lower-case hexadecimal digits.
+    case hexadecimal
+    /// `8-4-4-4-12` lower-case hexadecimal digits (RFC 9562 section 4).
+    case uuid
+}
+
+/// Sixteen random bytes, written as lower-case hexadecimal or as an RFC 9562 UUID.
+@frozen @usableFromInline
+package struct RandomIdentifier<Kind: IdentifierKind>: Hashable, Comparable, Sendable, CustomStringConvertible
+{
+    @usableFromInline package let high: UInt64
+    @usableFromInline package let low: UInt64
+
+    @inlinable
+    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+
+    @inlinable
+    package var description: String {
+        switch Kind.spelling {
+        case .hexadecimal: hexadecimal
+        case .uuid: uuidText
+        }
+    }
 }
 
 /// What ids are hashed with where they are a key by themselves, so that ids that clients send cannot be chosen to collide. No
@@ -189,83 +215,44 @@ extension RandomIdentifier {
     }
 }
 
-/// The one spelling of a UUID that is accepted: lower case, `8-4-4-4-12` (RFC 9562 section 4).
-package enum UUIDText {
-    package static func isCanonical(_ text: Span<UInt8>) -> Bool {
-        guard text.count == 36 else { return false }
-        for index in 0..<36 {
-            let byte = text[index]
-            if index == 8 || index == 13 || index == 18 || index == 23 {
-                guard byte == UInt8(ascii: "-") else { return false }
-            } else {
-                guard
-                    byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
-                        || byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "f")
-                else { return false }
-            }
-        }
-        return true
-    }
-}
-
 /// The gateway's own id for one send, a version 7 UUID. Paths and references use it.
+package typealias SendID = RandomIdentifier<SendIdentity>
+
 @usableFromInline
-package struct SendID: RandomIdentifier {
-    @usableFromInline package let high: UInt64
-    @usableFromInline package let low: UInt64
-
-    @inlinable
-    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-
-    @usableFromInline package var description: String { uuidText }
+package enum SendIdentity: IdentifierKind {
+    @inlinable package static var spelling: IdentifierSpelling { .uuid }
 }
 
 /// One message to one destination; stable over every retry (`apns-id`, the envelope's `mid`).
+package typealias MessageID = RandomIdentifier<MessageIdentity>
+
 @usableFromInline
-package struct MessageID: RandomIdentifier {
-    @usableFromInline package let high: UInt64
-    @usableFromInline package let low: UInt64
-
-    @inlinable
-    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-
-    @usableFromInline package var description: String { uuidText }
+package enum MessageIdentity: IdentifierKind {
+    @inlinable package static var spelling: IdentifierSpelling { .uuid }
 }
 
 /// A device key: random, globally unique, never reused.
+package typealias KeyID = RandomIdentifier<KeyIdentity>
+
 @usableFromInline
-package struct KeyID: RandomIdentifier {
-    @usableFromInline package let high: UInt64
-    @usableFromInline package let low: UInt64
-
-    @inlinable
-    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-
-    @usableFromInline package var description: String { hexadecimal }
+package enum KeyIdentity: IdentifierKind {
+    @inlinable package static var spelling: IdentifierSpelling { .hexadecimal }
 }
 
 /// A recipient's random pseudonym in the trail. Erasing the mapping forgets the person.
+package typealias SubjectID = RandomIdentifier<SubjectIdentity>
+
 @usableFromInline
-package struct SubjectID: RandomIdentifier {
-    @usableFromInline package let high: UInt64
-    @usableFromInline package let low: UInt64
-
-    @inlinable
-    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-
-    @usableFromInline package var description: String { hexadecimal }
+package enum SubjectIdentity: IdentifierKind {
+    @inlinable package static var spelling: IdentifierSpelling { .hexadecimal }
 }
 
-/// What stands in the trail for a text somebody chose: 16 bytes of a keyed hash under the subject's key.
+/// The trail's stand-in for a text that a person or a producer chose: 16 bytes of a keyed hash under the subject's key.
+package typealias Tag = RandomIdentifier<TagIdentity>
+
 @usableFromInline
-package struct Tag: RandomIdentifier {
-    @usableFromInline package let high: UInt64
-    @usableFromInline package let low: UInt64
-
-    @inlinable
-    package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
-
-    @usableFromInline package var description: String { hexadecimal }
+package enum TagIdentity: IdentifierKind {
+    @inlinable package static var spelling: IdentifierSpelling { .hexadecimal }
 }
 
 /// SHA-256 over the canonical form of a policy bundle, as 64 lower-case hexadecimal digits.

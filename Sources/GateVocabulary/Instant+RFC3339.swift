@@ -162,7 +162,7 @@ extension Instant {
 
 extension Int64 {
     /// Division rounded towards minus infinity; the divisor is positive.
-    fileprivate func flooredQuotient(_ divisor: Int64) -> Int64 {
+    func flooredQuotient(_ divisor: Int64) -> Int64 {
         let quotient = self / divisor
         return self % divisor < 0 ? quotient - 1 : quotient
     }

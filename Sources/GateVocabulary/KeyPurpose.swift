@@ -17,8 +17,9 @@ package enum KeyPurpose: String, CaseIterable, Sendable, Hashable {
     /// Ed25519: signs the list of the others' public keys. Made and kept offline.
     case authority
 
-    /// Those a key ceremony makes for one gateway; an authority speaks for many, and is made apart.
-    package static let ofGateway: [KeyPurpose] = allCases.filter { $0 != .authority }
+    /// Those a key ceremony makes for one gateway. A policy key is a role's and an authority speaks for many gateways: both
+    /// are made apart, and a gateway does not start beside one.
+    package static let ofGateway: [KeyPurpose] = allCases.filter { $0 != .authority && $0 != .policy }
 
     /// What is not possible without it.
     package var use: String {

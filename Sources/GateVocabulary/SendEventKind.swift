@@ -11,10 +11,10 @@ package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     case expiredUnsent = "expired_unsent"
     /// The next hop may have it: the connection broke after the request was written, and its time is over.
     case ambiguous
-    /// It waited and does not go on. The event's reason is a decision's, or what happened: `cancelled`,
+    /// The message waited and does not go on. The event's reason is a decision's, or what happened: `cancelled`,
     /// `acknowledged`, `damaged`.
     case withdrawn
-    /// It went into a summary with others. The event's reason is the summary's `send_id`.
+    /// The message went into a summary with others. The event's reason is the summary's `send_id`.
     case summarised
     /// A notice the law demands reached nobody. The event's reason is the way it must go instead.
     case mandatoryUnreached = "mandatory_unreached"
@@ -42,11 +42,11 @@ package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
 
 /// What somebody was seen to do with a message, by the word that the app reports it in.
 package enum ObservedAct: String, CaseIterable, Sendable, Hashable {
-    /// It was on the screen, or nothing more is known.
+    /// The notification was on the screen, or nothing more is known.
     case seen
-    /// It was opened, or one of its buttons was pressed.
+    /// The notification was opened, or one of its buttons was pressed.
     case tap
-    /// It was put away unopened.
+    /// The notification was put away unopened.
     case dismissed
     /// The app was opened by itself, and with it the number on its icon went.
     case badgeCleared = "badge_cleared"
@@ -67,9 +67,9 @@ package enum ObservedAct: String, CaseIterable, Sendable, Hashable {
 package enum WithdrawalCause: String, CaseIterable, Sendable, Hashable {
     /// Its turn came more than a minute after it was decided.
     case old
-    /// It was deferred and its time has come.
+    /// The message was deferred and its time has come.
     case due
-    /// It went into a summary with others.
+    /// The message went into a summary with others.
     case summarised
     case expired
     case cancelled

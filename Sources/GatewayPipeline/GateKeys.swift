@@ -41,13 +41,14 @@ package final class GateKeys: Sendable {
 
     package var links: LinkKeys { state.withLock { $0.links } }
 
-    /// Follows what was committed.
+    /// Follows a keyring change that was committed.
     package func replace(with keyring: Keyring, origin: OriginSigner?, links: LinkKeys) {
         state.withLock { $0 = State(keyring: keyring, origin: origin, links: links) }
     }
 }
 
-/// The origin key was suspended or revoked, and no other was promoted: nothing can be sealed that a phone would believe.
+/// No origin key is active: it was suspended or revoked, and no other was promoted. Nothing can be sealed that a
+/// phone would believe.
 package struct NoOriginKey: Error, CustomStringConvertible {
     package init() {}
 

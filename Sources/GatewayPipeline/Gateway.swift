@@ -5,9 +5,9 @@ import CompliancePolicy
 import GateVocabulary
 package import WireProtocol
 
-/// The steps once, in order.
+/// Takes a request through all steps, in order.
 ///
-///     bytes → SendRequest → AttestedRequest → Facts → Decision → SendPlan → sealed bodies
+///     bytes → SendRequest → AttestedRequest → Facts → Decision → DeliveryPlan → sealed bodies
 ///                                                                    ↓
 ///              answer ← one commit: trail entry + outbox rows + counters + idempotency key
 ///
@@ -24,13 +24,13 @@ package final class Gateway: RequestHandler {
     let explanations = ExplanationMeter.explanations()
     let explanationRate = ExplanationRate()
     let readers: ReaderThreads
-    let operations: GatewayOperations
+    let management: GatewayManagement
     let results = ResultGroups()
     let work: WorkSignal
 
     package init(
         engine: Engine, store: any GateStore, library: any TrailLibrary, policy: PolicyInForce,
-        attestation: PeerAttestation, dependencies: EngineDependencies, operations: GatewayOperations,
+        attestation: PeerAttestation, dependencies: EngineDependencies, management: GatewayManagement,
         work: WorkSignal
     ) {
         self.engine = engine
@@ -39,12 +39,12 @@ package final class Gateway: RequestHandler {
         self.policy = policy
         self.attestation = attestation
         self.dependencies = dependencies
-        self.operations = operations
+        self.management = management
         self.work = work
-        readers = ReaderThreads(threadCount: 2)
+        readers = ReaderThreads(threadCount: 2, limits: dependencies.limits)
     }
 
-    /// A caller that sends nothing but security notices.
+    /// Whether the peer's caller may send nothing but security notices.
     package func mayUseReserve(_ peer: Peer) -> Bool {
         guard let caller = attestation.caller(of: peer) else { return false }
         return policy.current.caller(caller)?.types.categories == [.security]
@@ -64,24 +64,24 @@ package final class Gateway: RequestHandler {
         send(request.body, from: caller, peer: peer.credentials, isStreamLine: isStreamLine, reply: reply)
     }
 
-    /// Finds the route of a request and carries out what it leads to.
+    /// Finds the route of a request and carries out its action.
     private func find(
         _ request: WireRequest, from peer: Peer, reply: @escaping @Sendable (Answer) -> Void
     ) {
         let refuse: @Sendable (Problem) -> Void = { reply($0.answer) }
         let match = Route.table.match(method: request.method, target: request.target)
-        guard case .match(let index, let arguments, let isHead) = match else {
+        guard case .match(let index, let arguments) = match else {
             // A peer that may not know what exists is told so before it is told what does not.
             guard attestation.caller(of: peer) != nil else { return refuse(unknown(peer)) }
             return refuse(Problem(match)!)
         }
-        let answer: @Sendable (Answer) -> Void = { reply($0.withoutBody(isHead)) }
+        // What `HEAD` is answered has the length of the body that `GET` would have; the endpoint writes no body then.
         let route = Route.all[index]
         let target = route.read(arguments)
         if case .open(let answering) = target {
             switch answering {
-            case .answer(let make): return answer(make())
-            case .readiness: return askReadiness(answer)
+            case .answer(let make): return reply(make())
+            case .readiness: return askReadiness(reply)
             }
         }
         guard let caller = attestation.caller(of: peer) else { return refuse(unknown(peer)) }
@@ -102,16 +102,16 @@ package final class Gateway: RequestHandler {
         do {
             action = try handler(.init(caller: caller, grants: grants, body: request.body))
         } catch let error as BodyError {
-            return answer(Problem(error).answer)
+            return refuse(Problem(error))
         } catch let problem as Problem {
-            return answer(problem.answer)
+            return refuse(problem)
         } catch {
             preconditionFailure("\(route.description.name) threw \(error)")
         }
         if case .send(let body) = action {
             return send(body, from: caller, peer: peer.credentials, isStreamLine: false, reply: reply)
         }
-        perform(action, for: caller, grants, answer: answer)
+        perform(action, for: caller, grants, answer: reply)
     }
 
     /// What is wrong with a request's body before it is read; `nil` when nothing is.
@@ -155,7 +155,7 @@ package final class Gateway: RequestHandler {
         }
     }
 
-    /// Answers a peer that is no caller, and counts it.
+    /// Answers a peer that matches no caller, and counts it.
     private func unknown(_ peer: Peer) -> Problem {
         let uptime = dependencies.clock.reading().uptime
         if let count = unknownPeers.record(peer.credentials.userID, at: uptime) {

@@ -1,8 +1,8 @@
 package import GateVocabulary
 
-/// Which Unix users and groups speak for which caller.
+/// The table of which Unix users and groups are which caller.
 ///
-/// Default deny: a peer that matches nothing is nobody. Checked when it is made, so that a gateway with an
+/// Default deny: a peer that matches nothing is no caller. Checked when it is made, so that a gateway with an
 /// ambiguous table never starts.
 package struct PeerAttestation: Sendable {
     /// One line of the table.
@@ -24,13 +24,13 @@ package struct PeerAttestation: Sendable {
         }
     }
 
-    /// What is wrong with a table.
-    package enum Problem: Error, Hashable, Sendable, CustomStringConvertible {
+    /// A table that contradicts itself or names a caller that it must not.
+    package enum TableError: Error, Hashable, Sendable, CustomStringConvertible {
         package var description: String { message }
 
         /// 65534 is what the kernel reports for every uid without a mapping in our user namespace.
         case overflowIdentifier(caller: CallerName)
-        /// Root can be anybody on the machine, so it vouches for nobody. Allowed with `--dev` only.
+        /// Root can act as any user of the machine, so it vouches for no caller. Allowed with `--dev` only.
         case rootUser(caller: CallerName)
         /// One uid would speak for two callers on the same listener.
         case ambiguousUser(userID: UInt32, first: CallerName, second: CallerName)
@@ -60,7 +60,7 @@ package struct PeerAttestation: Sendable {
     /// - Parameter boundListeners: Listener number → the caller it is bound to.
     package init(
         bindings: [Binding], boundListeners: [Int: CallerName], acceptsRoot: Bool
-    ) throws(Problem) {
+    ) throws(TableError) {
         for binding in bindings {
             guard !binding.userIDs.contains(Self.overflow), !binding.groupIDs.contains(Self.overflow) else {
                 throw .overflowIdentifier(caller: binding.caller)
@@ -87,13 +87,13 @@ package struct PeerAttestation: Sendable {
         self.bindings = bindings
     }
 
-    /// The uid and gid of everybody the kernel cannot name.
+    /// The uid and gid of users that the kernel cannot name.
     private static let overflow: UInt32 = 65534
 
-    /// Who is calling; `nil` for a peer that matches nothing.
+    /// The caller; `nil` for a peer that matches nothing.
     ///
     /// A user binding is more specific than a group binding and wins. A peer that matches two callers, by two of
-    /// its groups, is neither: which one was meant nobody can tell. On a listener bound to a caller only that
+    /// its groups, is neither: which one was meant cannot be told. On a listener bound to a caller only that
     /// caller's bindings for that listener count.
     package func caller(of peer: Peer) -> CallerName? {
         let credentials = peer.credentials

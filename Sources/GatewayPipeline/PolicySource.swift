@@ -3,13 +3,13 @@ package import CompliancePolicy
 import GateSteps
 package import GateVocabulary
 
-/// Where the next bundle comes from, and what it must pass. Every path that puts one in force goes through here:
-/// start, signal and `POST /v1/policy/activate`.
+/// The source of the next bundle, and the checks that it must pass. Every path that puts one in force goes through
+/// here: start, signal and `POST /v1/policy/activate`.
 package struct PolicySource: Sendable {
     package struct Loaded: Sendable {
         package var policy: CompiledPolicy
-        /// Of the pages as they lie in the folder: what a reviewer sees. Differs from the policy's own digest in
-        /// development only, where a page is added.
+        /// Digest of the pages as they are in the folder, as a reviewer sees them. Differs from the policy's own
+        /// digest in development only, where a page is added.
         package var reviewedDigest: PolicyDigest
 
         package init(policy: CompiledPolicy, reviewedDigest: PolicyDigest) {
@@ -20,16 +20,16 @@ package struct PolicySource: Sendable {
 
     /// A bundle that was asked for and is not in force.
     package struct Refusal: Sendable {
-        package var problems: [PolicyProblem]
+        package var diagnostics: [PolicyDiagnostic]
 
         package init(_ error: any Error) {
             self.init("it cannot be loaded: \(error)")
-            if let found = error as? PolicyProblems { problems = found.problems }
+            if let found = error as? PolicyDiagnostics { diagnostics = found.diagnostics }
         }
 
-        /// For what is wrong elsewhere than in the bundle.
+        /// A refusal for a reason outside the bundle.
         init(_ message: String) {
-            problems = [PolicyProblem(file: "bundle.yaml", message: message)]
+            diagnostics = [PolicyDiagnostic(file: "bundle.yaml", message: message)]
         }
     }
 
@@ -37,9 +37,9 @@ package struct PolicySource: Sendable {
     package var load: @Sendable () throws -> Loaded
     /// Whether a version must be higher than every one before it.
     package var versionsOnlyRise: Bool
-    /// Told of every bundle that was refused, for log and readiness.
+    /// Called with every bundle that was refused, for log and readiness.
     package var refused: @Sendable (Refusal) -> Void
-    /// Told when a bundle passed: there is nothing to complain of any more.
+    /// Called when a bundle passed, which ends the complaint about an earlier one.
     package var accepted: @Sendable (CompiledPolicy) -> Void
 
     package init(

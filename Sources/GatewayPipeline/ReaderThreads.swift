@@ -1,26 +1,27 @@
 import Dispatch
 import Foundation
+import GateSteps
 import GateVocabulary
 import Synchronization
 
 /// Threads that look things up, so that neither an event loop nor the writer waits for a disk.
 ///
 /// - Ordering: the security lane first, in its order; then the callers in turn, each in its own order, so that
-///   whoever asks for a thousand things does not stand before who asks for one.
-/// - Bounds: ``waitingCountMax`` in all, ``waitingCountPerCallerMax`` for one caller; the last tenth is the
-///   security lane's, and so is the last thread: a long look-up of others never stands in its way.
+///   a caller's thousand look-ups do not delay another caller's one. Decision SG-0037 says why the engine's queue differs.
+/// - Bounds: ``waitingCountMax`` in all, ``waitingCountPerCallerMax`` for one caller; the last
+///   ``EngineLimits/securitySharePercent`` are the security lane's, and so is the last thread: a long look-up of others
+///   never delays it.
 final class ReaderThreads: Sendable {
     /// Look-ups waiting at once; more are refused with 429.
     static let waitingCountMax = 4096
     /// Look-ups of one caller: eight batches whose every line under way is a repeat.
     static let waitingCountPerCallerMax = 2048
-    static let securityShareCount = (waitingCountMax + 9) / 10
 
     typealias Work = @Sendable () -> Void
 
     private struct Waiting {
         var security: [Work] = []
-        /// Whose turn it is stands first; every caller in it has work.
+        /// The caller whose turn is next stands first; every caller in the list has look-ups waiting.
         var turns: [CallerName] = []
         var general: [CallerName: [Work]] = [:]
         var count = 0
@@ -47,8 +48,13 @@ final class ReaderThreads: Sendable {
     private let available = DispatchSemaphore(value: 0)
     private let securityAvailable = DispatchSemaphore(value: 0)
 
-    /// - Parameter threadCount: Threads for everybody; the security lane has one more.
-    init(threadCount: Int) {
+    private let limits: EngineLimits
+
+    /// - Parameters:
+    ///   - threadCount: Threads for both lanes; the security lane has one more.
+    ///   - limits: The security lane's share is that of the engine's queue.
+    init(threadCount: Int, limits: EngineLimits = EngineLimits()) {
+        self.limits = limits
         for number in 0...threadCount {
             let isSecurity = number == threadCount
             let thread = Thread { [self] in
@@ -67,13 +73,13 @@ final class ReaderThreads: Sendable {
     /// - Returns: Whether it was taken.
     func submit(for caller: CallerName, lane: EngineLane = .general, _ work: @escaping Work) -> Bool {
         let isTaken = waiting.withLock { waiting in
+            let countMax = limits.part(of: Self.waitingCountMax, isSecurity: lane == .security)
+            guard waiting.count < countMax else { return false }
             switch lane {
             case .security:
-                guard waiting.count < Self.waitingCountMax else { return false }
                 waiting.security.append(work)
             case .general:
-                guard waiting.count < Self.waitingCountMax - Self.securityShareCount,
-                    waiting.general[caller, default: []].count < Self.waitingCountPerCallerMax
+                guard waiting.general[caller, default: []].count < Self.waitingCountPerCallerMax
                 else { return false }
                 if waiting.general[caller, default: []].isEmpty { waiting.turns.append(caller) }
                 waiting.general[caller, default: []].append(work)

@@ -1,12 +1,10 @@
 package import GateVocabulary
 package import WireProtocol
 
-/// What the kernel says about the process that connected, as it was at `connect` (`SO_PEERCRED`,
-/// `SO_PEERGROUPS`).
+/// The kernel's record of the process that connected, as it was at `connect` (`SO_PEERCRED`, `SO_PEERGROUPS`).
 ///
-/// Measured: the credentials travel with a passed descriptor, and a uid that has no mapping in our
-/// user namespace reads 65534. So a connection is a capability: ``processID`` is evidence for the
-/// trail, never authority.
+/// Measured: the credentials travel with a passed descriptor, and a uid that has no mapping in our user namespace
+/// reads 65534. So a connection is a capability: ``processID`` is evidence for the trail, never authority.
 package struct PeerCredentials: Hashable, Sendable {
     package var userID: UInt32
     package var groupID: UInt32
@@ -22,7 +20,7 @@ package struct PeerCredentials: Hashable, Sendable {
     }
 }
 
-/// One end of a connection: who is there, and which listener it came through.
+/// One end of a connection: its credentials, and the listener it came through.
 package struct Peer: Hashable, Sendable {
     package var credentials: PeerCredentials
     /// Set when the listener is bound to one caller; attestation still checks the uid.
@@ -65,12 +63,12 @@ package struct WireRequest: Sendable {
     }
 }
 
-/// What the endpoint calls with everything that arrives.
+/// Handles everything that arrives at the endpoint.
 ///
-/// - Concurrency: called on the connection's event loop and must not block it. `reply` is called
-///   exactly once, on any thread, possibly before `handle` returns.
-/// - Ordering: several requests of one connection may be under way at once; the endpoint writes the
-///   answers in the order the requests came.
+/// - Concurrency: called on the connection's event loop and must not block it. `reply` is called exactly once, on any
+///   thread, possibly before `handle` returns.
+/// - Ordering: several requests of one connection may be under way at once; the endpoint writes the answers in the
+///   order the requests came.
 /// - Durability: an answer given to `reply` is already true; the endpoint may lose it, never change it.
 package protocol RequestHandler: Sendable {
     func handle(

@@ -82,7 +82,7 @@ package final class TrailPublisher: Sendable {
         if isFirst { wake.signal() }
     }
 
-    /// Publishes what is left, then stops. Call it once, after the engine has drained.
+    /// Publishes the entries that are left, then stops. Call it once, after the engine has drained.
     package func drain() {
         state.withLock { $0.isStopping = true }
         hurry.signal()

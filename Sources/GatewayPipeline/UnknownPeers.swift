@@ -8,13 +8,13 @@ typealias UnknownPeerMeter = OccurrenceMeter<UInt32>
 
 extension OccurrenceMeter<UInt32> {
     /// Uids counted apart. A process can make many in a user namespace, all of which read 65534; the kernel gives
-    /// nobody the uid 2³²−1 (credentials(7), setreuid(2)), which stands for all the others.
+    /// no user the uid 2³²−1 (credentials(7), setreuid(2)), which stands for all the others.
     static func unknownPeers() -> UnknownPeerMeter { UnknownPeerMeter(keyCountMax: 1024, overflow: .max) }
 }
 
-/// Records how often a uid that is no caller's tried the socket.
+/// Records how often a uid that belongs to no caller tried the socket.
 struct UnknownPeerOperation: EngineOperation {
-    /// Who tried last, as far as it is known.
+    /// The peer that tried last, as far as it is known.
     let peer: Peer?
     let count: UnknownPeerMeter.Count
     let meter: UnknownPeerMeter
@@ -37,9 +37,9 @@ struct UnknownPeerOperation: EngineOperation {
 }
 
 extension Gateway {
-    /// Records what has been counted and is in no entry yet, once its minute is over.
+    /// Records the counts that are in no entry yet, once their minute is over.
     ///
-    /// - Parameter isLast: Before the stop: everything, whatever its minute.
+    /// - Parameter isLast: Before the stop: every count, whatever its minute.
     package func recordCounts(isLast: Bool = false) {
         let uptime = dependencies.clock.reading().uptime
         // The last go before the stop, which is in that lane too.

@@ -7,25 +7,27 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
 
     case cannotRead(path: String, reason: String)
     case cannotWrite(path: String, reason: String)
-    /// Generation never overwrites: whoever wants a new key adds one beside the old.
+    /// Generation never overwrites. A new key is a file of its own beside the old one's.
     case exists(path: String)
-    /// Others than the owner can read it, or a user can write it. `mode` is the permission bits.
+    /// Other users than the owner can read it, or a user can write it. `mode` is the permission bits.
     case tooOpen(path: String, mode: UInt32)
-    /// Others than the owner may enter, list or write in the directory of the keys. `mode` is the permission bits.
+    /// Other users than the owner may enter, list or write in the directory of the keys. `mode` is the permission bits.
     case directoryTooOpen(path: String, mode: UInt32)
     /// The directory of the keys belongs to a user that is neither root nor the gateway's.
     case foreignDirectory(path: String, owner: UInt32)
     /// A symbolic link, a directory, or longer than 4 KiB.
     case notAPlainFile(path: String)
     case malformed(path: String, reason: String)
-    /// The root key does not open it.
+    /// The file of the key `id` has another name, under which a destruction of the key would not find it.
+    case misnamed(path: String, id: String)
+    /// No root key that was given opens it.
     case wrongRoot(path: String)
     /// A throwaway key (`dev-` or `test-` in its id) outside `--dev`.
     case throwawayKey(path: String, id: String)
     /// A key that is in use, by the gateway's own record, has no file.
     case missingKey(id: String, purpose: KeyPurpose, directory: String)
-    /// A key that signs bundles or lists of keys, where the gateway could use it: whoever takes the gateway could approve
-    /// their own rules, or their own keys.
+    /// A key that signs bundles or keysets lies where the gateway can read it. A process that took the gateway over could then
+    /// approve its own policies, or list its own keys as genuine.
     case offlineKeyPresent(id: String, purpose: KeyPurpose, directory: String)
     /// More key files than a gateway can have keys.
     case tooManyFiles(directory: String)
@@ -45,6 +47,7 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
             "the key directory `\(path)` belongs to uid \(owner), and not to the gateway's user or root"
         case .notAPlainFile(let path): "`\(path)` is not a plain file of at most 4 KiB"
         case .malformed(let path, let reason): "key file `\(path)` is malformed: \(reason)"
+        case .misnamed(let path, let id): "key file `\(path)` holds the key `\(id)`"
         case .wrongRoot(let path): "the root key does not open key file `\(path)`"
         case .throwawayKey(let path, let id):
             "key `\(id)` in `\(path)` is a throwaway key and is accepted with --dev only"
@@ -62,7 +65,8 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
     package var hint: String {
         switch self {
         case .cannotRead, .cannotWrite: "check that the directory exists and belongs to the gateway's user"
-        case .exists: "to rotate, add a key with a new id and promote it"
+        case .exists:
+            "to rotate, add a key with a new id and promote it; where `keys init` was killed half-way, remove its files and run it again"
         case .tooOpen(let path, _): "run `chmod 0400 \(path)`, and ask who could read it before"
         case .directoryTooOpen(let path, _):
             "run `chmod 0700 \(path)`, and make sure that every key in it is yours"
@@ -70,6 +74,7 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
             "run `chown \(geteuid()) \(path)` as root, and make sure that every key in it is yours"
         case .notAPlainFile: "put the file itself there, not a link to it"
         case .malformed: "restore it from the backup made at the key ceremony"
+        case .misnamed(_, let id): "rename it to `\(id).key`"
         case .wrongRoot: "give the root key this file was wrapped with"
         case .missingKey(let id, _, _):
             "put `\(id).key` back from the backup made at the key ceremony; to go on without it, start with its successor promoted before"

@@ -1,22 +1,23 @@
-import SealedFormat
+package import SealedFormat
 package import GateVocabulary
 import Glibc
 import KeyLifecycle
 import OpenSSLCrypto
 
-/// Where the operator keeps the gateway's private keys. There is no default path, and none of it belongs
-/// in a repository.
+/// The private keys of a gateway, as they are in the operator's key directory. There is no default path, and no file of it
+/// belongs in a repository.
 package struct PrivateKeyDirectory: Sendable {
-    /// Newest first within a purpose: the first is the one in use, the others still read what they wrote.
+    /// Newest first within a purpose. Which of them is in use is the keyring's to say (`Keyring`); the first start of a
+    /// gateway takes the newest. The others still open or verify what they protected.
     package let keys: [KeyPurpose: [PrivateKeyFile]]
     package let path: String
 
-    /// Purposes a gateway cannot run without.
+    /// Purposes that a gateway cannot run without.
     package static let required: [KeyPurpose] = [.root, .origin, .trail, .data, .index, .link]
 
     package static let fileCountMax = 256
 
-    /// Makes one key of every purpose.
+    /// Makes one key of every purpose that a gateway has keys of.
     ///
     /// - Parameter prefix: `dev-` for throwaway keys, which production refuses.
     /// - Returns: The paths written, root first.
@@ -24,12 +25,7 @@ package struct PrivateKeyDirectory: Sendable {
     package static func initialize(
         at path: String, prefix: String = "", now: Instant
     ) throws -> [String] {
-        if mkdir(path, 0o700) != 0, errno != EEXIST {
-            throw KeyFileError.cannotWrite(path: path, reason: String(cString: strerror(errno)))
-        }
-        try requirePrivate(path, credentials: nil)
-        let existing = try names(in: path)
-        if let first = existing.first { throw KeyFileError.exists(path: "\(path)/\(first)") }
+        try makeEmpty(path)
         var root = try PrivateKeyFile.generate(.root, prefix: prefix, at: now)
         var paths = [try root.create(in: path, wrappedBy: nil)]
         for purpose in KeyPurpose.ofGateway where purpose != .root {
@@ -37,6 +33,36 @@ package struct PrivateKeyDirectory: Sendable {
             paths.append(try key.create(in: path, wrappedBy: root))
         }
         return paths
+    }
+
+    /// Writes the key of a role that signs bundles, or of the authority that signs keysets, into a directory of its own.
+    ///
+    /// - Returns: The path written.
+    package static func initialize(at path: String, with offlineKey: PrivateKeyFile) throws -> String {
+        precondition(
+            [.policy, .authority].contains(offlineKey.purpose),
+            "a key for `\(offlineKey.purpose)` in a directory of its own")
+        try makeEmpty(path)
+        var key = offlineKey
+        return try key.create(in: path, wrappedBy: nil)
+    }
+
+    /// Makes the directory where it is not there, and requires that only its owner may enter it and that it has no keys.
+    ///
+    /// A ceremony that was killed may have left a secret in a `.part`: it is destroyed. Where the directory has keys, another
+    /// process may be writing one, so only the second names of finished files go, which that process removes too.
+    private static func makeEmpty(_ path: String) throws {
+        if mkdir(path, 0o700) != 0, errno != EEXIST {
+            throw KeyFileError.cannotWrite(path: path, reason: String(cString: strerror(errno)))
+        }
+        try requirePrivate(path, credentials: nil)
+        if let first = try names(in: path).first {
+            for part in try unfinished(in: path) where try PrivateKeyFile.isSecondName(part) {
+                try PrivateKeyFile.eraseUnfinished(part)
+            }
+            throw KeyFileError.exists(path: "\(path)/\(first)")
+        }
+        try eraseUnfinished(in: path)
     }
 
     /// Reads every `*.key` file of the directory.
@@ -55,6 +81,8 @@ package struct PrivateKeyDirectory: Sendable {
         let rootFiles = files.filter { Self.isRootFile($0) } + (rootPath.map { [$0] } ?? [])
         for file in rootFiles {
             let key = try PrivateKeyFile.read(file, roots: [:], credentials: credentials)
+            // A root key that is kept elsewhere may have any name, e.g. that of a credential.
+            if file != rootPath { try Self.requireName(of: file, for: key) }
             roots[key.id] = key
         }
         var keys: [KeyPurpose: [PrivateKeyFile]] = [.root: Array(roots.values)]
@@ -62,8 +90,13 @@ package struct PrivateKeyDirectory: Sendable {
         for file in files where !Self.isRootFile(file) {
             do {
                 let key = try PrivateKeyFile.read(file, roots: roots, credentials: credentials)
+                try Self.requireName(of: file, for: key)
                 // Where the change of a root key was interrupted, a key is in two files.
-                if let place = keys[key.purpose]?.firstIndex(where: { $0.id == key.id }) {
+                if let known = keys[key.purpose], let place = known.firstIndex(where: { $0.id == key.id }) {
+                    guard HMACKey.constantTimeEqual(known[place].secret, key.secret) else {
+                        throw KeyFileError.malformed(
+                            path: file, reason: "another file has another secret of `\(key.id)`")
+                    }
                     keys[key.purpose]?[place].wrappers.formUnion(key.wrappers)
                 } else {
                     keys[key.purpose, default: []].append(key)
@@ -89,8 +122,10 @@ package struct PrivateKeyDirectory: Sendable {
         self.path = path
     }
 
-    /// A user who may write in the directory can put a key of their own in the place of one of the gateway's, and one who
-    /// may enter it reads whatever file a restore or a copy leaves open for a moment.
+    /// Requires that the directory is the gateway's own, or root's, and closed to other users.
+    ///
+    /// A user who may write in it could put a key of their own in the place of one of the gateway's. A user who may enter it
+    /// could read a key file whose mode is open for a moment, as during a copy or when a backup is put back.
     private static func requirePrivate(_ path: String, credentials: String?) throws {
         var status = stat()
         guard stat(path, &status) == 0 else {
@@ -106,7 +141,8 @@ package struct PrivateKeyDirectory: Sendable {
         else { throw KeyFileError.directoryTooOpen(path: path, mode: status.st_mode & 0o7777) }
     }
 
-    /// The key in use. Required purposes always have one.
+    /// The newest key of a purpose, which is the one in use until the keyring says otherwise. A purpose of ``required`` always
+    /// has one.
     package func current(_ purpose: KeyPurpose) throws -> PrivateKeyFile {
         guard let key = keys[purpose]?.first else {
             throw KeyFileError.missing(purpose: purpose, directory: path)
@@ -119,6 +155,11 @@ package struct PrivateKeyDirectory: Sendable {
         (path.split(separator: "/").last ?? "").prefix { $0 != "." }
     }
 
+    /// A key is destroyed by the name of its files (``files(of:in:)``).
+    private static func requireName(of path: String, for key: PrivateKeyFile) throws {
+        guard id(of: path) == key.id else { throw KeyFileError.misnamed(path: path, id: key.id) }
+    }
+
     private static func isRootFile(_ path: String) -> Bool { id(of: path).contains("root-") }
 
     /// The files of one key.
@@ -126,7 +167,23 @@ package struct PrivateKeyDirectory: Sendable {
         try names(in: path).filter { Self.id(of: $0) == id }.map { "\(path)/\($0)" }
     }
 
-    private static func names(in path: String) throws -> [String] {
+    /// Destroys what a kill left of key files that were being written, whose keys were never used, and of key files that were
+    /// being destroyed.
+    ///
+    /// - Warning: Call it only in the one process that writes in the directory, and before it writes: it would destroy the
+    ///   file that another process is about to finish.
+    package static func eraseUnfinished(in path: String) throws {
+        for part in try unfinished(in: path) { try PrivateKeyFile.eraseUnfinished(part) }
+        for name in try names(in: path, ending: ".key" + PrivateKeyFile.doomedSuffix) {
+            try PrivateKeyFile.overwriteAndUnlink("\(path)/\(name)")
+        }
+    }
+
+    private static func unfinished(in path: String) throws -> [String] {
+        try names(in: path, ending: ".key" + PrivateKeyFile.unfinishedSuffix).map { "\(path)/\($0)" }
+    }
+
+    private static func names(in path: String, ending suffix: String = ".key") throws -> [String] {
         guard let directory = opendir(path) else {
             throw KeyFileError.cannotRead(path: path, reason: String(cString: strerror(errno)))
         }
@@ -136,32 +193,43 @@ package struct PrivateKeyDirectory: Sendable {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if name.hasSuffix(".key") { names.append(name) }
+            if name.hasSuffix(suffix) { names.append(name) }
         }
         return names.sorted()
     }
 }
 
 extension PrivateKeyDirectory {
-    /// What `Keys/keyring.yaml` says of these keys: ids, states, dates and public parts, nothing else.
+    /// The text of `Keys/keyring.yaml` for these keys: ids, states, dates and public halves. The newest key of a purpose is
+    /// listed as active.
     package func keyringText() throws -> String {
-        var lines = [
-            "# Public material only: which keys there are and where each stands in its life.",
-            "# Private keys live where the operator keeps them; README.md beside this file is the ceremony.",
-            "keys:",
-        ]
+        var text = Self.keyringHeading
         for purpose in KeyPurpose.allCases {
             for (position, key) in (keys[purpose] ?? []).enumerated() {
-                lines.append("  - id: \(key.id)")
-                lines.append("    purpose: \(purpose.rawValue)")
-                lines.append("    suite: \(purpose.suite)")
-                lines.append(
-                    "    state: \(position == 0 ? KeyState.active.rawValue : KeyState.deactivated.rawValue)")
-                lines.append("    created: \"\(key.createdAt.rfc3339)\"")
-                if let publicKey = try key.publicKey() {
-                    lines.append("    public_key: \"\(Hexadecimal.encode(publicKey.rawBytes))\"")
-                }
+                text += try key.keyringLines(as: position == 0 ? .active : .deactivated)
             }
+        }
+        return text
+    }
+
+    /// The lines before the first key of a keyring.
+    package static let keyringHeading = """
+        # Public material only: which keys there are and where each stands in its life.
+        # Private keys live where the operator keeps them; README.md beside this file is the ceremony.
+        keys:
+
+        """
+}
+
+extension PrivateKeyFile {
+    /// The lines of one key in a keyring.
+    package func keyringLines(as state: KeyState) throws -> String {
+        var lines = [
+            "  - id: \(id)", "    purpose: \(purpose.rawValue)", "    suite: \(purpose.suite)",
+            "    state: \(state.rawValue)", "    created: \"\(createdAt.rfc3339)\"",
+        ]
+        if let publicKey = try publicKey() {
+            lines.append("    public_key: \"\(Hexadecimal.encode(publicKey.rawBytes))\"")
         }
         return lines.joined(separator: "\n") + "\n"
     }

@@ -9,14 +9,15 @@ package import OpenSSLCrypto
 ///      "suite":"Ed25519","v":1}
 ///
 /// `data`, `index` and `link` are wrapped by the root key (AES-256-GCM) and have `wrapped` and `root` in place
-/// of `secret`; the id is authenticated with them, so that no file can take another's place.
+/// of `secret`; the id is authenticated with them, so that no file can take another's place. Of these purposes a file with a
+/// bare secret is refused, and so is any file with other members.
 package struct PrivateKeyFile: Sendable {
     package var id: String
     package var purpose: KeyPurpose
     package var createdAt: Instant
     package var secret: SecretBytes
-    /// Ids of the root keys that wrap its files: two between the two halves of a ``RootRotation``, none where no file of it
-    /// was read or written yet.
+    /// Ids of the root keys that wrap its files: two between the two halves of a ``RootRotation``; none for a key that has not
+    /// been read from a file or written to one.
     package var wrappers: Set<String> = []
 
     package static let byteCountMax = 4096
@@ -34,20 +35,23 @@ package struct PrivateKeyFile: Sendable {
     package static func generate(
         _ purpose: KeyPurpose, prefix: String = "", at now: Instant
     ) throws -> PrivateKeyFile {
-        let secret = try SecretBytes.random(byteCount: secretByteCount)
-        let identity: [UInt8] =
-            if purpose.isAsymmetric {
-                Array(
-                    SHA256.digest(try Ed25519PrivateKey(seed: secret).publicKey.rawBytes).bytes.prefix(8))
-            } else {
-                try SecureRandom.bytes(8)
-            }
-        let id = "\(prefix)\(purpose.rawValue)-\(Hexadecimal.encode(identity))"
-        return PrivateKeyFile(id: id, purpose: purpose, createdAt: now, secret: secret)
+        var key = PrivateKeyFile(
+            id: "", purpose: purpose, createdAt: now, secret: try .random(byteCount: secretByteCount))
+        let digits = try key.publicDigits() ?? Hexadecimal.encode(SecureRandom.bytes(8))
+        key.id = "\(prefix)\(purpose.rawValue)-\(digits)"
+        return key
+    }
+
+    /// The digits that end an asymmetric key's id: the first 8 bytes of SHA-256 over the public key, by which apps and auditors
+    /// find it. `nil` for a symmetric key, whose id is random.
+    private func publicDigits() throws -> String? {
+        try publicKey().map { Hexadecimal.encode(SHA256.digest($0.rawBytes).bytes.prefix(8)) }
     }
 
     /// Whether a root key wraps the secret on disk.
-    package var isWrapped: Bool { !purpose.isAsymmetric && purpose != .root }
+    package var isWrapped: Bool { Self.isWrapped(purpose) }
+
+    private static func isWrapped(_ purpose: KeyPurpose) -> Bool { !purpose.isAsymmetric && purpose != .root }
 
     /// Whether the key was made for tests or for `serve --dev`.
     package var isThrowaway: Bool { Self.isThrowaway(id: id) }
@@ -66,8 +70,10 @@ package struct PrivateKeyFile: Sendable {
     /// Writes `directory/<id>.key`; never overwrites, and is durable when it returns.
     ///
     /// - Parameter root: Wraps the secret of a symmetric key; ignored for others and for the root itself.
+    /// - Precondition: There is one where the key ``isWrapped``; nothing would read the file.
     @discardableResult
     package mutating func create(in directory: String, wrappedBy root: PrivateKeyFile?) throws -> String {
+        precondition(root != nil || !isWrapped, "a \(purpose.rawValue) key would be written unwrapped")
         let path = "\(directory)/\(id).key"
         try create(at: path, wrappedBy: root)
         if isWrapped, let root { wrappers = [root.id] }
@@ -87,7 +93,7 @@ package struct PrivateKeyFile: Sendable {
             object["wrapped"] = .string(Hexadecimal.encode(wrapped))
             object["root"] = .string(root.id)
         } else {
-            // Its digits are put into the bytes: a text would leave them behind in memory.
+            // The digits are written into the bytes below: a `String` of them would stay in memory, as it cannot be zeroed.
             object["secret"] = .string(String(repeating: "0", count: 2 * secret.count))
         }
         var bytes = CanonicalJSON.write(.object(object)) + [UInt8(ascii: "\n")]
@@ -114,7 +120,8 @@ package struct PrivateKeyFile: Sendable {
         return places
     }
 
-    /// Takes the secret out of a file's bytes, whose digits are zeros then: what reads the rest copies no secret.
+    /// Takes the secret out of a file's bytes and overwrites its digits with zeros, so that the JSON reader, whose texts cannot
+    /// be zeroed, never sees it.
     ///
     /// - Returns: `nil` when there is none, or more than one, or something else than lower-case hexadecimal.
     private static func takeSecret(from bytes: inout [UInt8]) -> SecretBytes? {
@@ -127,21 +134,54 @@ package struct PrivateKeyFile: Sendable {
         return secret
     }
 
-    /// The file is there whole or not at all, so that a kill in between leaves a directory that the next start can read.
+    /// Ends the name of a file while it is written.
+    static let unfinishedSuffix = ".part"
+    /// Ends the name of a file while it is destroyed.
+    static let doomedSuffix = ".doomed"
+
+    /// Creates a file of mode 0400 with these bytes, durably.
+    ///
+    ///     `<path>.part` written and synchronized → linked as `path` → directory synchronized → `<path>.part` removed
+    ///
+    /// A kill before the link leaves a `.part`, which no start reads and which ``eraseUnfinished(_:)`` destroys with the secret
+    /// that may be in it. A kill after the link leaves the whole key file, and the `.part` as a second name of it.
     private static func writeExclusively(_ bytes: [UInt8], to path: String) throws {
-        let part = path + ".part"
-        // Of a process that was killed: nobody has read it.
-        unlink(part)
-        let descriptor = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o400)
-        guard descriptor >= 0 else { throw KeyFileError.cannotWrite(path: path, reason: systemReason()) }
-        defer {
-            close(descriptor)
-            unlink(part)
+        let part = path + unfinishedSuffix
+        func create() -> Int32 {
+            open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o400)
         }
+        var descriptor = create()
+        if descriptor < 0, errno == EEXIST {
+            try eraseUnfinished(part)
+            descriptor = create()
+        }
+        guard descriptor >= 0 else { throw KeyFileError.cannotWrite(path: path, reason: systemReason()) }
+        do {
+            defer { close(descriptor) }
+            try write(bytes, to: descriptor, of: path)
+            // A link never takes the place of a file that is there, unlike a rename.
+            guard link(part, path) == 0 else {
+                throw errno == EEXIST
+                    ? KeyFileError.exists(path: path)
+                    : KeyFileError.cannotWrite(path: path, reason: systemReason())
+            }
+            try synchronizeDirectory(of: path)
+        } catch {
+            // The first error says what went wrong; a `.part` that cannot be destroyed now is destroyed by the next start.
+            try? eraseUnfinished(part)
+            throw error
+        }
+        // Fails only where another process removed the second name already. Were the removal lost in a crash, the next start
+        // would repeat it.
+        unlink(part)
+    }
+
+    /// Writes all bytes and synchronizes the file.
+    private static func write(_ bytes: [UInt8], to descriptor: Int32, of path: String) throws {
         var written = 0
         while written < bytes.count {
             let count = bytes.withUnsafeBytes {
-                write(descriptor, $0.baseAddress! + written, bytes.count - written)
+                Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written)
             }
             guard count > 0 else { throw KeyFileError.cannotWrite(path: path, reason: systemReason()) }
             written += count
@@ -149,13 +189,6 @@ package struct PrivateKeyFile: Sendable {
         guard fsync(descriptor) == 0 else {
             throw KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
-        // Never takes the place of another, unlike a rename.
-        guard link(part, path) == 0 else {
-            throw errno == EEXIST
-                ? KeyFileError.exists(path: path)
-                : KeyFileError.cannotWrite(path: path, reason: systemReason())
-        }
-        try synchronizeDirectory(of: path)
     }
 
     /// Makes it durable that a file is there, or is not.
@@ -174,19 +207,23 @@ package struct PrivateKeyFile: Sendable {
     /// Destroys the files of a key: their bytes are overwritten, then they are unlinked, durably. Nothing happens when
     /// there are none.
     ///
-    /// What the file system or the disk has copied elsewhere is out of reach; a symmetric key is wrapped there.
+    /// Copies that the file system or the disk made of the blocks are out of reach. In such a copy a data, index or link key is
+    /// still wrapped by the root key; an Ed25519 seed or a root key is not.
     package static func erase(_ id: String, in directory: String) throws {
         for path in try PrivateKeyDirectory.files(of: id, in: directory) { try erase(path) }
     }
 
-    /// Has a file of the key that this root key wraps, beside those it has.
+    /// Writes a file of the key that this root key wraps, beside its other files; does nothing when there is one.
     func rewrap(in directory: String, by root: PrivateKeyFile) throws {
         if !wrappers.contains(root.id) {
             try create(at: "\(directory)/\(id).\(root.id).key", wrappedBy: root)
         }
     }
 
-    /// Removes the files of the key that other root keys wrap, once this one's was read back.
+    /// Removes the files of the key that other root keys wrap, after reading back the file that this one wraps.
+    ///
+    /// - Throws: ``KeyFileError/missingKey(id:purpose:directory:)`` when no file of it opens with this root key; nothing is
+    ///   removed then.
     func keepOnly(_ root: PrivateKeyFile, in directory: String) throws -> PrivateKeyFile {
         let files = try PrivateKeyDirectory.files(of: id, in: directory)
         let others = try files.filter { path in
@@ -205,7 +242,40 @@ package struct PrivateKeyFile: Sendable {
         return kept
     }
 
-    private static func erase(_ path: String) throws {
+    /// Removes a `.part`: only the name where it is a second name of the finished file, whose bytes are in use; else the bytes
+    /// are overwritten first.
+    static func eraseUnfinished(_ part: String) throws {
+        guard try isSecondName(part) else { return try overwriteAndUnlink(part) }
+        guard unlink(part) == 0 else {
+            throw KeyFileError.cannotWrite(path: part, reason: systemReason())
+        }
+        try synchronizeDirectory(of: part)
+    }
+
+    /// Whether a `.part` is the same file as the finished key file beside it.
+    static func isSecondName(_ part: String) throws -> Bool {
+        var (unfinished, finished) = (stat(), stat())
+        guard lstat(part, &unfinished) == 0 else {
+            throw KeyFileError.cannotRead(path: part, reason: systemReason())
+        }
+        return lstat(String(part.dropLast(unfinishedSuffix.count)), &finished) == 0
+            && (finished.st_dev, finished.st_ino) == (unfinished.st_dev, unfinished.st_ino)
+    }
+
+    /// Destroys a file: renames it with ``doomedSuffix``, then overwrites and unlinks it.
+    ///
+    /// The rename comes first, so that a start never reads a file that is half overwritten. A kill after it leaves a file that
+    /// ``PrivateKeyDirectory/eraseUnfinished(in:)`` destroys at the next start.
+    static func erase(_ path: String) throws {
+        let doomed = path + doomedSuffix
+        guard rename(path, doomed) == 0 else {
+            throw KeyFileError.cannotWrite(path: path, reason: systemReason())
+        }
+        try synchronizeDirectory(of: path)
+        try overwriteAndUnlink(doomed)
+    }
+
+    static func overwriteAndUnlink(_ path: String) throws {
         guard chmod(path, 0o600) == 0 else {
             throw KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
@@ -214,12 +284,8 @@ package struct PrivateKeyFile: Sendable {
             throw KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
         defer { close(descriptor) }
-        // A kill from here on leaves a file that the next start reads, or finds overwritten.
-        guard fchmod(descriptor, 0o400) == 0 else {
-            throw KeyFileError.cannotWrite(path: path, reason: systemReason())
-        }
         let zeros = [UInt8](repeating: 0, count: byteCountMax)
-        guard zeros.withUnsafeBytes({ write(descriptor, $0.baseAddress!, $0.count) }) == zeros.count,
+        guard zeros.withUnsafeBytes({ Glibc.write(descriptor, $0.baseAddress!, $0.count) }) == zeros.count,
             fsync(descriptor) == 0, unlink(path) == 0
         else { throw KeyFileError.cannotWrite(path: path, reason: systemReason()) }
         try synchronizeDirectory(of: path)
@@ -247,9 +313,14 @@ package struct PrivateKeyFile: Sendable {
             object["suite"] == .string(purpose.suite),
             case .integer(let created)? = object["created"]
         else { throw malformed("id, purpose, suite or created is missing or unknown") }
+        let isWrapped = Self.isWrapped(purpose)
+        guard object.count == (isWrapped ? 7 : 6) else {
+            throw malformed("it has other members than a \(purpose.rawValue) key has")
+        }
         let secret: SecretBytes
         var wrappers: Set<String> = []
-        if case .string(let text)? = object["wrapped"], case .string(let rootID)? = object["root"] {
+        if isWrapped, case .string(let text)? = object["wrapped"], case .string(let rootID)? = object["root"]
+        {
             guard let root = roots[rootID] else { throw KeyFileError.wrongRoot(path: path) }
             guard let wrapped = Hexadecimal.decode(text) else {
                 throw malformed("wrapped is not hexadecimal")
@@ -263,10 +334,12 @@ package struct PrivateKeyFile: Sendable {
                 throw KeyFileError.wrongRoot(path: path)
             }
             wrappers = [rootID]
-        } else if case .string? = object["secret"], let unwrapped {
+        } else if !isWrapped, case .string? = object["secret"], let unwrapped {
             secret = unwrapped
         } else {
-            throw malformed("neither secret nor wrapped is there")
+            // The wrapping also proves that the key is one of this gateway's: a user who may write here, and has no root key,
+            // could otherwise put a link key of their own in.
+            throw malformed(isWrapped ? "no root key wraps it" : "the secret is missing")
         }
         guard secret.count == secretByteCount else {
             throw malformed("the secret has \(secret.count) bytes, not \(secretByteCount)")
@@ -274,14 +347,17 @@ package struct PrivateKeyFile: Sendable {
         var key = PrivateKeyFile(
             id: id, purpose: purpose, createdAt: Instant(milliseconds: created), secret: secret)
         key.wrappers = wrappers
+        if let digits = try key.publicDigits(), !id.hasSuffix("-\(digits)") {
+            throw malformed("the secret is not that of the key `\(id)`")
+        }
         return key
     }
 
     /// Whether only its owner may read a file, and no user write it but root.
     ///
-    /// systemd lays a credential as root's with mode 0440 and an access control list that lets the service's user
-    /// read it, whose mask is what the group's bit shows (systemd.exec, "LoadCredential="). Nobody else can enter the
-    /// folder it lies in.
+    /// systemd writes a credential as root's with mode 0440 and an access control list that lets the service's user
+    /// read it; the group's bit shows the mask of that list (systemd.exec, "LoadCredential="). No other user can enter the
+    /// folder that it is in.
     private static func isPrivate(_ status: stat, at path: String, credentials: String?) -> Bool {
         if status.st_mode & 0o277 == 0 { return true }
         return status.st_uid == 0 && status.st_mode & 0o777 == 0o440 && isCredential(path, below: credentials)

@@ -1,12 +1,13 @@
-/// Keys wrapped by another root key than before.
+/// The change of the root key that wraps a directory's symmetric keys.
 ///
 ///     a new file of each wrapped key beside the old (durable, read back) → the old files go
 ///
-/// At every moment the old root key or the new one opens every key, and a crash leaves what running it again finishes.
+/// At every moment every key can be opened with the old root key or with the new one. After a crash in the middle a second run
+/// finishes the change.
 package enum RootRotation {
     /// Has one root key, and no other, wrap all symmetric keys of a directory.
     ///
-    /// Only files change: the secrets stay what they were, and whoever uses them notices nothing.
+    /// Only files change. The secrets stay the same, so code that uses the keys goes on as before.
     ///
     /// - Parameter keys: Of the directory, as read. Those that are wrapped so already, or by nothing, are left as they are.
     /// - Returns: The same keys, as they are on disk now.

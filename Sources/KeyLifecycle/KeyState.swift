@@ -4,14 +4,15 @@ package import SealedFormat
 package enum KeyEvent: String, CaseIterable, Sendable, Hashable {
     /// Possession is proved, or the security team approves: the key comes into use.
     case promote
-    /// Set aside while somebody looks into it.
+    /// The key may be compromised, and is out of use until that is known.
     case suspend
     /// The suspicion was unfounded.
     case resume
-    /// A newer key has taken its place, or its holder is gone.
+    /// A newer key took its place, or its holder no longer needs it.
     case deactivate
-    /// It is or may be known to somebody else.
+    /// The private half is or may be known to others than its holder.
     case revoke
+    /// The key material is removed for good.
     case destroy
 }
 
@@ -49,8 +50,8 @@ package struct KeyTransitionRefused: Error, Hashable, Sendable, CustomStringConv
 extension KeyState {
     /// The state after an event: a pure table, so that every store and every test agrees.
     ///
-    /// Rotation is add → promote the new → deactivate the old → destroy the old. Nothing leaves
-    /// `compromised` but by `destroy`, and nothing leaves `destroyed`.
+    /// A rotation is: add → promote the new key → deactivate the old one → destroy the old one. The only way out of
+    /// `compromised` is `destroy`, and there is no way out of `destroyed`.
     package func after(_ event: KeyEvent) throws(KeyTransitionRefused) -> KeyState {
         switch (self, event) {
         case (.preActivation, .promote), (.suspended, .resume): .active

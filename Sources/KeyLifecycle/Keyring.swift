@@ -2,7 +2,7 @@ import CanonicalJSON
 package import GateVocabulary
 package import SealedFormat
 
-/// One of the gateway's own keys: what everybody may know of it.
+/// One of the gateway's own keys, without its secret.
 package struct GatewayKey: Sendable, Hashable {
     /// `[dev-]purpose-16 hex digits`, never given twice.
     package var id: String
@@ -13,9 +13,9 @@ package struct GatewayKey: Sendable, Hashable {
     package var changedAt: Instant
     /// The raw bytes; `nil` for a symmetric key.
     package var publicKey: [UInt8]?
-    /// Somebody else may have held it once; true also after it was destroyed.
+    /// Whether the key was ever `compromised`; stays true after it was destroyed.
     package var isCompromised = false
-    /// What one caller asked for and a second must ask for, too.
+    /// An event that one caller has asked for, and that happens when a second caller asks for it too.
     package var proposed: ProposedEvent?
 
     package struct Proposal: Sendable, Hashable {
@@ -46,8 +46,8 @@ package struct GatewayKey: Sendable, Hashable {
         }
     }
 
-    /// Whether one caller alone cannot have this happen to a key: the end of any, and the beginning of a root key, which
-    /// every other secret is wrapped by.
+    /// Whether two callers must ask for the event: for the destruction of any key, and for the promotion of a root key, which
+    /// wraps every other symmetric key.
     package func needsTwoCallers(for event: KeyEvent) -> Bool {
         event == .destroy || (event == .promote && purpose == .root)
     }
@@ -68,9 +68,9 @@ package struct GatewayKey: Sendable, Hashable {
 
 /// Why a key changed its state, as its entry says.
 package enum KeyCause: String, CaseIterable, Sendable, Hashable {
-    /// The private half may be known to somebody.
+    /// The private half may be known to others than its holder.
     case compromised
-    /// Whoever or whatever held it is gone.
+    /// The device, file or medium that held it is gone.
     case lost
     /// No longer needed.
     case retired
@@ -126,9 +126,9 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
 
     case unknownKey(String)
     case transition(KeyTransitionRefused)
-    /// Without this key the gateway could not go on, and none is ready in its place.
+    /// The gateway could not go on without this key, and no other key of the purpose is ready to replace it.
     case lastOfPurpose(KeyPurpose, KeyEvent)
-    /// Another key of the purpose is in use or waits already.
+    /// Another key of the purpose is in use already, or waits to be promoted.
     case another(id: String, state: KeyState)
     /// Keys of the purpose change in another way.
     case changesElsewhere(KeyPurpose)
@@ -162,14 +162,15 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
     }
 }
 
-/// Every key the gateway has ever had, and where each is in its life: a value, whose changes say what happened.
+/// The gateway's own keys with their states, as a value. Each change returns the transitions that it made, which become entries of
+/// the trail.
 ///
 ///     add → promote (its predecessor: deactivate) → destroy
 ///
-/// One key of a purpose is active. What leaves the gateway without one is refused, but for `origin`: a stolen origin key
-/// must be stopped at once, and without one only sealing stops.
+/// At most one key of a purpose is active. An event that would leave a purpose without an active key is refused, except for
+/// `origin`: a stolen origin key must be stopped at once, and without one only sealing and signing of pushes stop.
 package struct Keyring: Sendable, Hashable {
-    /// In the order they became known.
+    /// In the order in which they were added.
     package private(set) var keys: [GatewayKey]
 
     /// Keys of one purpose that are not destroyed.
@@ -201,7 +202,7 @@ package struct Keyring: Sendable, Hashable {
         return KeyTransition(.add, key, because: .request)
     }
 
-    /// Whether a key of this purpose could be added now. A rotation that was begun is finished first.
+    /// Throws unless a key of this purpose could be added now. While one waits to be promoted, another is refused.
     package func requireRoom(for purpose: KeyPurpose) throws(KeyringRefusal) {
         guard Self.rotating.contains(purpose) else { throw .changesElsewhere(purpose) }
         if let waiting = keys.first(where: { $0.purpose == purpose && $0.state == .preActivation }) {
@@ -212,7 +213,7 @@ package struct Keyring: Sendable, Hashable {
         }
     }
 
-    /// Has one thing happen to one key, and to others what follows from it.
+    /// Applies an event to a key, and to others what follows from it: a promotion deactivates the active key.
     ///
     /// - Parameter caller: Who asks; see ``GatewayKey/needsTwoCallers(for:)``.
     /// - Parameter isNeeded: Whether rows may still be sealed under a data key.
@@ -252,7 +253,7 @@ package struct Keyring: Sendable, Hashable {
                 KeyTransition(
                     .deactivate, set(predecessor.id, to: .deactivated, at: now), because: .rotation))
         }
-        // Whoever proposed it is named in its entry, and what was proposed besides is out of date.
+        // The local `key` above keeps the proposal, whose caller the entry names. Any event ends an open proposal.
         keys[place].proposed = nil
         transitions.append(KeyTransition(.init(event), set(id, to: next, at: now), because: cause))
         return transitions
@@ -266,10 +267,19 @@ package struct Keyring: Sendable, Hashable {
         return keys[place]
     }
 
-    /// Takes note of the files that a start found.
+    /// Puts a key in the place of the one with its id, or at the end.
+    mutating func replace(_ key: GatewayKey) {
+        if let place = keys.firstIndex(where: { $0.id == key.id }) {
+            keys[place] = key
+        } else {
+            keys.append(key)
+        }
+    }
+
+    /// Adds the keys of files that a start found and that it does not know.
     ///
-    /// The first start puts the newest key of each purpose into use. Later ones take in a new file as a key that waits to
-    /// be promoted.
+    /// The first start makes the newest key of each purpose active and the others deactivated. Later starts add a new file as a
+    /// key in `pre_activation`, which waits to be promoted.
     ///
     /// - Parameter found: As their files say; states are not looked at.
     /// - Returns: What changed.
@@ -355,5 +365,7 @@ extension Keyring {
             keys.append(key)
         }
         self.init(keys: keys)
+        // A member that was skipped above, such as a damaged `compromised`, is in the one text and not in the other.
+        guard CodeUnits.equal(self.text, text) else { return nil }
     }
 }

@@ -22,7 +22,7 @@ extension Keyset.Key {
 }
 
 extension Keyset.Purpose {
-    /// - Returns: `nil` for a purpose whose keys nobody outside verifies with.
+    /// - Returns: `nil` for a purpose whose keys apps and auditors do not verify with.
     package init?(_ purpose: KeyPurpose) {
         switch purpose {
         case .origin: self = .origin
@@ -34,13 +34,14 @@ extension Keyset.Purpose {
 }
 
 extension Keyset {
-    /// Whether apps and auditors believe a key of the gateway's own. Keys of purposes that are not listed need no blessing.
+    /// Whether apps and auditors that have this keyset accept what the key signs. Always true for a purpose that keysets do not
+    /// list.
     package func vouches(for key: GatewayKey) -> Bool {
         guard let purpose = Purpose(key.purpose) else { return true }
         return believed(purpose).contains { $0.publicKey == key.publicKey }
     }
 
-    /// The first key in use that nobody outside would believe.
+    /// The first active key whose signatures apps and auditors with this keyset would not accept.
     package func unlisted(of keyring: Keyring) -> GatewayKey? {
         [KeyPurpose.origin, .trail].lazy.compactMap { keyring.active($0) }.first { !vouches(for: $0) }
     }

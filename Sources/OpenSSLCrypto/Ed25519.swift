@@ -2,7 +2,7 @@ import COpenSSL
 
 /// An Ed25519 signing key (RFC 8032), parsed once.
 package final class Ed25519PrivateKey: @unchecked Sendable {
-    // @unchecked is sound because an EVP_PKEY that nobody changes may be used by many threads at once
+    // @unchecked is sound because an EVP_PKEY that is never changed may be used by many threads at once
     // (openssl-threads(7)): every signature gets a context of its own, and the key is never modified.
     private let key: OpaquePointer
 
@@ -17,9 +17,13 @@ package final class Ed25519PrivateKey: @unchecked Sendable {
             throw OpenSSLError.wrongByteCount(
                 what: "an Ed25519 seed", expected: Self.seedByteCount, actual: seed.count)
         }
-        let parsed = seed.withUnsafeBytes {
+        let imported = seed.withUnsafeBytes {
             EVP_PKEY_new_raw_private_key_ex(nil, "ED25519", nil, $0.bytePointer, $0.count)
         }
+        // OpenSSL 3.0 copies an imported seed into ordinary memory, and that of a duplicate into its secure heap
+        // (``SecretMemory``). The import is overwritten as it is freed.
+        let parsed = imported.flatMap { EVP_PKEY_dup($0) }
+        EVP_PKEY_free(imported)
         guard let parsed else { throw OpenSSLError.lastFailure(of: "read the Ed25519 seed") }
         var raw = [UInt8](repeating: 0, count: Ed25519PublicKey.byteCount)
         var count = raw.count

@@ -101,7 +101,7 @@ package final class AgreementPublicKey: @unchecked Sendable {
     }
 }
 
-/// A private agreement key, for whoever plays the device: vectors, demonstrations, fault finding.
+/// A private agreement key, for the device's side: vectors, demonstrations, fault finding.
 ///
 /// The gateway holds none: what it seals with is made for one message by ``EphemeralAgreement``.
 package final class AgreementPrivateKey: @unchecked Sendable {

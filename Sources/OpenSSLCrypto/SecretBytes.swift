@@ -3,7 +3,7 @@ import Synchronization
 
 /// Key material in memory of its own (``SecretMemory``): never resized, never copied by Swift, zeroed when released.
 ///
-/// It has no description, no `Codable`, no `==`; read it with ``withUnsafeBytes(_:)`` and compare it with
+/// The type has no description, no `Codable`, no `==`; read it with ``withUnsafeBytes(_:)`` and compare it with
 /// ``HMACKey/constantTimeEqual(_:_:)-(SecretBytes,SecretBytes)``.
 ///
 /// - Warning: Bytes that were copied in from an `[UInt8]` still exist in that array. Prefer

@@ -2,7 +2,7 @@ import COpenSSL
 import Synchronization
 
 /// Where secrets live: pages of their own that are never swapped out (mlock2(2)), stand in no core dump
-/// (`MADV_DONTDUMP`, madvise(2)), and lie between pages nobody may touch. OpenSSL's secure heap
+/// (`MADV_DONTDUMP`, madvise(2)), and lie between inaccessible pages. OpenSSL's secure heap
 /// (CRYPTO_secure_malloc(3)); private keys that OpenSSL makes itself lie there as well.
 package enum SecretMemory {
     package enum Protection: Sendable, Hashable {

@@ -2,7 +2,7 @@ package import GateVocabulary
 package import OpenSSLCrypto
 package import SealedFormat
 
-/// A device's public key that was found acceptable: what the store keeps and a key record shows.
+/// A device's public key that passed the checks of its curve, as the store keeps it.
 package struct DevicePublicKey: Hashable, Sendable {
     package let suite: SealingSuite
     /// 65 bytes for P-256, starting with 0x04; 32 for X25519.
@@ -22,7 +22,8 @@ package struct DevicePublicKey: Hashable, Sendable {
 
     /// Takes a key back from our own store, where it arrived through ``init(validating:suite:)``.
     ///
-    /// - Warning: Checks nothing. A key that is none is noticed when ``DeviceSealingKey`` parses it.
+    /// - Warning: Checks nothing. Bytes that are no point of the curve are found when ``DeviceSealingKey`` parses them; a key of
+    ///   low order is found when a message is sealed to it.
     package init(validatedBefore rawBytes: [UInt8], suite: SealingSuite) {
         self.init(rawBytes: rawBytes, suite: suite)
     }
@@ -47,9 +48,10 @@ package final class DeviceSealingKey: Sendable {
     }
 }
 
-/// The key that says a content comes from this gateway: signs inside the seal, and what is shown in the open.
+/// The gateway's origin key: it signs the content of sealed messages (inside the seal) and of open pushes, so that an app can tell
+/// that they come from this gateway.
 package struct OriginSigner: Sendable {
-    /// 8 bytes; devices find the pinned public key by it.
+    /// 8 bytes; an app chooses the public key to verify with by it.
     package let keyID: [UInt8]
     package let privateKey: Ed25519PrivateKey
 

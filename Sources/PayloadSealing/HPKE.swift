@@ -10,7 +10,7 @@ package struct HPKEBaseMode: ~Copyable {
     private let emptySalt: HMACKey
     private var computation = HMACSHA256Computation()
 
-    // Each is everything that stands before the variable part of one LabeledExtract or LabeledExpand.
+    // Each is the constant prefix of one LabeledExtract or LabeledExpand (RFC 9180 section 4).
     private let eaePRK: [UInt8]
     private let sharedSecret: [UInt8]
     private let infoHash: [UInt8]
@@ -86,8 +86,8 @@ package struct HPKEBaseMode: ~Copyable {
             computation.update(info)
             computation.finish(into: infoHash)
 
-            // secret = LabeledExtract(shared_secret, "secret", psk = ""). It stands where the nonce will be:
-            // both outputs are expanded from it, the key first.
+            // secret = LabeledExtract(shared_secret, "secret", psk = ""). It is kept in the memory of the base nonce, which is
+            // written last: the key is expanded from it first, then the base nonce over it.
             let secret = baseNonce
             computation.start(key: sharedSecret)
             computation.update(self.secret)

@@ -10,7 +10,7 @@ package enum Possession {
     package static let nonceByteCount = SealedLimits.nonceByteCount
     package static let proofByteCount = 32
 
-    /// What the owner of the key answers.
+    /// The answer of the holder of the private half.
     package static func proof(nonce: SecretBytes, info: SealedInfo) -> [UInt8] {
         HMACKey(nonce).authenticate(PossessionStatement.bytes(info: info.bytes))
     }

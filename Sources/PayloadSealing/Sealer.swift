@@ -28,9 +28,9 @@ package struct Sealer: ~Copyable {
     ///   - app: The app's bundle or package name, 1 to 1,024 bytes.
     ///   - device: The device's id as its owner registered it, 1 to 1,024 bytes.
     ///   - keyID: Of `key`.
-    ///   - messageID: Never used before for another content to this device, which would drop the second.
+    ///   - messageID: Never used before for another content to this device: the app drops a message whose id it has seen.
     ///   - expiresAt: Unix seconds, ten digits.
-    /// - Returns: The envelope, as long as ``SealedEnvelope/byteCount(contentByteCount:suite:)`` foretold.
+    /// - Returns: The envelope, whose length is ``SealedEnvelope/byteCount(contentByteCount:suite:)``.
     /// - Throws: ``SealedFormatError`` for what the format cannot carry, ``OpenSSLError`` for a failure of
     ///   the library. Nothing half-made is returned.
     package mutating func seal(
@@ -43,7 +43,7 @@ package struct Sealer: ~Copyable {
         return try seal(content, to: key, info: info, origin: origin)
     }
 
-    /// Seals a nonce that only the owner of `key` can answer for; see ``Possession``.
+    /// Seals a nonce, with which only the holder of the private half of `key` can make a proof; see ``Possession``.
     ///
     /// - Parameter nonce: 32 bytes, used for this challenge only.
     /// - Returns: The envelope for the device, and the info to check its proof against.
@@ -84,7 +84,7 @@ package struct Sealer: ~Copyable {
             suite: info.suite, keyID: info.keyID, messageID: info.messageID, expiresAt: info.expiresAt,
             sealed: sealed
         ).bytes
-        // Planning has already decided by this length that the payload fits its channel.
+        // The planning of the send has already used this length to decide that the payload fits its channel.
         let foretold = SealedEnvelope.byteCount(contentByteCount: content.count, suite: info.suite)
         precondition(
             envelope.count == foretold,

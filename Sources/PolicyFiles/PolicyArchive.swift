@@ -10,8 +10,8 @@ package enum PolicyArchiveError: Error, Hashable, CustomStringConvertible {
     case digestMismatch(expected: PolicyDigest, found: PolicyDigest)
     /// The bytes are not a canonical JSON object, which no archive of ours holds.
     case notCanonical(reason: String)
-    /// This build does not accept the bundle: it was archived by one that knew other rules.
-    case refused(PolicyProblems)
+    /// The build does not accept the bundle, which was archived by one that knew other rules.
+    case refused(PolicyDiagnostics)
 
     package var description: String {
         switch self {
@@ -19,8 +19,8 @@ package enum PolicyArchiveError: Error, Hashable, CustomStringConvertible {
             "the archived policy `\(expected)` has other contents, whose digest is `\(found)`"
         case .notCanonical(let reason):
             "the archived policy is not in canonical form: \(reason)"
-        case .refused(let problems):
-            "the archived policy does not fit this build:\n\(problems)"
+        case .refused(let diagnostics):
+            "the archived policy does not fit this build:\n\(diagnostics)"
         }
     }
 }
@@ -49,7 +49,7 @@ package enum PolicyArchive {
         guard case .object = json else { throw .notCanonical(reason: "it is no object") }
         switch PolicyBundle.read(archive: json) {
         case .success(let bundle): return bundle
-        case .failure(let problems): throw .refused(problems)
+        case .failure(let diagnostics): throw .refused(diagnostics)
         }
     }
 

@@ -21,13 +21,13 @@ package enum PolicyDirectory {
     /// - Throws: Every problem, sorted by file and line: of the pages that cannot be read, and of what the others
     ///   say. Only what hangs on an unreadable page is left for the next round.
     package static func readBundle(
-        at path: String, refusing: (_ pages: [String: PolicyNode]) -> [PolicyProblem] = { _ in [] },
+        at path: String, refusing: (_ pages: [String: PolicyNode]) -> [PolicyDiagnostic] = { _ in [] },
         amending: (_ pages: [String: PolicyNode]) -> [String: PolicyNode] = { $0 }
-    ) throws(PolicyProblems) -> PolicyBundle {
+    ) throws(PolicyDiagnostics) -> PolicyBundle {
         let (pages, unreadable, found) = try survey(path)
-        let problems = found + refusing(pages)
-        guard problems.isEmpty else {
-            throw PolicyProblems(problems + PolicyBundle.problems(of: pages, without: unreadable))
+        let diagnostics = found + refusing(pages)
+        guard diagnostics.isEmpty else {
+            throw PolicyDiagnostics(diagnostics + PolicyBundle.diagnostics(of: pages, without: unreadable))
         }
         return try PolicyBundle.read(documents: amending(pages)).get()
     }
@@ -36,9 +36,9 @@ package enum PolicyDirectory {
     ///
     /// - Parameter path: The bundle's folder; the last step of the path may be a symbolic link.
     /// - Throws: Every problem of every page, sorted by file and line. What the pages say is not looked at.
-    package static func read(at path: String) throws(PolicyProblems) -> [String: PolicyNode] {
-        let (pages, _, problems) = try survey(path)
-        guard problems.isEmpty else { throw PolicyProblems(problems) }
+    package static func read(at path: String) throws(PolicyDiagnostics) -> [String: PolicyNode] {
+        let (pages, _, diagnostics) = try survey(path)
+        guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
         return pages
     }
 
@@ -47,35 +47,35 @@ package enum PolicyDirectory {
     /// - Throws: When the folder is no bundle's.
     private static func survey(
         _ path: String
-    ) throws(PolicyProblems) -> (
-        pages: [String: PolicyNode], unreadable: Set<String>, problems: [PolicyProblem]
+    ) throws(PolicyDiagnostics) -> (
+        pages: [String: PolicyNode], unreadable: Set<String>, diagnostics: [PolicyDiagnostic]
     ) {
-        var problems: [PolicyProblem] = []
+        var diagnostics: [PolicyDiagnostic] = []
         let folder: BundleFolder
         let found: [String]
         do throws(FolderError) {
             folder = try BundleFolder(at: path)
-            found = try files(of: folder, &problems)
+            found = try files(of: folder, &diagnostics)
         } catch {
-            throw PolicyProblems([cannotRead(error)])
+            throw PolicyDiagnostics([cannotRead(error)])
         }
         if !found.contains(coverPage) {
-            problems.append(
-                PolicyProblem(
+            diagnostics.append(
+                PolicyDiagnostic(
                     file: coverPage, message: "is missing",
                     hint: "a bundle has a cover page with its name, version and list of files"))
         }
         // A folder that is no bundle, or too much of one, is not read any further.
         guard found.contains(coverPage), found.count <= PolicyFileLimits.fileCountMax else {
-            throw PolicyProblems(problems)
+            throw PolicyDiagnostics(diagnostics)
         }
-        let documents = readPages(found, in: folder, &problems)
-        let unreadable = Set(found).subtracting(documents.keys).union(problems.map(\.file))
-        return (documents, unreadable, problems)
+        let documents = readPages(found, in: folder, &diagnostics)
+        let unreadable = Set(found).subtracting(documents.keys).union(diagnostics.map(\.file))
+        return (documents, unreadable, diagnostics)
     }
 
-    private static func cannotRead(_ error: FolderError) -> PolicyProblem {
-        PolicyProblem(
+    private static func cannotRead(_ error: FolderError) -> PolicyDiagnostic {
+        PolicyDiagnostic(
             file: error.path.isEmpty ? coverPage : error.path, message: "cannot be read: \(error.reason)",
             hint: "check that the path is a bundle's folder and that the gateway's user may read it")
     }
@@ -84,7 +84,7 @@ package enum PolicyDirectory {
 
     /// The bundle's files, sorted, without what is there for editors.
     private static func files(
-        of folder: BundleFolder, _ problems: inout [PolicyProblem]
+        of folder: BundleFolder, _ diagnostics: inout [PolicyDiagnostic]
     ) throws(FolderError) -> [String] {
         var files: [String] = []
         var waiting: [(path: String, depth: Int)] = [("", 0)]
@@ -92,11 +92,11 @@ package enum PolicyDirectory {
             let left = PolicyFileLimits.fileCountMax - files.count
             for entry in try folder.entries(of: path, countMax: left) {
                 switch entry {
-                case .file(let file) where PolicySignature.fileNames.contains(file): continue
+                case .file(let file) where PolicySignature.isFile(file): continue
                 case .file(let file):
                     guard file.utf8.count <= PolicyFileLimits.pathByteCountMax else {
-                        problems.append(
-                            PolicyProblem(
+                        diagnostics.append(
+                            PolicyDiagnostic(
                                 file: String(file.prefix(64)) + "…",
                                 message: "has a path of more than \(PolicyFileLimits.pathByteCountMax) bytes")
                         )
@@ -106,27 +106,27 @@ package enum PolicyDirectory {
                 case .folder(editorFolder) where depth == 0: continue
                 case .folder(let inner):
                     guard depth + 1 < PolicyFileLimits.folderDepthMax else {
-                        problems.append(
-                            PolicyProblem(
+                        diagnostics.append(
+                            PolicyDiagnostic(
                                 file: inner,
                                 message:
                                     "is a folder more than \(PolicyFileLimits.folderDepthMax) levels down",
-                                hint: "a bundle has types/, notices/, messages/ and cases/"))
+                                hint: "a bundle has types/, notices/, messages/, reasons/ and cases/"))
                         continue
                     }
                     waiting.append((inner, depth + 1))
                 case .other(let path, let what):
-                    problems.append(
-                        PolicyProblem(
+                    diagnostics.append(
+                        PolicyDiagnostic(
                             file: path, message: "is \(what), and a bundle holds files only",
                             hint: "put the file itself there"))
                 }
             }
-            guard files.count <= PolicyFileLimits.fileCountMax, problems.count < 1_000,
+            guard files.count <= PolicyFileLimits.fileCountMax, diagnostics.count < 1_000,
                 waiting.count <= PolicyFileLimits.fileCountMax
             else {
-                problems.append(
-                    PolicyProblem(
+                diagnostics.append(
+                    PolicyDiagnostic(
                         file: coverPage,
                         message: "lies in a folder of more than \(PolicyFileLimits.fileCountMax) files",
                         hint: "check that the path is a bundle's folder"))
@@ -139,7 +139,7 @@ package enum PolicyDirectory {
     // MARK: The pages
 
     private static func readPages(
-        _ paths: [String], in folder: BundleFolder, _ problems: inout [PolicyProblem]
+        _ paths: [String], in folder: BundleFolder, _ diagnostics: inout [PolicyDiagnostic]
     ) -> [String: PolicyNode] {
         var sources: [(path: String, bytes: [UInt8])] = []
         var byteCount = 0
@@ -149,8 +149,8 @@ package enum PolicyDirectory {
                     of: path, byteCountMax: PolicyFileLimits.byteCountMax(of: path))
                 byteCount += bytes.count
                 guard byteCount <= PolicyFileLimits.bundleByteCountMax else {
-                    problems.append(
-                        PolicyProblem(
+                    diagnostics.append(
+                        PolicyDiagnostic(
                             file: path,
                             message:
                                 "makes the bundle longer than \(PolicyFileLimits.bundleByteCountMax) bytes"))
@@ -158,7 +158,7 @@ package enum PolicyDirectory {
                 }
                 sources.append((path, bytes))
             } catch {
-                problems.append(cannotRead(error))
+                diagnostics.append(cannotRead(error))
             }
         }
         let results = parse(sources)
@@ -167,7 +167,7 @@ package enum PolicyDirectory {
         for ((path, _), result) in zip(sources, results) {
             switch result {
             case .success(let node): documents[path] = node
-            case .failure(let found): problems += found.problems
+            case .failure(let found): diagnostics += found.diagnostics
             case nil: preconditionFailure("the page \(path) was not parsed")
             }
         }
@@ -177,13 +177,13 @@ package enum PolicyDirectory {
     /// Parses on all cores: pages know nothing of each other, and a bundle may have thousands.
     private static func parse(
         _ sources: [(path: String, bytes: [UInt8])]
-    ) -> [Result<PolicyNode, PolicyProblems>?] {
+    ) -> [Result<PolicyNode, PolicyDiagnostics>?] {
         let chunkCount = (sources.count + chunkLength - 1) / chunkLength
-        let results = Mutex([Result<PolicyNode, PolicyProblems>?](repeating: nil, count: sources.count))
+        let results = Mutex([Result<PolicyNode, PolicyDiagnostics>?](repeating: nil, count: sources.count))
         DispatchQueue.concurrentPerform(iterations: chunkCount) { chunk in
             let range = chunk * chunkLength..<min((chunk + 1) * chunkLength, sources.count)
             let parsed = range.map { index in
-                Result { () throws(PolicyProblems) in
+                Result { () throws(PolicyDiagnostics) in
                     try page(sources[index].bytes, path: sources[index].path)
                 }
             }
@@ -197,13 +197,13 @@ package enum PolicyDirectory {
     /// Pages one thread takes at a time: enough that taking costs nothing beside parsing.
     private static let chunkLength = 32
 
-    private static func page(_ bytes: [UInt8], path: String) throws(PolicyProblems) -> PolicyNode {
+    private static func page(_ bytes: [UInt8], path: String) throws(PolicyDiagnostics) -> PolicyNode {
         if path.hasSuffix(".yaml") { return try PolicyPage.read(bytes, file: path) }
         if path.hasPrefix("notices/"), path.hasSuffix(".txt") {
             return try PolicyPage.readText(bytes, file: path)
         }
-        throw PolicyProblems([
-            PolicyProblem(
+        throw PolicyDiagnostics([
+            PolicyDiagnostic(
                 file: path, message: "has a name that nothing in a bundle has",
                 hint: "pages end in .yaml, notices in notices/ end in .txt; remove what is neither")
         ])

@@ -21,7 +21,7 @@ package enum PolicyFileLimits {
     }
 
     /// Problems of one page that are told at once; a page with more was not meant to be one.
-    static let problemCountMax = 100
+    static let diagnosticCountMax = 100
 
     /// The archived form of a bundle. JSON may spell a byte of text as six (`\u001f`), though no text of
     /// ours has one that needs it.

@@ -13,18 +13,18 @@ package enum PolicyPage {
     ///   - bytes: The whole file.
     ///   - file: Its path relative to the bundle, for locations.
     /// - Throws: Every problem that could be told without the others being solved first.
-    package static func read(_ bytes: [UInt8], file: String) throws(PolicyProblems) -> PolicyNode {
+    package static func read(_ bytes: [UInt8], file: String) throws(PolicyDiagnostics) -> PolicyNode {
         let source = try SourceText(bytes, file: file, allowsTab: false)
         var reader = PageReader(source)
         return try reader.read()
     }
 
     /// Reads a page that is text and nothing else, such as a consent notice.
-    package static func readText(_ bytes: [UInt8], file: String) throws(PolicyProblems) -> PolicyNode {
+    package static func readText(_ bytes: [UInt8], file: String) throws(PolicyDiagnostics) -> PolicyNode {
         let source = try SourceText(bytes, file: file, allowsTab: true)
         guard !source.isEmpty else {
-            throw PolicyProblems([
-                PolicyProblem(file: file, message: "is empty", hint: "a notice is the text that was shown")
+            throw PolicyDiagnostics([
+                PolicyDiagnostic(file: file, message: "is empty", hint: "a notice is the text that was shown")
             ])
         }
         return PolicyNode(.text(source.text), at: SourceLocation(file: file, line: 1, column: 1))
@@ -34,34 +34,34 @@ package enum PolicyPage {
 /// One page on its way from text to tree.
 private struct PageReader {
     let source: SourceText
-    var problems: [PolicyProblem] = []
+    var diagnostics: [PolicyDiagnostic] = []
 
     init(_ source: SourceText) {
         self.source = source
     }
 
-    mutating func read() throws(PolicyProblems) -> PolicyNode {
+    mutating func read() throws(PolicyDiagnostics) -> PolicyNode {
         try refuseDirectives()
         try refuseAliasStorm()
         guard let root = try compose() else {
-            throw PolicyProblems([
-                PolicyProblem(file: source.file, message: "is empty", hint: "a page holds one document")
+            throw PolicyDiagnostics([
+                PolicyDiagnostic(file: source.file, message: "is empty", hint: "a page holds one document")
             ])
         }
         let node = tree(root, depth: 0)
-        guard problems.isEmpty else { throw PolicyProblems(problems) }
+        guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
         return node
     }
 
     // MARK: Before libyaml sees it
 
     /// `%YAML 1.1` would change what words mean, `%TAG` what tags do.
-    private func refuseDirectives() throws(PolicyProblems) {
+    private func refuseDirectives() throws(PolicyDiagnostics) {
         for number in 1...source.lineCount {
             guard let line = source.line(number) else { return }
             if line.first == UInt8(ascii: "%") {
-                throw PolicyProblems([
-                    PolicyProblem(
+                throw PolicyDiagnostics([
+                    PolicyDiagnostic(
                         file: source.file,
                         at: SourceLocation(file: source.file, line: number, column: 1),
                         "has a directive, and a page means the same without one", hint: "remove the line")
@@ -79,7 +79,7 @@ private struct PageReader {
     /// keep it busy for years ("billion laughs"). Whether `*x` is an alias only a parser can tell, so this
     /// counts what may be one. Up to eight cost nothing and get their precise refusal later; more than
     /// that beside something that may be an anchor is no page anybody wrote by accident.
-    private func refuseAliasStorm() throws(PolicyProblems) {
+    private func refuseAliasStorm() throws(PolicyDiagnostics) {
         var anchor: Int?
         var aliasCount = 0
         var previous = UInt8(ascii: "\n")
@@ -99,8 +99,8 @@ private struct PageReader {
             if byte == UInt8(ascii: "&") { anchor = anchor ?? offset } else { aliasCount += 1 }
         }
         guard let anchor, aliasCount > 8 else { return }
-        throw PolicyProblems([
-            PolicyProblem(
+        throw PolicyDiagnostics([
+            PolicyDiagnostic(
                 file: source.file, at: source.location(ofByte: anchor), Self.anchorMessage,
                 hint: Self.anchorHint)
         ])
@@ -108,44 +108,45 @@ private struct PageReader {
 
     // MARK: libyaml
 
-    private func compose() throws(PolicyProblems) -> Node? {
+    private func compose() throws(PolicyDiagnostics) -> Node? {
         do {
             // The encoding is named because Yams would otherwise ask the environment for it; the resolver
             // without rules because its rules are not ours, and are regular expressions.
             return try Yams.compose(yaml: source.text, .basic, .default, .utf8)
         } catch let error as YamlError {
-            throw PolicyProblems([problem(of: error)])
+            throw PolicyDiagnostics([problem(of: error)])
         } catch {
-            throw PolicyProblems([PolicyProblem(file: source.file, message: "cannot be read: \(error)")])
+            throw PolicyDiagnostics([PolicyDiagnostic(file: source.file, message: "cannot be read: \(error)")]
+            )
         }
     }
 
-    private func problem(of error: YamlError) -> PolicyProblem {
+    private func problem(of error: YamlError) -> PolicyDiagnostic {
         switch error {
         case .scanner(let context, let text, let mark, _), .parser(let context, let text, let mark, _):
             let context = context.map { ", \($0.text) that began in line \($0.mark.line)" } ?? ""
-            return PolicyProblem(
+            return PolicyDiagnostic(
                 file: source.file, at: location(mark), "is no YAML here: \(text)\(context)",
                 hint: "check the indentation and the quotes around this place")
         case .composer(_, let text, let mark, _):
             if text.hasPrefix("found undefined alias") {
-                return PolicyProblem(
+                return PolicyDiagnostic(
                     file: source.file, at: location(mark), Self.aliasMessage, hint: Self.anchorHint)
             }
-            return PolicyProblem(
+            return PolicyDiagnostic(
                 file: source.file, at: location(mark), "holds a second document",
                 hint: "one document per file; remove everything from here on, or quote the `---`")
         case .duplicatedKeysInMapping(let names, let context):
             let name = names.first ?? ""
             let second = secondPlace(of: name, after: context.mark)
-            return PolicyProblem(
+            return PolicyDiagnostic(
                 file: source.file, at: second ?? location(context.mark),
                 "has the key `\(name)` twice, first in line \(context.mark.line)",
                 hint: "keep one; readers of YAML disagree about which one counts")
         case .reader(let text, _, _, _):
-            return PolicyProblem(file: source.file, message: "is no YAML: \(text)")
+            return PolicyDiagnostic(file: source.file, message: "is no YAML: \(text)")
         default:
-            return PolicyProblem(file: source.file, message: "cannot be read: \(error)")
+            return PolicyDiagnostic(file: source.file, message: "cannot be read: \(error)")
         }
     }
 
@@ -187,8 +188,8 @@ private struct PageReader {
         "write the value out, or put it between double quotes if `&` or `*` is meant"
 
     private mutating func note(_ place: SourceLocation?, _ message: String, hint: String) {
-        guard problems.count < PolicyFileLimits.problemCountMax else { return }
-        problems.append(PolicyProblem(file: source.file, at: place, message, hint: hint))
+        guard diagnostics.count < PolicyFileLimits.diagnosticCountMax else { return }
+        diagnostics.append(PolicyDiagnostic(file: source.file, at: place, message, hint: hint))
     }
 
     /// - Parameter depth: How many lists and mappings this one is inside of.

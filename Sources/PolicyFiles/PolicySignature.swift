@@ -4,7 +4,6 @@ package import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import Glibc
 import OpenSSLCrypto
 
 /// Who approved a bundle: a C2SP signed note for each role, `compliance.sig`, `security.sig` and `legal.sig`, beside
@@ -23,7 +22,12 @@ import OpenSSLCrypto
 /// each.
 package enum PolicySignature {
     package static func fileName(of role: ApprovalRole) -> String { "\(role.rawValue).sig" }
-    static let fileNames = Set(ApprovalRole.allCases.map(fileName(of:)))
+    private static let fileNames = ApprovalRole.allCases.map(fileName(of:))
+    /// Whether the file at the path is no page but one of these, or what becomes one: while it is written its name goes on
+    /// after `.sig`.
+    static func isFile(_ path: String) -> Bool {
+        fileNames.contains { path == $0 || path.hasPrefix("\($0).") }
+    }
     /// As much as a note may be: some thousand mandatory types.
     package static let byteCountMax = SignedNote.byteCountMax
     static let firstLine = "sendgate/policy/v2\n"
@@ -85,25 +89,25 @@ package enum PolicySignature {
     /// - Throws: What is wrong with the signatures of every role, as problems of their files.
     package static func verify(
         _ bundle: PolicyBundle, in folder: String, by keys: [ApprovalRole: [NoteVerifierKey]]
-    ) throws(PolicyProblems) -> [Approval] {
+    ) throws(PolicyDiagnostics) -> [Approval] {
         var approvals: [Approval] = []
-        var problems: [PolicyProblem] = []
+        var diagnostics: [PolicyDiagnostic] = []
         for role in ApprovalRole.allCases {
-            do throws(PolicyProblems) {
+            do throws(PolicyDiagnostics) {
                 let signers = try verify(
                     Statement(role, of: bundle), of: bundle, in: folder, by: keys[role] ?? [])
                 approvals += signers.map { Approval(role: role, key: $0.name) }
             } catch {
-                problems += error.problems
+                diagnostics += error.diagnostics
             }
         }
-        guard problems.isEmpty else { throw PolicyProblems(problems) }
+        guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
         return approvals
     }
 
     private static func verify(
         _ statement: Statement, of bundle: PolicyBundle, in folder: String, by keys: [NoteVerifierKey]
-    ) throws(PolicyProblems) -> [NoteVerifierKey] {
+    ) throws(PolicyDiagnostics) -> [NoteVerifierKey] {
         let role = statement.role
         guard let note = try read(role, in: folder) else {
             let what = bundle.isStarter ? "the starter bundle" : "the bundle"
@@ -137,7 +141,7 @@ package enum PolicySignature {
     /// Tells what lies beside a bundle, for each role.
     package static func claims(
         on bundle: PolicyBundle, in folder: String
-    ) throws(PolicyProblems) -> [(role: ApprovalRole, claim: Claim)] {
+    ) throws(PolicyDiagnostics) -> [(role: ApprovalRole, claim: Claim)] {
         var claims: [(role: ApprovalRole, claim: Claim)] = []
         for role in ApprovalRole.allCases {
             guard let note = try read(role, in: folder) else {
@@ -153,7 +157,7 @@ package enum PolicySignature {
     /// - Returns: `nil` when nobody signed as the role.
     private static func read(
         _ role: ApprovalRole, in folder: String
-    ) throws(PolicyProblems) -> SignedNote? {
+    ) throws(PolicyDiagnostics) -> SignedNote? {
         let name = fileName(of: role)
         let bytes: [UInt8]
         do throws(FolderError) {
@@ -177,11 +181,13 @@ package enum PolicySignature {
         }
     }
 
-    /// Signs a role's part of a bundle, beside those who signed the same contents before. A signature of other contents
-    /// goes.
-    package static func sign(
+    /// A role's file with one more signature, beside those of the same contents that are there. A signature of other
+    /// contents goes.
+    ///
+    /// - Returns: What ``fileName(of:)`` is to have in the folder.
+    package static func signed(
         _ role: ApprovalRole, of bundle: PolicyBundle, in folder: String, by signer: NoteSigner
-    ) throws {
+    ) throws -> [UInt8] {
         let statement = Statement(role, of: bundle)
         let key = signer.verifierKey
         var signatures: [NoteSignature] = []
@@ -195,45 +201,13 @@ package enum PolicySignature {
                 role, "would be \(bytes.count) bytes with \(signatures.count) signatures",
                 hint: "at most \(byteCountMax) bytes and \(SignedNote.signatureCountMax) signatures are read")
         }
-        try write(role, bytes, in: folder)
-    }
-
-    /// Writes beside and renames: a gateway that reads meanwhile finds the old signature or the new one.
-    private static func write(
-        _ role: ApprovalRole, _ bytes: [UInt8], in folder: String
-    ) throws(PolicyProblems) {
-        let path = "\(folder)/\(fileName(of: role))"
-        let temporary = "\(path).new"
-        func failure() -> PolicyProblems {
-            refusal(
-                role, "cannot be written: \(String(cString: strerror(errno)))",
-                hint:
-                    "check that this user may write in `\(folder)`, and remove `\(temporary)` if it is there")
-        }
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
-        guard descriptor >= 0 else { throw failure() }
-        defer { close(descriptor) }
-        var left = bytes[...]
-        while !left.isEmpty {
-            let count = left.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 else {
-                let problem = failure()
-                unlink(temporary)
-                throw problem
-            }
-            left = left.dropFirst(count)
-        }
-        guard fsync(descriptor) == 0, rename(temporary, path) == 0 else {
-            let problem = failure()
-            unlink(temporary)
-            throw problem
-        }
+        return bytes
     }
 
     // MARK: Words
 
-    private static func refusal(_ role: ApprovalRole, _ message: String, hint: String) -> PolicyProblems {
-        PolicyProblems([PolicyProblem(file: fileName(of: role), message: message, hint: hint)])
+    private static func refusal(_ role: ApprovalRole, _ message: String, hint: String) -> PolicyDiagnostics {
+        PolicyDiagnostics([PolicyDiagnostic(file: fileName(of: role), message: message, hint: hint)])
     }
 
     private static func describe(_ error: NoteError, of note: SignedNote, _ role: ApprovalRole) -> String {

@@ -13,11 +13,11 @@ struct SourceText {
     private let lineStarts: [Int]
 
     /// - Parameter allowsTab: Off for YAML, where a tab looks like indentation and is none.
-    init(_ bytes: [UInt8], file: String, allowsTab: Bool) throws(PolicyProblems) {
+    init(_ bytes: [UInt8], file: String, allowsTab: Bool) throws(PolicyDiagnostics) {
         let byteCountMax = PolicyFileLimits.byteCountMax(of: file)
         guard bytes.count <= byteCountMax else {
-            throw PolicyProblems([
-                PolicyProblem(
+            throw PolicyDiagnostics([
+                PolicyDiagnostic(
                     file: file,
                     message: "is longer than \(byteCountMax) bytes",
                     hint: "one idea per file; split it")
@@ -33,14 +33,14 @@ struct SourceText {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             self.text = ""
             let place = location(ofByte: Self.firstInvalidByte(of: bytes))
-            throw PolicyProblems([
-                PolicyProblem(
+            throw PolicyDiagnostics([
+                PolicyDiagnostic(
                     file: file, at: place, "is not UTF-8 from here on", hint: "save the file as UTF-8")
             ])
         }
         self.text = text
-        let problems = unreadable(allowsTab: allowsTab)
-        guard problems.isEmpty else { throw PolicyProblems(problems) }
+        let diagnostics = unreadable(allowsTab: allowsTab)
+        guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
     }
 
     var isEmpty: Bool { bytes.isEmpty }
@@ -122,14 +122,14 @@ struct SourceText {
     }
 
     /// The first of every kind of character that may not be there.
-    private func unreadable(allowsTab: Bool) -> [PolicyProblem] {
+    private func unreadable(allowsTab: Bool) -> [PolicyDiagnostic] {
         // Nearly every file is plain text throughout, and this pass finds that out eight times faster
         // than looking at scalars.
         let isSuspect: (UInt8) -> Bool = { byte in
             (byte < 0x20 && byte != 0x0A) || byte == 0x7F || byte == 0xC2 || byte == 0xE2 || byte == 0xEF
         }
         guard bytes.contains(where: isSuspect) else { return [] }
-        var problems: [PolicyProblem] = []
+        var diagnostics: [PolicyDiagnostic] = []
         var told: Set<String> = []
         var offset = 0
         for scalar in text.unicodeScalars {
@@ -139,13 +139,13 @@ struct SourceText {
             }
             if allowsTab, scalar.value == 0x09 { continue }
             guard told.insert(fault).inserted else { continue }
-            problems.append(
-                PolicyProblem(
+            diagnostics.append(
+                PolicyDiagnostic(
                     file: file, at: location(ofByte: offset),
                     "has \(fault) (U+\(String(scalar.value, radix: 16, uppercase: true).leftPadded))",
                     hint: Self.hint(for: scalar)))
         }
-        return problems
+        return diagnostics
     }
 }
 

@@ -3,9 +3,9 @@ import CompliancePolicy
 import GateVocabulary
 
 extension BundleProof {
-    /// A bundle whose cases were thrown away has nobody's word for what it was meant to decide: passing cases reach
+    /// A bundle whose cases were thrown away says nowhere what it was meant to decide: passing cases reach
     /// every outcome, every gate's no and every reason its pages can give, and every duty and alarm has one.
-    func caseFlaws() -> [PolicyProblem] {
+    func caseFlaws() -> [PolicyDiagnostic] {
         let bundle = policy.bundle
         let coverage = CaseCoverage(bundle.cases.map { $0.run(under: policy) }.filter(\.passed))
         func named(_ names: [String]) -> String { names.map { "`\($0)`" }.joined(separator: ", ") }
@@ -24,7 +24,7 @@ extension BundleProof {
         if !untold.isEmpty { missing.append("the types \(named(untold.map(\.text)))") }
         guard !missing.isEmpty else { return [] }
         return [
-            PolicyProblem(
+            PolicyDiagnostic(
                 file: "bundle.yaml", at: bundle.location("bundle.yaml", ["files"]),
                 "`files` lists \(bundle.cases.count) cases, and none that passes reaches \(missing.joined(separator: "; "))",
                 hint: "write a case for each in cases/; `sendgate policy test` says what cases reach")

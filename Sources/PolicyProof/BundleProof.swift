@@ -38,7 +38,7 @@ package struct BundleProof: Sendable {
         case reasons
         /// Only by what they do to the send and by what a statute may forbid of them. The same argument with
         /// larger classes, some hundred thousand states: for builds in which a decision takes microseconds.
-        case verdicts
+        case effects
     }
 
     let policy: CompiledPolicy
@@ -66,7 +66,7 @@ package struct BundleProof: Sendable {
     }
 
     /// - Parameters:
-    ///   - types: Nothing but these; every type and one that nobody registered when `nil`.
+    ///   - types: Nothing but these; every type and an unregistered one when `nil`.
     ///   - executor: One after another unless given.
     ///   - progress: States done, of how many; called from any thread, one call at a time.
     package func run(
@@ -116,7 +116,7 @@ package struct BundleProof: Sendable {
         var declared: SendAsDeclared
     }
 
-    /// Every type of the registry and one that is not, by every caller and one that nobody knows, on every channel,
+    /// Every type of the registry and one that is not, by every caller and an unknown one, on every channel,
     /// with and without asking for critical delivery; each kind once, shown by its first.
     func sends() -> [Send] {
         struct Kind: Hashable {
@@ -217,8 +217,8 @@ package struct BundleProof: Sendable {
 
 /// What a proof found.
 package struct ProofReport: Sendable {
-    /// Pages that contradict a law that is the same for everybody.
-    package var flaws: [PolicyProblem]
+    /// Pages that contradict a law that is the same for every bundle.
+    package var flaws: [PolicyDiagnostic]
     /// Broken statutes, each with its smallest counterexample; the one with the fewest facts first.
     package var refutations: [Refutation] = []
     /// Ways of asking that can be told apart.
@@ -228,7 +228,7 @@ package struct ProofReport: Sendable {
     /// Combinations of values they stand for.
     var combinations = 0.0
 
-    init(flaws: [PolicyProblem]) { self.flaws = flaws }
+    init(flaws: [PolicyDiagnostic]) { self.flaws = flaws }
 
     package var holds: Bool { flaws.isEmpty && refutations.isEmpty }
 

@@ -120,7 +120,7 @@ final class EquivalenceClasses {
 
     // MARK: What a group does not read
 
-    /// Who asks is for gates 2 and 3 alone; only whether critical delivery was granted is felt elsewhere.
+    /// The caller matters to gates 2 and 3 alone; only whether critical delivery was granted is felt elsewhere.
     private static func forgetAsker(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
         let isPermitted = rule.isCriticalPermitted
         let flags: CompiledRule.RuleFlags = [.criticalAsked, .criticalListed, .criticalGranted]
@@ -293,7 +293,7 @@ final class EquivalenceClasses {
             let decision = decided(facts, send)
             let answers = gates.map { decision.trace[$0] }
             let seen = proof.book.circumstances(of: send.declared, given: facts, within: mask)
-            tell.answers += Self.told(answers, grain ?? proof.grain)
+            tell.answers += Self.distinguished(answers, grain ?? proof.grain)
             tell.forbidden.append(forbidden(in: seen))
             tell.isAdverse.append(!seen.isDisjoint(with: .adverse))
             if first == nil {
@@ -317,16 +317,16 @@ final class EquivalenceClasses {
         }
     }
 
-    private static func told(_ answers: [GateResult], _ grain: BundleProof.Grain) -> [GateResult] {
+    private static func distinguished(_ answers: [GateResult], _ grain: BundleProof.Grain) -> [GateResult] {
         switch grain {
         case .reasons: return reasons(answers)
-        case .verdicts:
+        case .effects:
             // The first that refuses decides; where none does, all that wait or stand in are felt.
             let reasons = answers.compactMap(\.reason)
             let refusals = reasons.filter { !$0.outcome.isPromise }
             guard !refusals.isEmpty else { return Self.reasons(answers) }
             // A reason that a statute forbids by its name keeps it. So does the first gate's: what is too late would else
-            // be one with what nobody counted, and stand nowhere for itself.
+            // be one with an unknown count, and stand nowhere for itself.
             return refusals.prefix(1).map { reason in
                 switch reason {
                 case .pushDisabled, .userPreference: .fail(.userPreference)

@@ -70,7 +70,7 @@ struct FactSpace: Sendable {
         ]
     }
 
-    /// Known and in favour, whoever asks for what.
+    /// Known and in favour, for every caller and type.
     var favourable: Facts {
         var facts = Facts()
         for settings in dimensions { settings[0](&facts) }

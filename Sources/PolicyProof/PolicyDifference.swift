@@ -8,7 +8,7 @@ package import GateVocabulary
 /// has one circumstance against it, or two; a difference is told with the smallest set of them. The sends stand for
 /// all that the bundles know: every type × channel × caller × critical with another behaviour or in a place with
 /// another law, and of the places one for each pair of laws: at home everywhere, with a telephone everywhere beside
-/// an account under each regime, and where nobody knows the one or the other. Rows of regions.yaml count from their day,
+/// an account under each regime, and where the one or the other is unknown. Rows of regions.yaml count from their day,
 /// so places are looked at when all rows are in force, and again in every earlier span of days in which what the one
 /// bundle asks there differs from the other in another way. What a bundle says besides (texts, times to live, sending
 /// hours, grants) changes no decision on equal facts; ``edits`` names it, as it names every other edit.
@@ -52,7 +52,7 @@ package struct PolicyDifference: Sendable {
     /// Every value that is not the same, page by page. Empty exactly when both have one digest.
     package let edits: [PolicyEdit]
     /// Notices that have other words under the id and version they had.
-    package let editedNotices: [PolicyProblem]
+    package let editedNotices: [PolicyDiagnostic]
 
     package init(from old: CompiledPolicy, to new: CompiledPolicy) {
         var survey = Survey(old: old, new: new)
@@ -155,6 +155,8 @@ private struct Survey {
     private let requests: [Pair: [AttestedRequest]]
     /// One of each kind of ``pairs`` that a place can tell from another.
     private let kinds: [Pair]
+    /// Known and in favour, wherever the recipient is.
+    private let favourable: Facts
     private var places: [Place] = []
     /// Where accounts are, beside which telephones elsewhere are looked at.
     private var homes: [RegionCode] = []
@@ -205,6 +207,7 @@ private struct Survey {
     init(old: CompiledPolicy, new: CompiledPolicy) {
         self.old = old
         self.new = new
+        favourable = FactSpace(bundle: new.bundle).favourable
         (pairs, requests) = Self.pairs(old, new)
         kinds = Dictionary(grouping: pairs, by: { Kind($0) }).values.map { $0[0] }
         let days = [old, new].flatMap { policy in
@@ -312,12 +315,12 @@ private struct Survey {
         func moment(of first: CalendarDate?) -> Instant {
             first?.instant ?? begins[0].instant.advanced(bySeconds: -43_200)
         }
-        func told(_ moment: Instant) -> [Laws] { kinds.map { laws(of: place(moment), $0) } }
-        let last = told(end)
+        func lawsByKind(at moment: Instant) -> [Laws] { kinds.map { laws(of: place(moment), $0) } }
+        let last = lawsByKind(at: end)
         // Days with the same laws are one span, which is looked at on its first.
         var spans: [(first: CalendarDate?, laws: [Laws])] = []
         for day in [nil] + begins.map(Optional.some) {
-            let found = told(moment(of: day))
+            let found = lawsByKind(at: moment(of: day))
             if spans.last?.laws != found { spans.append((day, found)) }
         }
         return zip(spans, spans.dropFirst()).compactMap { span, next in
@@ -493,38 +496,19 @@ private struct Survey {
     // MARK: Facts
 
     private func ready(in place: Place) -> Facts {
-        var facts = Facts()
+        var facts = favourable
         facts.now = place.moment
         facts.due = place.moment
         facts.expiry = place.moment.advanced(bySeconds: 7 * 86_400)
-        facts.params = .valid
-        facts.fallback = .notFallback
-        facts.repetition = .first
-        facts.recipient = .registered
-        facts.age = .adult
         facts.accountRegion = place.account
         facts.deviceRegions = place.devices
-        facts.privacy = .full
         // The strongest there is, so that what is weaker is a circumstance.
         facts.consent = ConsentFact(state: .given, method: .writtenConsent)
         facts.purposeConsent = facts.consent
         facts.ownRequest = ConsentFact(state: .neverAsked)
-        facts.withheld = false
-        facts.pushEnabled = true
-        facts.accountPreference = .default
-        facts.destinationPreference = .default
-        facts.accountTypePreference = .default
-        facts.destinationTypePreference = .default
-        facts.quietHours = .off
-        facts.destination = .active
         facts.platform = .ios
-        facts.osPermission = .granted
-        facts.criticalAlerts = true
-        facts.deviceKey = .usable
+        facts.quietHours = .off
         facts.sizes = PayloadSizes(sealed: 256, generic: 128, full: 128)
-        facts.typeCount = 0
-        facts.categoryCount = 0
-        facts.everythingCount = 0
         return facts
     }
 

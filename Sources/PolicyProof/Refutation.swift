@@ -27,8 +27,8 @@ package struct Refutation: Sendable {
     }
 
     /// As the loader reports it.
-    package var problem: PolicyProblem {
-        PolicyProblem(
+    package var diagnostic: PolicyDiagnostic {
+        PolicyDiagnostic(
             file: file, at: location, summary,
             hint: "see \(statute.law); `sendgate policy prove` writes it as a case")
     }
@@ -89,7 +89,7 @@ package struct Refutation: Sendable {
         ]
         if request.channel != .push { lines.append("      channel: \(request.channel.rawValue)") }
         if request.critical { lines.append("      critical: true") }
-        // A case has a `now`; one whose point is that nobody knows it takes it away again.
+        // A case has a `now`; one whose point is that it is unknown takes it away again.
         let now = facts.now ?? facts.due ?? facts.expiry ?? Instant(seconds: 1_794_312_000)
         lines.append("      now: \(Self.text(now.rfc3339))")
         let json = facts.json
@@ -101,7 +101,7 @@ package struct Refutation: Sendable {
             if !matter.isEmpty { lines.append("        # The rest is in favour, and has to be known.") }
             for name in others { lines.append("        \(name): \(Self.value(json[name]!, name))") }
         }
-        // What a case leaves unsaid of these is filled in, so what nobody knows has to be said.
+        // What a case leaves unsaid of these is filled in, so an unknown fact has to be said.
         let unknown = ["due", "expiry", "now", "repetition"].filter { json[$0] == nil }
         if !unknown.isEmpty { lines.append("      without: [\(unknown.joined(separator: ", "))]") }
         let expected = expected

@@ -3,7 +3,7 @@ import GateVocabulary
 
 /// Which law holds where, written a second time and from other sources than `regions.yaml`.
 ///
-/// Only what is the same for everybody: a bundle may be stricter anywhere, and says for itself what it takes the
+/// Only law that is the same for every company: a bundle may be stricter anywhere, and says for itself what it takes the
 /// rest of the world for.
 enum LawOfTheLand {
     /// Member states of the European Union (Treaty on European Union Art. 52(1)), 27.
@@ -33,7 +33,7 @@ enum LawOfTheLand {
     static let optInByStatute = codes("CH CA JP KR TR IL ZA AU NZ")
 
     /// Where the national law has the exception of ePrivacy Directive Art. 13(2), or UK PECR reg. 22(3), for customers
-    /// who gave their address in a sale, and somebody read that it has. Poland and Hungary ask for consent, so does Bulgaria's
+    /// who gave their address in a sale, and where a reading of the law found it. Poland and Hungary ask for consent, so does Bulgaria's
     /// Electronic Commerce Act Art. 6(4), and of Czechia, Estonia, Iceland, Liechtenstein, Lithuania and Romania it was not
     /// confirmed.
     static let softOptIn = codes(
@@ -78,12 +78,12 @@ enum LawOfTheLand {
         return nil
     }
 
-    /// Whether no law of the region lets anybody market by electronic mail until they object.
+    /// Whether no law of the region lets a company market by electronic mail until they object.
     static func demandsOptIn(in region: RegionCode) -> Bool {
         leastRegime(of: region) != nil || optInByStatute.contains(region.country)
     }
 
-    /// The only statute this build knows that lets anybody market by e-mail until they object. Another is added here.
+    /// The only statute this build knows that lets a company market by e-mail until they object. Another is added here.
     static let optOutStatute = "15 U.S.C. 7704"
 
     /// Whether a row that asks for no opt-in to marketing by e-mail stands on a law this build knows.
@@ -93,7 +93,7 @@ enum LawOfTheLand {
         return isUnitedStates(row.region) && row.rationale.law.contains { $0.contains(optOutStatute) }
     }
 
-    /// Whether a yes to what somebody bought is none to marketing there: a statute asks for the person's own word.
+    /// Whether a purchase is no consent to marketing there: a statute asks for the person's own word.
     static func demandsOwnWord(in region: RegionCode) -> Bool { optInByStatute.contains(region.country) }
 
     // MARK: Rows
@@ -109,7 +109,7 @@ enum LawOfTheLand {
     }
 
     /// Every row the law of its region makes necessary, by region: without it the table speaks for a country whose statute
-    /// is known, and whoever is there and has an account elsewhere is asked for what the account's law asks.
+    /// is known, and a person there whose account is elsewhere is asked for what the account's law asks.
     static let demandedRows: [DemandedRow] = {
         let consent =
             "ePrivacy Directive 2002/58/EC Art. 13(1) and (2), which each state transposes for itself"

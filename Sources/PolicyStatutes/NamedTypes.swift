@@ -5,7 +5,7 @@ import GateVocabulary
 ///
 /// A page's category decides what its notification needs, so one word on it makes an offer pass the opt-in, the
 /// hour and the age. Names are what producers and readers hold on to, and the law and the source documents speak of
-/// notifications by name; so what they say of one holds for whoever uses the name.
+/// notifications by name; so what they say of one holds for every type of that name.
 ///
 /// Every row names the law or the document it stands on: S0 to S4 are the source documents, SG-0006 says where they
 /// disagree and how that was resolved. What none of them settles is in no row and is the bundle's own affair. A name
@@ -122,7 +122,7 @@ enum NamedTypes {
     /// business day, and a telephone is off for a night.
     static let dutySecondsMin: Int64 = 86_400
 
-    /// Who takes part in these gets no marketing (S3: who is quitting gambling).
+    /// People who take part in these get no marketing (S3: who is quitting gambling).
     static let noMarketingDuring = [Purpose("programme"), Purpose("intervention")]
 
     // MARK: Consents of their own
@@ -133,7 +133,7 @@ enum NamedTypes {
         /// One of these, each asked for in words of its own.
         var purposes: [String]
         var law: String
-        /// Whether who gets it is told to have a disorder, or to help somebody who has.
+        /// Whether it tells its recipient of a disorder, their own or of a person they help.
         var tellsOfHealth = false
     }
 
@@ -166,7 +166,7 @@ enum NamedTypes {
 
     // MARK: Codes
 
-    /// What carries a code: what lets somebody in, or approves a payment (PSD2 Art. 97(1)).
+    /// Types that carry a code: it lets its reader in, or approves a payment (PSD2 Art. 97(1)).
     static let codes: Set<TypeID> = [TypeID("2fa_code"), TypeID("security.payment_code")]
 
     // MARK: Sensitivity
@@ -231,8 +231,8 @@ enum NamedTypes {
         cap.count == 1 && cap.windowHours >= 24 || cap.count == 2 && cap.windowHours >= 168
     }
 
-    /// Days an observation says where somebody is: "every device seen in the last 90 days", and what a network or a
-    /// card tells is no better. What somebody once said of themselves ages, too; only an identity check does not.
+    /// Days an observation says where a person is: "every device seen in the last 90 days", and what a network or a
+    /// card tells is no better. A person's own statement ages, too; only an identity check does not.
     static let observationDaysMax: [RegionSource: Int] = [
         .device: 90, .sim: 90, .ip: 90, .userDeclared: 3650,
     ]

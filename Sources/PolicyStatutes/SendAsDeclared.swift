@@ -46,14 +46,14 @@ package struct SendAsDeclared: Hashable, Sendable {
     /// page says.
     var isGuarded: Bool { category == .security || isCritical }
 
-    /// Of a type nobody registered, asked by somebody nobody knows.
+    /// Of an unregistered type, asked for by an unknown caller.
     package init(channel: Channel) { self.channel = channel }
 
     package init(_ request: AttestedRequest, in bundle: PolicyBundle) {
         self = SendAsDeclared(of: request.type, on: request.channel, in: bundle).asked(request, in: bundle)
     }
 
-    /// What the page says of a type, whoever asks.
+    /// What the page says of a type, for every caller.
     package init(of type: TypeID, on channel: Channel, in bundle: PolicyBundle) {
         self.channel = channel
         guard let type = bundle.types[type], let page = bundle.categories[type.category] else { return }
@@ -79,14 +79,14 @@ package struct SendAsDeclared: Hashable, Sendable {
         if overflow == .digest, !canBeGathered { overflow = .drop }
         isFallbackForbidden =
             type.category == .marketing || bundle.channels.smsFallbackForOthers == .forbidden
-        // No law obliges anybody to send marketing, whatever a page says.
+        // No law obliges a company to send marketing, whatever a page says.
         if let mandatory = type.mandatory, !isPromotion {
             passesPreferences = mandatory.passes.contains(.preferences)
             passesHours = mandatory.passes.contains(.quietHours)
             passesCaps = mandatory.passes.contains(.caps)
             isStatutoryEmail = channel == .email && body == .full && sensitivity != .high
         }
-        // Who is obliged to tell tells twice rather than never.
+        // A duty to tell is done twice rather than never.
         isDeduplicated = type.dedupeBy != nil && type.mandatory == nil
         isTimed = type.timing != nil
         if let request = type.ownRequest {
@@ -98,7 +98,7 @@ package struct SendAsDeclared: Hashable, Sendable {
         let isSummary =
             bundle.categories.values.contains { $0.summary == type.id }
             || bundle.types.values.contains { $0.ownSummary == type.id }
-        // What must arrive is under no limit that nobody wrote for it.
+        // What must arrive is under no limit but one written for it.
         if type.mandatory == nil, type.tier != .critical, type.category != .security {
             if typeCap == nil, !isSummary { typeCap = bundle.limits.tiers[type.tier]?.count }
             everythingCap = bundle.limits.everything?.count
@@ -106,7 +106,7 @@ package struct SendAsDeclared: Hashable, Sendable {
         payloadByteCountMax = bundle.channels.rules[channel].payloadByteCountMax
     }
 
-    /// The same with what hangs on who asks, and how.
+    /// The same with what hangs on the caller and the channel.
     package func asked(_ request: AttestedRequest, in bundle: PolicyBundle) -> SendAsDeclared {
         var send = self
         send.asksCritical = request.critical
@@ -122,11 +122,12 @@ package struct SendAsDeclared: Hashable, Sendable {
                 maySend && scope.categories.contains(category) && isNamed
                 && !scope.except.contains(request.type)
         }
-        // Summaries are the gateway's own, and it has nothing else to say.
+        // Summaries and the notice to a replaced key are the gateway's own, and it has nothing else to say.
         if request.caller == .gateway {
             send.isCallerPermitted =
                 bundle.categories.values.contains { $0.summary == request.type }
                 || bundle.types.values.contains { $0.ownSummary == request.type }
+                || bundle.channels.deviceKeyAge?.replacementNotice == request.type
         }
         send.mayBeCritical =
             category == .security && caller?.grants.contains(.sendCritical) == true

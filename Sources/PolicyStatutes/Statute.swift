@@ -1,6 +1,6 @@
 package import GateVocabulary
 
-/// One thing the law, or the house, never lets a decision do.
+/// One thing that the law or a source document never lets a decision do.
 ///
 /// Written a second time, without the gates: where a gate says how it decides, a statute says what must never come
 /// out. `when` is about the send, `forbids` about the decision; both together are a broken statute.

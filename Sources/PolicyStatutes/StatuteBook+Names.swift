@@ -3,7 +3,7 @@ package import GateVocabulary
 
 /// The pages held against ``NamedTypes``: what a notification is by its name, whatever its page calls it.
 extension StatuteBook {
-    func namedFlaws() -> [PolicyProblem] {
+    func namedFlaws() -> [PolicyDiagnostic] {
         let types = bundle.types.values.sorted { $0.id < $1.id }
         return types.flatMap { kindFlaws($0) + consentFlaws($0) + sensitivityFlaws($0) }
             + NamedTypes.duties.flatMap(dutyFlaws) + eventFlaws() + noticeFlaws() + criticalFlaws()
@@ -12,7 +12,7 @@ extension StatuteBook {
 
     // MARK: Categories
 
-    private func kindFlaws(_ type: NotificationType) -> [PolicyProblem] {
+    private func kindFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
         guard let kind = NamedTypes.kind(of: type.id) else { return [] }
         let said = type.category
         let isKept =
@@ -30,11 +30,11 @@ extension StatuteBook {
 
     // MARK: Duties
 
-    /// A notice of law that can be stopped, comes too late, or that nobody may send.
-    private func dutyFlaws(_ duty: NamedTypes.Duty) -> [PolicyProblem] {
+    /// A notice of law that can be stopped, comes too late, or that no caller may send.
+    private func dutyFlaws(_ duty: NamedTypes.Duty) -> [PolicyDiagnostic] {
         guard let type = bundle.types[duty.name] else { return [] }
         let file = Self.page(of: type.id)
-        var found: [PolicyProblem] = []
+        var found: [PolicyDiagnostic] = []
         func add(_ path: [String], _ message: String) {
             found.append(flaw(file, path, message, law: duty.law))
         }
@@ -98,9 +98,9 @@ extension StatuteBook {
 
     // MARK: Consents of their own
 
-    private func consentFlaws(_ type: NotificationType) -> [PolicyProblem] {
+    private func consentFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
         let file = Self.page(of: type.id)
-        var found: [PolicyProblem] = []
+        var found: [PolicyDiagnostic] = []
         if let consent = NamedTypes.consent(for: type.id) {
             let purposes = consent.purposes.map { "`\($0)`" }.joined(separator: " or ")
             if let purpose = type.purpose {
@@ -161,9 +161,9 @@ extension StatuteBook {
 
     // MARK: Sensitivity
 
-    private func sensitivityFlaws(_ type: NotificationType) -> [PolicyProblem] {
+    private func sensitivityFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
         guard type.sensitivity != .high else { return [] }
-        func isLow(_ why: String, law: String) -> [PolicyProblem] {
+        func isLow(_ why: String, law: String) -> [PolicyDiagnostic] {
             [
                 flaw(
                     Self.page(of: type.id), ["sensitivity"], "is `\(type.sensitivity.rawValue)`, and \(why)",
@@ -191,9 +191,9 @@ extension StatuteBook {
 
     // MARK: Events
 
-    /// S2's alerts: what identifies them, and Payment Processing, which somebody once paid several times for.
-    private func eventFlaws() -> [PolicyProblem] {
-        var found: [PolicyProblem] = []
+    /// S2's alerts: what identifies them, and Payment Processing, which once led to double payments.
+    private func eventFlaws() -> [PolicyDiagnostic] {
+        var found: [PolicyDiagnostic] = []
         func add(_ id: TypeID, _ path: [String], _ message: String, law: String) {
             found.append(flaw(Self.page(of: id), path, message, law: law))
         }
@@ -238,11 +238,11 @@ extension StatuteBook {
 
     // MARK: Notices
 
-    /// Consents nobody can give, and consents to nothing.
-    private func noticeFlaws() -> [PolicyProblem] {
+    /// Consents that cannot be given, and consents to nothing.
+    private func noticeFlaws() -> [PolicyDiagnostic] {
         let file = Notice.purposesPage
-        var found: [PolicyProblem] = []
-        // A text for whoever bought something tells of the objection, and asks nobody.
+        var found: [PolicyDiagnostic] = []
+        // A text for customers tells of the right to object, and asks for nothing.
         let asking = bundle.noticeScopes.values.filter { $0.methods != [.existingCustomer] }
         let asked = Set(asking.map(\.purposes).joined())
         for category in GateVocabulary.Category.allCases where category != .social {
@@ -304,11 +304,11 @@ extension StatuteBook {
         return found
     }
 
-    // MARK: Critical delivery, and who may do what
+    // MARK: Critical delivery and grants
 
-    private func criticalFlaws() -> [PolicyProblem] {
+    private func criticalFlaws() -> [PolicyDiagnostic] {
         let law = "S1, critical alerts: only Security may ask, and only for a named list (SG-0013)"
-        var found: [PolicyProblem] = []
+        var found: [PolicyDiagnostic] = []
         func sells(_ name: CallerName) -> Bool {
             guard name != bundle.developmentCaller, let rule = bundle.callers[name] else { return false }
             return rule.grants.contains(.send)
@@ -371,14 +371,23 @@ extension StatuteBook {
                         "lets a caller send `\(id)`, which only the gateway can count",
                         law: "GDPR Art. 5(1)(d): a summary of what was gathered is the gateway's own"))
             }
+            if let id = bundle.channels.deviceKeyAge?.replacementNotice, let type = bundle.types[id],
+                rule.types.covers(id, of: type.category)
+            {
+                found.append(
+                    flaw(
+                        "callers.yaml", path + ["types"],
+                        "lets a caller send `\(id)`, which only the gateway can know",
+                        law: "GDPR Art. 5(1)(d): the gateway alone knows that a key was replaced"))
+            }
         }
         return found
     }
 
     // MARK: Hours and numbers
 
-    private func numberFlaws() -> [PolicyProblem] {
-        var found: [PolicyProblem] = []
+    private func numberFlaws() -> [PolicyDiagnostic] {
+        var found: [PolicyDiagnostic] = []
         for category in GateVocabulary.Category.allCases {
             let demanded = NamedTypes.quietHours(of: category)
             guard let rule = bundle.categories[category]?.quietHours, rule != demanded else { continue }

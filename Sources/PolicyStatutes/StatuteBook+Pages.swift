@@ -2,8 +2,8 @@ package import BundleModel
 import GateVocabulary
 
 extension StatuteBook {
-    /// What the pages say against a law that is the same for everybody, whatever any decision makes of it.
-    package func flaws() -> [PolicyProblem] {
+    /// Contradictions between the pages and a law that is the same for every company, whatever any decision makes of it.
+    package func flaws() -> [PolicyDiagnostic] {
         regionFlaws() + rowFlaws() + demandedRowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws()
             + mintingFlaws()
             + summaryFlaws() + typeFlaws() + namedFlaws() + safeguardFlaws()
@@ -11,13 +11,13 @@ extension StatuteBook {
 
     func flaw(
         _ file: String, _ path: [String], _ message: String, law: String
-    ) -> PolicyProblem {
+    ) -> PolicyDiagnostic {
         let name = path.isEmpty ? "the page" : "`\(path.joined(separator: "."))`"
-        return PolicyProblem(
+        return PolicyDiagnostic(
             file: file, at: bundle.location(file, path), "\(name) \(message)", hint: "see \(law)")
     }
 
-    private func regionFlaws() -> [PolicyProblem] {
+    private func regionFlaws() -> [PolicyDiagnostic] {
         var found = orderFlaws() + softOptInFlaws()
         found += bundle.regions.regions.sorted { $0.key.packed < $1.key.packed }.compactMap { code, rule in
             guard let least = LawOfTheLand.leastRegime(of: code),
@@ -33,7 +33,7 @@ extension StatuteBook {
 
     /// The order of the regimes is the law's, and no table of permissions contradicts it: only then does the strictest
     /// regime of several places speak for all of them.
-    private func orderFlaws() -> [PolicyProblem] {
+    private func orderFlaws() -> [PolicyDiagnostic] {
         let lawful = LawOfTheLand.strictestFirst
         guard bundle.regions.order == lawful else {
             return [
@@ -43,7 +43,7 @@ extension StatuteBook {
                     law: "GDPR Art. 3 and Art. 5(2): where two laws meet, the one that asks for more is kept")
             ]
         }
-        var found: [PolicyProblem] = []
+        var found: [PolicyDiagnostic] = []
         for (category, page) in bundle.categories.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             for channel in Channel.allCases {
                 let table = page.permission[channel]
@@ -62,7 +62,7 @@ extension StatuteBook {
     }
 
     /// Not every state lets an existing customer be written to, so no table says it of all of them.
-    private func softOptInFlaws() -> [PolicyProblem] {
+    private func softOptInFlaws() -> [PolicyDiagnostic] {
         guard let email = bundle.categories[.marketing]?.permission.email else { return [] }
         return Regime.allCases.filter { email[$0] == .optInOrExistingCustomer }.map { regime in
             flaw(
@@ -86,10 +86,10 @@ extension StatuteBook {
         return "the data-protection act of the state it belongs to"
     }
 
-    /// What the contract or a law makes us tell needs nobody's yes: whoever was never asked would not hear of a breach, a
+    /// What the contract or a law makes us tell needs no consent: a person who was never asked would not hear of a breach, a
     /// stolen card or a payment that failed. A text asks for one only where a row cites the law that does.
-    private func serviceFlaws() -> [PolicyProblem] {
-        var found: [PolicyProblem] = []
+    private func serviceFlaws() -> [PolicyDiagnostic] {
+        var found: [PolicyDiagnostic] = []
         for category in [GateVocabulary.Category.security, .transactional] {
             for channel in Channel.allCases {
                 let table = bundle.categories[category]!.permission[channel]
@@ -118,10 +118,10 @@ extension StatuteBook {
         return found
     }
 
-    private func rowFlaws() -> [PolicyProblem] {
+    private func rowFlaws() -> [PolicyDiagnostic] {
         bundle.regions.permissionRows.enumerated().flatMap { index, row in
             let path = ["permission_rows", String(index)]
-            var found: [PolicyProblem] = []
+            var found: [PolicyDiagnostic] = []
             guard row.categories.contains(.marketing) else { return found }
             // The rule of existing customers is each state's own: a row cites the law that has it.
             guard row.rule <= .optInOrExistingCustomer else { return found }
@@ -157,9 +157,9 @@ extension StatuteBook {
 
     /// Rows that the statutes of their region make necessary and that are missing, laxer, or not in force yet on the day
     /// the bundle takes effect. A row counts from its date, so until then the table speaks, and a traveller's account.
-    private func demandedRowFlaws() -> [PolicyProblem] {
+    private func demandedRowFlaws() -> [PolicyDiagnostic] {
         let rows = Array(bundle.regions.permissionRows.enumerated())
-        return LawOfTheLand.demandedRows.flatMap { demanded -> [PolicyProblem] in
+        return LawOfTheLand.demandedRows.flatMap { demanded -> [PolicyDiagnostic] in
             let own = rows.filter {
                 $0.element.region.country == demanded.region && $0.element.channel == demanded.channel
                     && $0.element.categories.contains(demanded.category)
@@ -203,10 +203,10 @@ extension StatuteBook {
             }
     }
 
-    private func textFlaws() -> [PolicyProblem] {
+    private func textFlaws() -> [PolicyDiagnostic] {
         let texts = bundle.types.values.filter { $0.isEnabled && $0.body.sms != .never }
         guard !texts.isEmpty else { return [] }
-        var found: [PolicyProblem] = []
+        var found: [PolicyDiagnostic] = []
         if texts.contains(where: { $0.category == .marketing }) {
             let hours = bundle.channels.smsHours
             let isCovered =
@@ -285,8 +285,8 @@ extension StatuteBook {
         "stop", "quit", "end", "revoke", "opt out", "cancel", "unsubscribe",
     ]
 
-    /// Who sends what rests on an explicit consent must not be able to record one.
-    private func mintingFlaws() -> [PolicyProblem] {
+    /// A caller that sends what rests on an explicit consent must not be able to record one.
+    private func mintingFlaws() -> [PolicyDiagnostic] {
         bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in
             guard name != bundle.developmentCaller, rule.grants.contains(.send),
                 rule.grants.contains(.consentsWrite) || rule.grants.contains(.consentsImport),
@@ -303,8 +303,8 @@ extension StatuteBook {
 
     private static let ownConsent = "GDPR Art. 7(1): a consent its beneficiary wrote proves nothing"
 
-    /// Who may promote must not be able to make the permission to promote.
-    private func dutyFlaws() -> [PolicyProblem] {
+    /// A caller that may promote must not be able to record the permission to promote.
+    private func dutyFlaws() -> [PolicyDiagnostic] {
         let held: [Grant] = [
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,
             .devicesWrite, .receiptsWrite, .repliesWrite, .driftRun, .keysRotate, .subjectsErase,
@@ -327,7 +327,7 @@ extension StatuteBook {
     }
 
     /// A summary tells what its members would have told.
-    private func summaryFlaws() -> [PolicyProblem] {
+    private func summaryFlaws() -> [PolicyDiagnostic] {
         func rank(_ sensitivity: Sensitivity) -> Int { Sensitivity.allCases.firstIndex(of: sensitivity)! }
         let names = Set(
             bundle.categories.values.compactMap(\.summary) + bundle.types.values.compactMap(\.ownSummary))
@@ -351,10 +351,10 @@ extension StatuteBook {
         }
     }
 
-    private func typeFlaws() -> [PolicyProblem] {
+    private func typeFlaws() -> [PolicyDiagnostic] {
         bundle.types.values.sorted { $0.id < $1.id }.flatMap { type in
             let file = "types/\(type.id).yaml"
-            var found: [PolicyProblem] = []
+            var found: [PolicyDiagnostic] = []
             if let mandatory = type.mandatory {
                 if type.category == .marketing || type.category == .social {
                     found.append(

@@ -4,7 +4,7 @@ import GateVocabulary
 /// What a page may not say although it reads well and no single decision under it breaks a statute: how codes travel,
 /// who may record a person's will, who is kept from what, and when marketing goes out.
 extension StatuteBook {
-    func safeguardFlaws() -> [PolicyProblem] {
+    func safeguardFlaws() -> [PolicyDiagnostic] {
         bundle.types.values.sorted { $0.id < $1.id }.flatMap {
             codeFlaws($0) + minorFlaws($0) + hourFlaws($0)
         }
@@ -16,10 +16,10 @@ extension StatuteBook {
     /// Seconds a code is good for at most.
     static let codeSecondsMax: Int64 = 600
 
-    private func codeFlaws(_ type: NotificationType) -> [PolicyProblem] {
+    private func codeFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
         let file = Self.page(of: type.id)
         let law = "Delegated Regulation (EU) 2018/389 Arts. 5(2) and 22"
-        var found = type.params.sorted { $0.key < $1.key }.compactMap { name, schema -> PolicyProblem? in
+        var found = type.params.sorted { $0.key < $1.key }.compactMap { name, schema -> PolicyDiagnostic? in
             switch schema.kind {
             case .text, .integer, .url: break
             default: return nil
@@ -52,7 +52,7 @@ extension StatuteBook {
         return found
     }
 
-    /// Whether a word of a param's name is one for what lets somebody in. Words end at `_` and before a capital.
+    /// Whether a word of a param's name is one for a code or a password. Words end at `_` and before a capital.
     static func namesSecret(_ name: String) -> Bool {
         var words = [""]
         var isAfterLowercase = false
@@ -70,7 +70,7 @@ extension StatuteBook {
 
     // MARK: Minors
 
-    private func minorFlaws(_ type: NotificationType) -> [PolicyProblem] {
+    private func minorFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
         guard let consent = NamedTypes.consent(for: type.id), consent.tellsOfHealth, !type.refusesMinors,
             bundle.categories[type.category]?.refusesMinors == false
         else { return [] }
@@ -85,7 +85,7 @@ extension StatuteBook {
     // MARK: Hours
 
     /// What sells has its own time in the day, in the recipient's zone.
-    private func hourFlaws(_ type: NotificationType) -> [PolicyProblem] {
+    private func hourFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
         guard type.category == .marketing || type.category == .social else { return [] }
         let isByDay =
             switch type.timing {
@@ -107,8 +107,8 @@ extension StatuteBook {
 
     // MARK: Who records a person's will
 
-    private func recorderFlaws() -> [PolicyProblem] {
-        var found: [PolicyProblem] = []
+    private func recorderFlaws() -> [PolicyDiagnostic] {
+        var found: [PolicyDiagnostic] = []
         var reasons: [String: CallerName] = [:]
         for (name, rule) in bundle.callers.sorted(by: { $0.key < $1.key })
         where name != bundle.developmentCaller {

@@ -208,7 +208,7 @@ package struct StatuteBook: Sendable {
         }
     }
 
-    /// The least any law asks of marketing, wherever it is the same for everybody.
+    /// The least any law asks of marketing, wherever it is the same for every company.
     private func mayMarket(
         _ send: SendAsDeclared, _ facts: Facts, _ place: Place, saidYes: Bool
     ) -> Bool {
@@ -309,7 +309,7 @@ package struct StatuteBook: Sendable {
             let isKnown = land.declared != nil && isFresh(observation, facts.now)
             let line = Self.line(for: observation.code, in: lines, at: facts.now)
             if line?.rule != .optOut || line?.from == nil || land.demandsOptIn { found.hasOptOutLaw = false }
-            // Whoever was somewhere last is asked for what is asked there, and for what `gdpr` asks besides.
+            // The last known place counts, and what `gdpr` asks besides.
             if let line {
                 found.declaredRule = max(found.declaredRule, line.rule)
             } else if let declared = land.declared, isAccount || isKnown && declared == strictest {
@@ -364,7 +364,7 @@ package struct StatuteBook: Sendable {
         if send.isRegistered, send.category == .security {
             found.insert(.securityNotSwitchedOff, if: !isStepUpOff)
         }
-        // By law and not by the page: whoever quits gambling is sold nothing.
+        // By law and not by the page: a person who quits gambling gets no marketing.
         found.insert(.withheld, if: send.isRegistered && send.isMarketing && facts.withheld != false)
         guard send.isRegistered, !send.passesPreferences else { return }
         found.insert(.switchedOff, if: isStepUpOff)
@@ -433,7 +433,7 @@ package struct StatuteBook: Sendable {
             let isInFull = send.sensitivity == .open ? facts.privacy != .hidden : facts.privacy == .full
             let isShown = isInFull && send.sensitivity != .high
             leaving = [isShown ? facts.sizes?.full : facts.sizes?.generic]
-            // Whoever forgets the choice must not make a text fit that did not.
+            // An unknown choice must not make a text fit that did not.
             if facts.privacy == nil { leaving = [facts.sizes?.full, facts.sizes?.generic] }
         case .sealed:
             let isUsable = facts.deviceKey == .usable

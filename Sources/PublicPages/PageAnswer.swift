@@ -1,4 +1,4 @@
-/// What was asked for, all of it read.
+/// A request, read to its end.
 struct PageRequest: Sendable {
     var method: String
     var target: String
@@ -7,7 +7,7 @@ struct PageRequest: Sendable {
     var body: [UInt8] = []
 }
 
-/// What is answered: a status, the headers that differ, and a body that a `HEAD` is spared.
+/// The answer to a request: a status, the headers that differ, and a body that a `HEAD` is not sent.
 struct PageAnswer: Hashable, Sendable {
     var status: Int
     var contentType = "text/html; charset=utf-8"
@@ -22,8 +22,8 @@ struct PageAnswer: Hashable, Sendable {
         var value: String
     }
 
-    /// On every answer, so that none can be framed, kept, found, sniffed or made to load anything of others; and a page
-    /// that somebody goes on from does not tell where they were.
+    /// Sent on every answer: no page can be framed, cached, indexed, sniffed or made to load a foreign resource, and
+    /// a link that is followed from a page does not send its address on.
     static let alwaysSent: [Header] = [
         Header(name: "cache-control", value: "no-store"),
         Header(

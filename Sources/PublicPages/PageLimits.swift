@@ -1,20 +1,25 @@
 package import NIOCore
 
-/// What one client may cost, and all of them together.
+/// The bounds on one client and on all of them together.
 package struct PageLimits: Sendable {
     package var headerByteCountMax = 16 * 1024
     package var headerFieldCountMax = 64
     package var bodyByteCountMax = 4 * 1024
-    /// Connections open at once; one more is told to come back.
+    /// Connections open at once; for one more, an answered or an unfinished one is closed (``PageConnections``).
     package var connectionCountMax = 256
-    /// Requests answered in a second, over a while; and at once, after a while without any.
+    /// Requests answered in a second, over a while; and at once, after a while without any. Those of links that the gateway made
+    /// have as many for themselves as all others together, so that forged ones keep none of them out.
     package var requestsPerSecond = 100
     package var requestBurst = 200
-    /// From the first byte to the last of a request.
+    /// Requests of one link in a second that count among those of links; more of them count among the others.
+    package var requestsPerSecondOfLink = 10
+    /// From the connection to the end of a request's header: a proxy connects when it has a request.
+    package var headerTime = TimeAmount.seconds(3)
+    /// From the connection to the last byte of a request.
     package var requestTime = TimeAmount.seconds(10)
     /// From the end of a request to the end of its answer.
     package var answerTime = TimeAmount.seconds(20)
-    /// How long a client may go on sending what nobody reads.
+    /// How long a client may go on sending bytes that are not read.
     package var lingerTime = TimeAmount.seconds(2)
 
     package init() {}

@@ -1,24 +1,37 @@
 import GateSteps
 import GatewayPipeline
 
-/// Which page a request gets.
+/// Answers a request with its page.
 ///
-///     GET  /u/TOKEN      how the link stands; changes nothing, so that whoever looks at links in mail changes nothing
+///     GET  /u/TOKEN      the state of the link; changes nothing, because mail scanners open links too
 ///     POST /u/TOKEN      action=mute, action=undo, or List-Unsubscribe=One-Click (RFC 8058)
 ///     GET  /u/style.css
 ///
 /// Whatever is wrong with a token, the page is the same, byte for byte.
 final class PageService: Sendable {
-    private let desk: any UnsubscribeDesk
+    private let handler: any UnsubscribeHandler
     private let pages: Pages
 
     static let prefix = "/u/"
-    /// How long somebody who was not served is asked to wait.
+    /// The `Retry-After` of a request that was not served, in seconds.
     static let retrySeconds = 30
 
-    init(desk: any UnsubscribeDesk, preferencesURL: String?) {
-        self.desk = desk
+    init(handler: any UnsubscribeHandler, preferencesURL: String?) {
+        self.handler = handler
         pages = Pages(preferencesURL: preferencesURL)
+    }
+
+    /// The token that a request's target leads to, where one of the gateway's keys made it.
+    func authenticToken(in target: String) -> String? {
+        guard let token = Self.parts(of: target)?.name, handler.isAuthentic(token) else { return nil }
+        return token
+    }
+
+    /// What a target has after ``prefix`` and after its `?`, or `nil` where it leads elsewhere.
+    private static func parts(of target: String) -> (name: String, query: String?)? {
+        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let path = parts.first, path.hasPrefix(prefix) else { return nil }
+        return (String(path.dropFirst(prefix.count)), parts.count > 1 ? String(parts[1]) : nil)
     }
 
     /// - Parameter reply: Called once, from any thread.
@@ -35,18 +48,14 @@ final class PageService: Sendable {
 
     private func route(_ request: PageRequest, reply: @escaping @Sendable (PageAnswer) -> Void) {
         let languages = AcceptLanguage.read(request.acceptLanguage)
-        let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        guard let path = parts.first, path.hasPrefix(Self.prefix) else {
+        guard let (token, query) = Self.parts(of: request.target) else {
             return reply(PageAnswer(status: 404, body: pages.unknown(in: .for(languages))))
         }
-        let token = String(path.dropFirst(Self.prefix.count))
         if token == StyleSheet.name { return reply(styleSheet(request)) }
         switch request.method {
         case "GET":
-            let isUndone = parts.count > 1 && parts[1] == "undone"
-            desk.standing(of: token) { [self] answer in
-                reply(page(answer, isUndone ? .undone : .none, languages))
-            }
+            let notice = query.flatMap(Pages.Notice.init(rawValue:))
+            handler.standing(of: token) { [self] answer in reply(page(answer, notice ?? .none, languages)) }
         case "POST":
             let action: Action
             do throws(FormBody.Failure) {
@@ -83,17 +92,21 @@ final class PageService: Sendable {
         case .mute, .undo:
             let isUndo = action == .undo
             let answered: @Sendable (LinkAnswer) -> Void = { [self] answer in
-                guard case .known = answer else { return reply(page(answer, .tooLate, languages)) }
-                // What was done is shown by a page that can be loaded again. Relative: the prefix may be a proxy's.
+                // What was done, or was too late, is shown by a page that can be loaded again without the form being sent
+                // again. Relative: the prefix may be a proxy's.
+                let query: String
+                switch answer {
+                case .known: query = isUndo ? "?\(Pages.Notice.undone.rawValue)" : ""
+                case .tooLate: query = "?\(Pages.Notice.tooLate.rawValue)"
+                case .unknown, .busy: return reply(page(answer, .none, languages))
+                }
                 reply(
                     PageAnswer(
-                        status: 303,
-                        headers: [.init(name: "location", value: isUndo ? "\(token)?undone" : token)],
-                        body: []))
+                        status: 303, headers: [.init(name: "location", value: token + query)], body: []))
             }
-            if isUndo { desk.undo(token, reply: answered) } else { desk.mute(token, reply: answered) }
+            if isUndo { handler.undo(token, reply: answered) } else { handler.mute(token, reply: answered) }
         case .oneClick:
-            desk.mute(token) { [self] answer in reply(page(answer, .none, languages)) }
+            handler.mute(token) { [self] answer in reply(page(answer, .none, languages)) }
         }
     }
 
@@ -103,14 +116,10 @@ final class PageService: Sendable {
         switch answer {
         case .unknown: return PageAnswer(status: 404, body: pages.unknown(in: .for(languages)))
         case .busy: return busy(languages)
-        case .known(let standing):
+        case .known(let standing), .tooLate(let standing):
             return PageAnswer(
                 status: 200,
                 body: pages.link(standing, notice, in: .for([standing.locale] + languages)))
-        case .tooLate(let standing):
-            return PageAnswer(
-                status: 409,
-                body: pages.link(standing, .tooLate, in: .for([standing.locale] + languages)))
         }
     }
 
@@ -120,7 +129,7 @@ final class PageService: Sendable {
             body: pages.busy(in: .for(languages)))
     }
 
-    /// What was sent cannot be read as a request for one of these pages.
+    /// The answer to bytes that cannot be read as a request for one of these pages.
     func refusal(_ status: Int, _ languages: [String] = []) -> PageAnswer {
         PageAnswer(status: status, body: pages.wrong(in: .for(languages)))
     }

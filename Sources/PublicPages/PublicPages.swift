@@ -6,36 +6,35 @@ import NIOPosix
 import ServiceLifecycle
 import Synchronization
 
-/// Pages that anybody who has a link may open, in front of one ``UnsubscribeDesk``.
+/// The public pages of unsubscribe links, in front of one ``UnsubscribeHandler``.
 ///
-/// On an event loop and with bounds of its own (``PageLimits``): whatever the public does here, producers on their
-/// sockets do not notice. It knows nothing of the gate but what the desk answers.
+/// Runs on an event loop and with bounds of its own (``PageLimits``), so that load on the pages does not slow the
+/// producers' sockets. Its only access to the gateway is the handler.
 package final class PublicPages: Service {
     private let socket: PageSocket
     private let service: PageService
     private let limits: PageLimits
-    private let rate: PageRate
+    private let rates: PageRates
     private let logger: Logger
-    private let connectionCount = Mutex(0)
+    private let connections: PageConnections
     private let state = Mutex(State())
 
     private struct State {
         var group: MultiThreadedEventLoopGroup?
         var listener: (any Channel)?
-        var connections: [ObjectIdentifier: any Channel] = [:]
     }
 
-    /// - Parameter preferencesURL: Where somebody changes everything else; `nil` leaves the link out.
+    /// - Parameter preferencesURL: The app's page for all other preferences; `nil` leaves the link out.
     package init(
-        on socket: PageSocket, desk: any UnsubscribeDesk, preferencesURL: String?,
+        on socket: PageSocket, handler: any UnsubscribeHandler, preferencesURL: String?,
         limits: PageLimits = PageLimits(), logger: Logger
     ) {
         self.socket = socket
         self.limits = limits
         self.logger = logger
-        service = PageService(desk: desk, preferencesURL: preferencesURL)
-        rate = PageRate(
-            perSecond: limits.requestsPerSecond, burst: limits.requestBurst, clock: { NIODeadline.now() })
+        connections = PageConnections(countMax: limits.connectionCountMax)
+        service = PageService(handler: handler, preferencesURL: preferencesURL)
+        rates = PageRates(limits, clock: { NIODeadline.now() })
     }
 
     package var address: PageAddress { socket.address }
@@ -72,7 +71,7 @@ package final class PublicPages: Service {
         logger.info("unsubscribe pages are served", metadata: ["address": "\(socket.address)"])
     }
 
-    /// Accepts nothing new, and ends what is open: no page is worth waiting for.
+    /// Accepts nothing new, and cuts open connections: a page can be loaded again.
     package func shutDown() async {
         let running = state.withLock { state in
             defer { state = State() }
@@ -81,24 +80,13 @@ package final class PublicPages: Service {
         guard let group = running.group else { return socket.abandon() }
         socket.unlinkFile()
         try? await running.listener?.close().get()
-        for channel in running.connections.values { try? await channel.close().get() }
+        for channel in connections.all { try? await channel.close().get() }
         try? await group.shutdownGracefully()
     }
 
     private func setUp(_ channel: any Channel) throws {
-        let isAdmitted = connectionCount.withLock { count in
-            count += 1
-            return count <= limits.connectionCountMax
-        }
-        let id = ObjectIdentifier(channel)
-        state.withLock { $0.connections[id] = channel }
         let connection = PageConnection(
-            service: service, limits: limits, isAdmitted: isAdmitted, rate: rate
-        ) { [weak self] in
-            guard let self else { return }
-            connectionCount.withLock { $0 -= 1 }
-            _ = state.withLock { $0.connections.removeValue(forKey: id) }
-        }
+            service: service, limits: limits, connections: connections, rates: rates)
         var decoderLimits = NIOHTTPDecoderLimitConfiguration()
         decoderLimits.maxHeaderFieldSize = limits.headerByteCountMax
         decoderLimits.maxHeaderListSize = limits.headerByteCountMax

@@ -25,7 +25,7 @@ package struct ConsentWords: Hashable, Sendable {
     /// What was said in one scope, so far.
     package struct Word: Hashable, Sendable {
         /// `given`, `refused` or `withdrawn`.
-        package var state: ConsentEvent.State
+        package var state: ConsentRecord.State
         package var method: ConsentMethod
         package var expiresAt: Instant?
         /// From when it counts; see ``ConsentLedger/moment(of:in:)``.
@@ -36,7 +36,7 @@ package struct ConsentWords: Hashable, Sendable {
         package var withdrawnUntil: Instant?
 
         package init(
-            state: ConsentEvent.State, method: ConsentMethod, expiresAt: Instant?, moment: Instant,
+            state: ConsentRecord.State, method: ConsentMethod, expiresAt: Instant?, moment: Instant,
             position: Int64, withdrawnUntil: Instant?
         ) {
             self.state = state
@@ -85,7 +85,7 @@ package struct ConsentWords: Hashable, Sendable {
     /// - Parameters:
     ///   - position: Its place there.
     ///   - moment: From when it counts.
-    package mutating func hear(_ event: ConsentEvent, at position: Int64, moment: Instant) {
+    package mutating func hear(_ event: ConsentRecord, at position: Int64, moment: Instant) {
         // A notice that was only shown is no word, and what takes a word back is none either.
         guard event.state != .shown, event.state != .undone else { return }
         let scope = Scope(purpose: event.purpose, channel: event.channel, address: event.address)
@@ -112,9 +112,9 @@ package struct ConsentWords: Hashable, Sendable {
     /// Until when grants are ended by a withdrawal that counts. Two reporters' clocks are no measure of which of two words
     /// of a day came first, and a time before the consent it names is wrong, so it is when the withdrawal was received; a
     /// record of long ago ends what was given up to its own time.
-    private static func end(of event: ConsentEvent, moment: Instant) -> Instant {
+    private static func end(of event: ConsentRecord, moment: Instant) -> Instant {
         let age = event.receivedAt.milliseconds - event.eventTime.milliseconds
-        return moment == event.eventTime && age > ConsentEvent.freshMilliseconds
+        return moment == event.eventTime && age > ConsentRecord.freshMilliseconds
             ? moment : max(moment, event.receivedAt)
     }
 

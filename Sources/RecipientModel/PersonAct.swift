@@ -79,7 +79,7 @@ package enum PersonAct: String, CaseIterable, Sendable, Hashable {
 
 extension PersonAct {
     /// `nil` for what takes an act back: what comes of it is what was before the act.
-    package init?(_ event: ConsentEvent) {
+    package init?(_ event: ConsentRecord) {
         switch event.state {
         case .given: self = event.method == .existingCustomer ? .sale : .grant
         case .refused: self = .refusal

@@ -9,7 +9,9 @@ package import GateVocabulary
 /// decided on is the same.
 package enum PersonChange: Hashable, Sendable {
     case recipient(RecipientRecord, action: Action)
-    case device(DeviceRecord, action: Action)
+    /// - Parameter isTokenChanged: Whether the push token is another one than before; `nil` of a device that is new, and of
+    ///   entries from before they said it.
+    case device(DeviceRecord, action: Action, isTokenChanged: Bool? = nil)
     case deviceRemoved(Tag)
     /// The push token of a device is not its own any more: registered elsewhere, or refused by the push service.
     case deviceDeactivated(Tag, because: Deactivation)
@@ -23,7 +25,7 @@ package enum PersonChange: Hashable, Sendable {
     /// An unproved key is deleted to make room for a newer one: registrations that are never proved must not grow a
     /// person's state.
     case deviceKeyForgotten(DeviceKeyRecord)
-    case consent(ConsentEvent)
+    case consent(ConsentRecord)
     case preference(PreferenceRecord)
     /// What the provider has a device subscribed to; replaces what was reported before.
     case subscriptions(Tag, ProviderSubscriptions)
@@ -112,12 +114,13 @@ extension PersonChange {
                     "start": .integer(Int64(hours.startMinute)), "end": .integer(Int64(hours.endMinute)),
                 ]
             }
-        case .device(let record, let action):
+        case .device(let record, let action, let isTokenChanged):
             members["device"] = .string(record.tag.hexadecimal)
             members["action"] = .string(action.rawValue)
             members["platform"] = .string(record.platform.rawValue)
             members["os_permission"] = .string(record.osPermission.rawValue)
             members["critical_alerts"] = .boolean(record.criticalAlerts)
+            if let isTokenChanged { members["token_changed"] = .boolean(isTokenChanged) }
             if let region = record.region { members["region"] = .object(region.json) }
             if let zone = record.timeZone { members["time_zone"] = .string(zone) }
         case .deviceRemoved(let device):
@@ -212,7 +215,7 @@ extension PersonChange {
                 isForgotten ? .deviceKeyForgotten(key) : .deviceKey(key, proof: proof, by: transition)
         case .consent:
             change = .consent(
-                try ConsentEvent(
+                try ConsentRecord(
                     of: subject, by: caller, from: &members, at: entry.time, index: entry.index))
         case .subscription: change = try readSubscriptions(from: &members)
         case .drift: change = try readDrift(from: &members)
@@ -253,12 +256,13 @@ extension PersonChange {
             DeviceRecord(
                 subject: subject, tag: tag, id: DestinationID(""),
                 platform: try members.required("platform", JSONShape.name), app: "", token: "",
-                region: try members.optional("region", RegionObservation.init(json:at:)),
+                region: try members.optional("region", RegionObservation.read(field:at:)),
                 timeZone: try members.optional("time_zone", JSONShape.text),
                 osPermission: try members.required("os_permission", JSONShape.name),
                 criticalAlerts: try members.required("critical_alerts", JSONShape.boolean), isActive: true,
                 seenAt: time),
-            action: try members.required("action", JSONShape.name))
+            action: try members.required("action", JSONShape.name),
+            isTokenChanged: try members.optional("token_changed", JSONShape.boolean))
     }
 
     private static func readSubscriptions(from members: inout JSONMembers) throws -> PersonChange {
@@ -306,10 +310,10 @@ extension PersonChange {
     }
 
     /// A pseudonym, a tag or a key id: 16 bytes in hexadecimal.
-    fileprivate static func identifier<ID: RandomIdentifier>(
+    fileprivate static func identifier<Kind: IdentifierKind>(
         _ value: JSONValue, _ pointer: JSONPointer
-    ) throws(JSONShapeError) -> ID {
-        guard let id = ID(hexadecimal: try JSONShape.text(value, pointer)) else {
+    ) throws(JSONShapeError) -> RandomIdentifier<Kind> {
+        guard let id = RandomIdentifier<Kind>(hexadecimal: try JSONShape.text(value, pointer)) else {
             throw JSONShapeError(pointer, "expected 32 hexadecimal digits")
         }
         return id
@@ -328,7 +332,7 @@ extension RecipientRecord {
             return hours
         }
         self.init(
-            subject: subject, region: try members.optional("region", RegionObservation.init(json:at:)),
+            subject: subject, region: try members.optional("region", RegionObservation.read(field:at:)),
             age: try members.optional("age", JSONShape.name), locale: nil,
             timeZone: try members.optional("time_zone", JSONShape.text),
             privacy: try members.required("privacy", JSONShape.name),
@@ -357,7 +361,7 @@ extension DriftFinding {
     }
 }
 
-extension ConsentEvent {
+extension ConsentRecord {
     fileprivate func add(to members: inout JSONObject) {
         members["consent"] = .string(idTag.hexadecimal)
         members["purpose"] = .string(purpose.text)

@@ -196,8 +196,8 @@ package struct DeviceKeyRecord: Hashable, Sendable {
     }
 }
 
-/// One event of the consent ledger (ISO/IEC TS 27560; GDPR Art. 7(1)).
-package struct ConsentEvent: Hashable, Sendable {
+/// One record of the consent ledger (ISO/IEC TS 27560; GDPR Art. 7(1)).
+package struct ConsentRecord: Hashable, Sendable {
     package enum State: String, CaseIterable, Sendable, Hashable {
         case given
         case refused

@@ -57,7 +57,7 @@ package struct RecipientState: Hashable, Sendable {
         case .recipient(var record, _):
             record.registeredAt = self.record?.registeredAt ?? record.registeredAt
             self.record = record
-        case .device(var device, _):
+        case .device(var device, _, _):
             // The provider's state is reported apart from the app's.
             device.subscriptions = devices.first { $0.tag == device.tag }?.subscriptions
             Self.put(device, in: &devices, by: \.tag)
@@ -102,10 +102,10 @@ package struct RecipientState: Hashable, Sendable {
     /// Applies the next event of the consent ledger.
     ///
     /// - Parameter ledger: The events before it; needed only for one that names another of them
-    ///   (``ConsentEvent/withdraws``).
+    ///   (``ConsentRecord/withdraws``).
     /// - Returns: The event with its position.
     @discardableResult
-    package mutating func apply(_ event: ConsentEvent, after ledger: [ConsentEvent]) -> ConsentEvent {
+    package mutating func apply(_ event: ConsentRecord, after ledger: [ConsentRecord]) -> ConsentRecord {
         consentCount += 1
         if event.state == .undone {
             words = ConsentLedger.words(in: ledger + [event])

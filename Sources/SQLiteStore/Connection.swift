@@ -13,7 +13,7 @@ final class Connection: @unchecked Sendable {
     enum Role {
         case writer(byteCountMax: Int64?)
         case reader
-        /// A database in memory that nobody else sees.
+        /// A database in memory, for this connection alone.
         case scratch
     }
 
@@ -24,7 +24,7 @@ final class Connection: @unchecked Sendable {
     /// Compiled statements at the places of their texts; finalized when the connection closes.
     @exclusivity(unchecked) private var prepared: [OpaquePointer?] = []
     private let damages: DamageLog
-    /// What authenticates rows here; `nil` where nothing is written and nothing checked.
+    /// Authenticates rows of this connection; `nil` where nothing is written and nothing checked.
     private let codes: RowCodes?
     /// On the connection that writes, once ``keepSums(of:in:)`` was called.
     @exclusivity(unchecked) private(set) var sums: RowSums?
@@ -113,7 +113,7 @@ final class Connection: @unchecked Sendable {
             prepared = []
             _ = sqlite3_wal_hook(handle, nil, nil)
             _ = sqlite3_preupdate_hook(handle, nil, nil)
-            // A failure leaves a descriptor open that nobody uses; there is nothing to do about it at the end.
+            // A failure leaves an unused descriptor open; there is nothing to do about it at the end.
             sqlite3_close_v2(handle)
         }
     }
@@ -193,7 +193,7 @@ final class Connection: @unchecked Sendable {
 
     // MARK: Access
 
-    /// Runs `body` while nobody else uses this connection. Not reentrant.
+    /// Runs `body` while no other thread uses this connection. Not reentrant.
     func exclusively<Result>(_ body: () throws -> Result) rethrows -> Result {
         try lock.withLock(body)
     }
@@ -285,7 +285,7 @@ final class Connection: @unchecked Sendable {
         return count
     }
 
-    /// Rows that were not as they had been written when a statement changed them.
+    /// Refuses a change to rows that were altered before it.
     private func refuse(
         _ damaged: [(table: String, key: [StoredCell])], changedBy text: StatementText
     ) throws {

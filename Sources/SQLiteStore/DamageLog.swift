@@ -5,7 +5,7 @@ import Synchronization
 /// The rows that could not be read since the store opened. Kept in memory only: after a restart a row that is still
 /// damaged is found again, and one that a restored key or backup has mended is not.
 final class DamageLog: Sendable {
-    /// Rows remembered. Beyond it the store is beyond a list: the remedy is a backup.
+    /// Rows remembered. With more, a list helps no more: the remedy is a backup.
     static let rowCountMax = 256
 
     private struct Place: Hashable {
@@ -25,14 +25,15 @@ final class DamageLog: Sendable {
         self.isFound = isFound
     }
 
-    /// Says whether rows of a table are damaged or missing that nobody has accepted.
+    /// Says whether rows of a table are damaged or missing, and no operator has accepted that.
     func setClosed(_ table: String, _ isClosed: Bool) {
         found.withLock { found in
             if isClosed { found.closedTables.insert(table) } else { found.closedTables.remove(table) }
         }
     }
 
-    /// Call when a look-up found nothing on which something depends: of a table that is damaged that says nothing.
+    /// Call when a look-up found no row and the caller relies on that: in a damaged table, a missing row proves
+    /// nothing.
     ///
     /// - Throws: `StoreError.damaged`.
     func refuseMiss(in table: String) throws {
@@ -56,9 +57,9 @@ final class DamageLog: Sendable {
         if isNew { isFound(damage) }
     }
 
-    /// Runs `body`; what it finds damaged is given the row's name, where it has none, and noted.
+    /// Runs `body`; damage that it finds is given the row's name, where it has none, and noted.
     ///
-    /// - Parameter table: Damage of another table, met on the way, keeps its own name or none.
+    /// - Parameter table: Damage of another table keeps its own name or none.
     func noting<Result>(_ table: String, row: @autoclosure () -> String, _ body: () throws -> Result) throws
         -> Result
     {
@@ -72,7 +73,7 @@ final class DamageLog: Sendable {
         }
     }
 
-    /// Notes what is found wrong by whoever uses what the store has read, and rethrows it.
+    /// Notes damage that is found after the store has read a row, and rethrows it.
     func noting<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -82,7 +83,7 @@ final class DamageLog: Sendable {
         }
     }
 
-    /// Names the row of another table that a joined column is of.
+    /// Gives damage in a joined column the name of the row that the column belongs to.
     static func placing<Result>(
         _ table: String, row: @autoclosure () -> String, _ body: () throws -> Result
     ) throws -> Result {
@@ -94,7 +95,7 @@ final class DamageLog: Sendable {
         }
     }
 
-    /// The same for a row that others can do without: `nil` when it is damaged.
+    /// The same for a row that the caller can leave out: `nil` when it is damaged.
     func readable<Result>(_ table: String, row: @autoclosure () -> String, _ body: () throws -> Result) throws
         -> Result?
     {

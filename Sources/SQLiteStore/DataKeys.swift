@@ -12,10 +12,10 @@ final class DataKeys: Sendable {
 
     var cipher: RowCipher { state.withLock { $0 } }
 
-    /// Takes in a key that may be promoted later.
+    /// Adds a key that may be promoted later.
     func add(_ key: RowCipher.Key) { state.withLock { $0.add(key) } }
 
-    /// Has `id` seal from now on; what was added meanwhile stays.
+    /// Has `id` seal from now on; keys that were added meanwhile stay.
     func promote(_ id: String) {
         state.withLock { cipher in
             guard let next = cipher.promoting(id) else { return }
@@ -23,7 +23,7 @@ final class DataKeys: Sendable {
         }
     }
 
-    /// Where the store remembers which key seals: files in the key directory do not say it.
+    /// The setting that names the sealing key: files in the key directory do not say it.
     static let settingName = "data_key"
 
     private static let setting = StatementText(

@@ -17,7 +17,7 @@ struct EntrySegment: ~Copyable {
     private(set) var bytes: FieldWriter
     private(set) var newestTime: Instant?
 
-    /// - Parameter expectedCount: Entries that come, about.
+    /// - Parameter expectedCount: The expected number of entries, to reserve memory for.
     init(expectedCount: Int) {
         bytes = FieldWriter(capacity: min(expectedCount, Int(Self.countMax)) * 1_500)
     }

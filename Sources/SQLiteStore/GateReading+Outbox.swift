@@ -63,7 +63,7 @@ extension GateReading {
 
     private func outboxRecord(from row: inout StoredRow) throws -> OutboxRecord {
         var record = try outboxHead(from: &row)
-        // What stands in clear is enough to take a message out that nobody can read any more.
+        // What stands in clear is enough to take out an unreadable message.
         let content = try gate.readable(&row) { row in
             guard !record.isDamaged else { throw StoreError.damaged(table: row.table, RowSums.wrongCode) }
             do {
@@ -231,7 +231,7 @@ extension GateReading {
             depth.rowCount += Int(count.rowCount)
             if Rank.all(in: .security).contains(count.rank) { depth.securityRowCount += Int(count.rowCount) }
             depth.byteCount += count.byteCount
-            // A caller whose name is lost still takes up room, only under no name.
+            // Rows of a caller whose name is lost are still counted, under no name.
             let name = try damages.readable("word", row: "\(count.caller)") {
                 try strings.text(of: count.caller, in: gate)
             }

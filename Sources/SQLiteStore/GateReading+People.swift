@@ -3,12 +3,12 @@ import GateVocabulary
 import GatewayPipeline
 import RecipientModel
 
-/// What is recorded of a person event by event. The values are stored: append only.
+/// The kinds of a person's ledgers. The values are stored: append only.
 enum LedgerKind: Int64 {
     case consent = 0
     case choice = 1
 
-    /// What the sealing is bound to, and damage is named after.
+    /// The name that the sealing is bound to and that errors use.
     var name: String {
         switch self {
         case .consent: "consent"
@@ -43,7 +43,7 @@ extension GateReading {
         WHERE t.code = ?
         """)
 
-    /// Whom a look-up leads to.
+    /// The person that a look-up's row is about.
     private static func subject(_ row: inout StoredRow) throws -> SubjectID {
         _ = row.byteArray()
         let person = row.integer()
@@ -104,7 +104,7 @@ extension GateReading {
 
     final func holders(of address: AddressKey) throws -> [SubjectID] {
         let code = mappings.code(of: address)
-        // One that is missing may be whoever must not be written to again.
+        // A missing row may be that of a person who must not be written to again.
         try damages.refuseMiss(in: "address_code")
         return try gate.every(Self.addressPlaces, { $0.add(code) }, read: Self.subject)
     }
@@ -128,9 +128,9 @@ extension GateReading {
         "ledger", key: 3,
         "SELECT person, kind, position, sealed FROM ledger WHERE person = ? AND kind = ? ORDER BY position")
 
-    final func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] {
+    final func consentRecords(of subject: SubjectID) throws -> [ConsentRecord] {
         try ledger(.consent, of: subject, count: try state(of: subject)?.consentCount) { fields, position in
-            try ConsentEvent(sealedFields: fields, subject: subject, sequence: position)
+            try ConsentRecord(sealedFields: fields, subject: subject, sequence: position)
         }
     }
 
@@ -140,7 +140,7 @@ extension GateReading {
         }
     }
 
-    /// - Parameter count: How many there are, as the person's state says: one that is missing is damage as well.
+    /// - Parameter count: The number of events, as the person's state says: a missing one is damage as well.
     private func ledger<Event>(
         _ kind: LedgerKind, of subject: SubjectID, count: Int64?,
         _ read: (_ fields: [UInt8], _ position: Int64) throws -> Event

@@ -2,14 +2,14 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 
-/// The sealed columns of what was sent and what waits.
+/// The sealed columns of sends and of waiting messages.
 enum SendColumns {
     static let send = SealedColumn("send", "sealed")
     static let outbox = SealedColumn("outbox", "sealed")
     static let event = SealedColumn("event", "sealed")
 
-    /// What the sealed part of a waiting message is bound to: every column in clear that is written together with it. A
-    /// deferred request that passed for a finished body would leave the gateway as it is.
+    /// The columns that the sealed part of a waiting message is bound to: every column in clear that is written
+    /// together with it. A deferred request that passed for a finished body would leave the gateway as it is.
     static func outboxRow(_ record: OutboxRecord) -> [UInt8] {
         var fields = FieldWriter(version: 1)
         fields.put(record.message)
@@ -31,9 +31,9 @@ enum SendColumns {
         return fields.bytes
     }
 
-    /// What the sealed part of a send is bound to: every column in clear that never changes, but its number; its entry's
-    /// index, which `SendRecord.entry(in:)` holds against the entry; and what it is found by, which is computed from it
-    /// again where it is damaged (``SendLookups``). All of them are in the row's code.
+    /// The columns that the sealed part of a send is bound to: every column in clear that never changes, but its
+    /// number; its entry's index, which `SendRecord.entry(in:)` compares with the entry; and its look-up keys, which
+    /// are computed from it again where they are damaged (``SendLookups``). All of them are in the row's code.
     static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {
         var fields = FieldWriter(version: 1)
         fields.put(record.id)
@@ -47,7 +47,7 @@ enum SendColumns {
     }
 }
 
-/// What a row of `history` is about; see ``Schema/gate``.
+/// The kinds of rows in `history`; see ``Schema/gate``.
 enum HistoryKind {
     static let forward: Int64 = 0
     static let event: Int64 = 1
@@ -79,8 +79,8 @@ extension GateReading {
 
     final func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
         guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return nil }
-        // An id that was accepted may be one whose row is gone, and goes twice then: that is less than that nobody's
-        // notices go.
+        // An id that was accepted may be one whose row is gone, and goes twice then: that does less harm than
+        // refusing every notice.
         return try gate.first(Self.sendByHash) {
             $0.add(idHash)
             $0.add(callerNumber)
@@ -199,7 +199,7 @@ extension GateReading {
 
     final func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
         guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return [] }
-        // Damaged ones are stepped over, however many they are: who asks goes on after the last that it was given.
+        // Damaged ones are stepped over, however many they are: the caller goes on after the last that it was given.
         var events: [EventRecord] = []
         var last = cursor
         var isAtEnd = limit <= 0

@@ -24,7 +24,7 @@ extension GateReading {
         var entries: [StoredEntry] = []
         try gate.scan(Self.entriesFrom, { $0.add(number) }) { row in
             let first = try row.count()
-            // Whoever reads other bytes would answer, or publish, what was never recorded.
+            // Other bytes would be answered, or published, and were never recorded.
             guard !row.flag() else { throw StoreError.damaged(table: "entry", RowSums.wrongCode) }
             let count = try row.count()
             guard first + count > number else { return true }

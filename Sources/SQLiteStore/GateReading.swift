@@ -57,10 +57,10 @@ class GateReading: StoreReading {
             counters.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
         }
     }
-    /// What was opened of the rows of `offered`.
+    /// The opened rows of `offered`.
     final var openedOffers: [Int64: OpenedOffers] = [:]
 
-    // MARK: Who is who
+    // MARK: The mapping
 
     private static let isErased = StatementText("erasure", "SELECT 1 FROM erasure WHERE subject = ?")
 
@@ -81,13 +81,13 @@ class GateReading: StoreReading {
         try unlessErased(try known(try withMappings { try mappings.find(id, in: $0, on: contexts) }))
     }
 
-    /// Nobody is taken for a stranger while a mapping may be damaged: their "no" would be forgotten with them.
+    /// Registers no user anew while a mapping may be damaged: the user's withdrawals would be lost with it.
     final func known(_ subject: Subject?) throws -> Subject? {
         if subject == nil { try damages.refuseMiss(in: "subject") }
         return subject
     }
 
-    /// Marked but not yet destroyed: gone already, as far as anybody can tell.
+    /// A mapping that is marked for destruction and not yet destroyed counts as destroyed.
     private func unlessErased(_ subject: Subject?) throws -> Subject? {
         guard let subject, try !isErased(subject.id) else { return nil }
         return subject
@@ -106,7 +106,7 @@ class GateReading: StoreReading {
     /// Highest number that a person is given, far from any overflow.
     static let personMax = Int64(1) << 39 - 1
 
-    /// The number of a pseudonym in this snapshot; `nil` when nothing was ever held of it.
+    /// The number of a pseudonym in this snapshot; `nil` when nothing was ever stored about it.
     func person(_ subject: SubjectID) throws -> Int64? {
         if let newestPerson, newestPerson.subject == subject { return newestPerson.number }
         let number = try gate.first(Self.personNumber, { $0.add(subject) }) {
@@ -134,7 +134,7 @@ class GateReading: StoreReading {
         return stored?.state
     }
 
-    /// The person as their row has them.
+    /// The person as their row says.
     final func storedPerson(_ subject: SubjectID) throws -> StoredPerson? {
         let stored = try gate.first(Self.personState, { $0.add(subject) }) { row in
             let number = try Self.personNumber(from: &row)
@@ -147,7 +147,7 @@ class GateReading: StoreReading {
         return stored
     }
 
-    /// What the sealing of a state is bound to.
+    /// The bytes that the sealing of a state is bound to.
     static func stateRow(_ subject: SubjectID, _ number: Int64) -> [UInt8] {
         var row = subject.bytes
         withUnsafeBytes(of: number.bigEndian) { row.append(contentsOf: $0) }

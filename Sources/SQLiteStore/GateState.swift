@@ -2,7 +2,7 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 
-/// Where each series of `gate.db` stands.
+/// The newest number of each series of `gate.db`.
 struct Sequences: Equatable {
     var entryCount: UInt64 = 0
     var publishedSize: UInt64 = 0
@@ -73,9 +73,9 @@ struct Sequences: Equatable {
             (SELECT max(number) FROM outbox), (SELECT max(last) FROM offered), (SELECT max(number) FROM person)
         """)
 
-    /// Holds each series against the newest row there is of it. Of the entries those of the bundle that is filling are
-    /// always there, so when there is none, all are published. Numbers are never given twice: a series that has a newer
-    /// row than it should goes on after that.
+    /// Compares each series with its newest row. Of the entries, those of the bundle that is filling are always
+    /// there, so when there is none, all are published. Numbers are never given twice: a series with a row newer than
+    /// expected continues after that row.
     ///
     /// - Throws: `StoreError.damaged` when the entries do not end where they should.
     mutating func reconcile(with gate: Connection, _ damages: DamageLog) throws {
@@ -125,8 +125,8 @@ struct Sequences: Equatable {
         WHERE number >= ifnull((SELECT max(number) FROM entry WHERE number <= ?), 0) ORDER BY number
         """)
 
-    /// Every entry that the trail's directory does not have yet must be there as it was written. What is missing could never
-    /// be published, and so nothing after it either.
+    /// Requires every entry that the trail's directory does not have yet, unaltered. A missing one could never be
+    /// published, and so nothing after it either.
     func requireUnpublished(in gate: Connection) throws {
         func damaged(_ number: Int64, _ what: String) -> StoreOpeningError {
             .damaged(file: gate.file, table: "entry", row: "\(number)", what: what)
@@ -168,7 +168,7 @@ struct Sequences: Equatable {
     }
 }
 
-/// What waits in the outbox, by rank and caller: as many values as there are callers times eight.
+/// Waiting messages of the outbox, by rank and caller: as many values as there are callers times eight.
 struct OutboxCounters {
     struct Count: Equatable {
         let rank: Int64
@@ -212,8 +212,8 @@ struct OutboxCounters {
         SELECT rank, caller, count(*), sum(min(max(byte_count, 0), 1 << 40)) FROM outbox GROUP BY rank, caller
         """)
 
-    /// Counts the rows there are, along their index, and their bytes as well where the counters do not agree: a rank
-    /// that is taken for empty would never be looked into, and its messages would wait for ever.
+    /// Counts the rows along their index, and their bytes as well where the counters do not agree: a rank that is
+    /// taken for empty would never be searched, and its messages would wait for ever.
     init(recountedIn gate: Connection, _ damages: DamageLog) throws {
         struct Place: Hashable {
             let rank: Int64
@@ -260,7 +260,8 @@ struct OutboxCounters {
         counts[index].isChanged = true
     }
 
-    /// - Parameter committed: What the file has, where that is known; what is as it was again is not written.
+    /// - Parameter committed: The counts in the file, where they are known; a count that equals them again is not
+    ///   written.
     mutating func writeChanges(to gate: Connection, since committed: OutboxCounters = OutboxCounters()) throws
     {
         for index in counts.indices where counts[index].isChanged {
@@ -285,8 +286,8 @@ struct OutboxCounters {
     }
 }
 
-/// The numbers that stand for repeated names. A number, once committed, keeps its name for ever, so what
-/// is remembered here can only be incomplete, never wrong.
+/// The numbers that stand for repeated names. A number, once committed, keeps its name for ever, so this cache can be
+/// incomplete but never wrong.
 final class StringTable {
     private var numbers: [String: Int64] = [:]
     private var texts: [Int64: String] = [:]

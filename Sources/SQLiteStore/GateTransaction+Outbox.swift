@@ -3,23 +3,8 @@ import GateVocabulary
 import GatewayPipeline
 
 extension GateTransaction {
-    private static let insert = StatementText(
-        "outbox",
-        """
-        INSERT INTO outbox (message, send, subject, destination, rank, caller, type, channel, critical, category,
-            tier, state, form, interruption, key, decided_at, not_before, expires_at, attempt_count,
-            attempted_at, byte_count, is_damaged, sealed, number)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """)
-    private static let update = StatementText(
-        "outbox",
-        """
-        UPDATE outbox SET message = ?, send = ?, subject = ?, destination = ?, rank = ?, caller = ?, type = ?,
-            channel = ?, critical = ?, category = ?, tier = ?, state = ?, form = ?, interruption = ?, key = ?,
-            decided_at = ?, not_before = ?, expires_at = ?, attempt_count = ?, attempted_at = ?,
-            byte_count = ?, is_damaged = ?, sealed = ?
-        WHERE number = ?
-        """)
+    private static let insert = StatementText("outbox", Schema.outbox.insertion)
+    private static let update = StatementText("outbox", Schema.outbox.replacement)
     private static let weight = StatementText(
         "outbox", "SELECT number, rank, caller, byte_count FROM outbox WHERE message = ?")
     private static let mark = StatementText(
@@ -59,7 +44,7 @@ extension GateTransaction {
         counters.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
     }
 
-    /// A message as its row will have it, and what is sealed of it.
+    /// A message in its row's form, and its sealed part.
     private func sealed(_ record: OutboxRecord, number: Int64) throws -> (row: StoredMessage, sealed: [UInt8])
     {
         let content = OutboxRecord.Content(record)
@@ -68,7 +53,7 @@ extension GateTransaction {
         return (try stored(record, content, number: number), sealed)
     }
 
-    /// A message as a row will have it.
+    /// A message in its row's form.
     func stored(
         _ record: OutboxRecord, _ content: OutboxRecord.Content, number: Int64, segment: Int64 = 0
     ) throws -> StoredMessage {
@@ -83,11 +68,12 @@ extension GateTransaction {
         try write(row, sealed: sealed, isDamaged: isDamaged, with: Self.insert)
     }
 
-    /// Writes the row and counts it as one more.
+    /// Writes the row and adds it to the counters.
     private func write(
         _ row: StoredMessage, sealed: [UInt8], isDamaged: Bool, with statement: StatementText
     ) throws {
         let head = row.head
+        // In the order of the table's columns, the number last.
         try gate.change(statement) {
             $0.add(head.message)
             $0.add(head.send)
@@ -145,7 +131,7 @@ extension GateTransaction {
         try removeOutboxRows(Self.remove) { $0.add(message) }
     }
 
-    /// Runs a `DELETE … RETURNING rank, caller, byte_count` and takes its rows off the counters.
+    /// Runs a `DELETE … RETURNING rank, caller, byte_count` and subtracts its rows from the counters.
     func removeOutboxRows(_ statement: StatementText, _ bind: (inout Binder) -> Void) throws {
         let removed = try gate.every(statement, bind) { row in
             (rank: row.integer(), caller: row.integer(), byteCount: row.byteCount())

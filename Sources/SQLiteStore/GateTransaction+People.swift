@@ -55,7 +55,7 @@ extension GateTransaction {
         change(StoredPerson(number: number, state: state), fields: fields)
     }
 
-    /// Writes each state that changed, once, however often it did.
+    /// Writes each changed state once, however often it changed.
     func writeStates(_ changed: [(person: StoredPerson, fields: [UInt8])]) throws {
         for (person, fields) in changed {
             let sealed = try seal(fields, of: person.state.subject, person.number)
@@ -178,7 +178,7 @@ extension GateTransaction {
     private static let markErased = StatementText("erasure", "INSERT OR IGNORE INTO erasure VALUES (?)")
 
     /// Opens nothing but rows of `offered` that other persons' messages share: one that no longer authenticates must not keep
-    /// anybody from being forgotten.
+    /// a person from being forgotten.
     func eraseSubject(_ subject: SubjectID) throws {
         try removeOffered(of: subject)
         try removeOutboxRows(Self.outboxOfSubject) { $0.add(subject) }

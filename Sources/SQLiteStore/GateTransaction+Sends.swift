@@ -15,7 +15,7 @@ extension GateTransaction {
     private static let setForwarded = StatementText(
         "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
 
-    /// - Parameter forward: What it counts as from the moment it was received.
+    /// - Parameter forward: The forward that it counts as from the moment it was received.
     func insertSend(_ record: SendRecord, counting forward: ForwardRecord? = nil) throws {
         let details = SendRecord.Details(
             type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
@@ -102,11 +102,11 @@ extension GateTransaction {
         }
     }
 
-    func removeDedupe(_ key: EventKey) throws {
+    func removeDedupe(_ key: SubjectTag) throws {
         guard let person = try person(key.subject) else { return }
         try gate.change(Self.deleteDedupe) {
             $0.add(person)
-            $0.add(key.event)
+            $0.add(key.tag)
         }
     }
 

@@ -37,7 +37,7 @@ extension GateTransaction {
         segment.removeAll()
     }
 
-    /// Lets go of the entries whose full bundle the tree now holds durably; those of the bundle that is still
+    /// Deletes the entries whose full bundle the published tree holds durably; those of the bundle that is still
     /// filling stay, because that file will be written again.
     func setPublishedSize(_ size: UInt64) throws {
         guard size >= sequences.publishedSize, size <= sequences.entryCount else {

@@ -4,7 +4,7 @@ import GateVocabulary
 import GatewayPipeline
 import RecipientModel
 
-/// What the one writer of `gate.db` keeps between transactions: the newest committed state, so that
+/// What the one writer of `gate.db` keeps in memory between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.
 final class GateWriter: @unchecked Sendable {
     // @unchecked is sound because `strings`, `sequences`, `counters`, `cache`, `offered` and `coveredSealCount` are touched only inside `connection`'s queue.
@@ -25,7 +25,7 @@ final class GateWriter: @unchecked Sendable {
 
 /// The writing connection of `subjects.db` and the lock that lets one transaction of it span several calls.
 ///
-/// It is taken inside a transaction of `gate.db`, never the other way round, so the two cannot wait for
+/// The lock is taken inside a transaction of `gate.db`, never the other way round, so the two cannot wait for
 /// each other. Sends do not need it: destroying mappings holds up registrations only.
 final class SubjectsWriter: Sendable {
     let connection: Connection
@@ -54,12 +54,12 @@ final class GateTransaction: GateReading {
     let prunedRowCountMax: Int
     /// States as this transaction has them so far; their rows are written once, at its end.
     @exclusivity(unchecked) private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
-    /// What was read, for the cache, once it is known that it was committed.
+    /// Rows that were read, for the cache, once it is known that the transaction was committed.
     @exclusivity(unchecked) private var read: [SubjectID: StoredPerson] = [:]
     @exclusivity(unchecked) private var readSubjects: [UserID: Subject] = [:]
-    /// What the writer knew of offered messages before this transaction changed them, to go back to.
+    /// The offered messages before this transaction changed them, for a rollback.
     @exclusivity(unchecked) private var offeredBefore: OfferedMessages?
-    /// Messages that are offered no more, and the rows they are in.
+    /// Messages that are no longer offered, and the rows they are in.
     @exclusivity(unchecked) var endedOffers: [(number: Int64, segment: Int64)] = []
     /// Messages that no row has yet.
     @exclusivity(unchecked) var newOffers: OfferedSegment
@@ -67,7 +67,7 @@ final class GateTransaction: GateReading {
     private let dataKeys: DataKeys
     /// The data key that seals once this is committed, where it is another.
     private var nextDataKey: String?
-    /// What a pass over the sealed rows did.
+    /// The result of a pass over the sealed rows.
     private(set) var resealing: Resealing?
     /// Entries that no row has yet.
     @exclusivity(unchecked) var segment: EntrySegment
@@ -103,7 +103,7 @@ final class GateTransaction: GateReading {
 
     // MARK: People
 
-    /// The person as this transaction has them already, without a look into the file.
+    /// The person as this transaction or the cache has them, without reading the file.
     private func kept(_ subject: SubjectID) -> StoredPerson? {
         changed[subject]?.person ?? read[subject] ?? writer.cache.people[subject]
     }
@@ -131,7 +131,7 @@ final class GateTransaction: GateReading {
         read[person.state.subject] = nil
     }
 
-    /// Nothing of an erased person may be found where it was kept to be quick. What is kept of others is only that.
+    /// Removes an erased person from every cache. The cache of mappings is emptied, because it is keyed by user.
     func forget(_ subject: SubjectID) {
         changed[subject] = nil
         read[subject] = nil
@@ -176,10 +176,10 @@ final class GateTransaction: GateReading {
 
     // MARK: Writing
 
-    /// Writes what one step did.
+    /// Writes the change of one step.
     ///
     /// - Parameter entries: Gets its entries with their places.
-    /// - Returns: How many rows went because their time was over.
+    /// - Returns: How many rows were deleted because their retention had ended.
     func write(_ change: Change, entries: inout [StoredEntry]) throws -> Int {
         // First: a step of the clock begins in front of the rows that come with its entry.
         for entry in change.entries {
@@ -213,7 +213,7 @@ final class GateTransaction: GateReading {
         for write in change.duties {
             switch write {
             case .put(let record): try putDuty(record)
-            case .remove(let key): try removeDuty(key.event, of: key.subject)
+            case .remove(let key): try removeDuty(key.tag, of: key.subject)
             case .removeOf(let send, let subject): try removeDuties(of: send, to: subject)
             }
         }
@@ -236,7 +236,7 @@ final class GateTransaction: GateReading {
         return try change.prunedBefore.map { try prune(before: $0) } ?? 0
     }
 
-    /// Has another data key seal from the end of this transaction on; remembered, so that a restart goes on with it.
+    /// Makes another data key seal from the end of this transaction on. Stored, so that a restart continues with it.
     private func useDataKey(_ id: String) throws {
         guard let next = dataKeys.cipher.promoting(id) else {
             throw StoreError.unavailable("the data key `\(id)` is not loaded")
@@ -247,7 +247,7 @@ final class GateTransaction: GateReading {
         nextDataKey = id
     }
 
-    /// Keeps in memory what was looked up outside of a transaction.
+    /// Keeps rows in memory that were looked up outside of a transaction.
     func keepRead() {
         for (subject, person) in read { writer.cache.people[subject] = person }
         for (user, subject) in readSubjects { writer.cache.subjects[user] = subject }
@@ -264,12 +264,12 @@ final class GateTransaction: GateReading {
         change(&writer.offered)
     }
 
-    /// Writes what was kept in memory and commits: subjects first, then the gate.
+    /// Writes the pending changes and commits: subjects first, then the gate.
     ///
-    /// Durable after the first commit: new mappings, which refer to nothing. After the second: everything.
-    /// On an error the caller rolls back.
+    /// Durable after the first commit: new mappings, which nothing refers to. After the second: everything. On an
+    /// error the caller rolls back.
     func commit() throws {
-        // What is deleted first makes room for what is written.
+        // Deletes come first: their pages are free for the writes.
         try deleteEndedOffers()
         try writeOffered()
         try writeSegment()

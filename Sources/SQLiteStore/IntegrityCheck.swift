@@ -2,20 +2,20 @@ import Foundation
 import GateSteps
 import GatewayPipeline
 
-/// Walks over every row of one table in the order of its key and holds each against its code, and all of them against
-/// the table's sum. In slices, beside the writer: what is changed behind the walk is put to its sum.
+/// Checks every row of one table, in the order of its key, against its code, and all of them against the table's sum.
+/// Works in slices beside the writer: a change to a row already checked is added to the sum.
 struct TableWalk {
     let table: TableShape
     private let position: Int
     private(set) var key: [StoredCell]?
     private(set) var found = TableSum()
-    /// What the writer counts, as of the last slice.
+    /// The writer's sum, as of the last slice.
     private(set) var expected = TableSum()
-    /// Keys of rows that are not as they were written, and what an error calls them.
+    /// Keys of altered rows, and the names that errors give them.
     private(set) var altered: [(key: [StoredCell], name: String)] = []
     private(set) var isDone = false
 
-    /// - Parameter position: Of the table in the writer's sums; no one looks for that of an anchor.
+    /// - Parameter position: Of the table in the writer's sums; unused for an anchor.
     init(_ table: TableShape, at position: Int = -1) {
         self.table = table
         self.position = position
@@ -34,7 +34,7 @@ struct TableWalk {
         expect(sums)
     }
 
-    /// Takes what the writer counts now.
+    /// Takes the writer's present sum.
     mutating func expect(_ sums: RowSums) { expected = sums.sums[position] }
 
     /// - Returns: How many rows it looked at.
@@ -56,7 +56,7 @@ struct TableWalk {
         return count
     }
 
-    /// What the sums say besides the altered rows; `nil` when they are explained.
+    /// What the sums say besides the altered rows; `nil` when those explain the difference.
     var missing: String? {
         guard found != expected else { return nil }
         let difference = expected.rowCount - found.rowCount
@@ -71,17 +71,17 @@ struct TableWalk {
 /// One pass after the other over all tables of both databases, a slice at a time.
 final class IntegrityCheck: @unchecked Sendable {
     // @unchecked is sound because everything mutable is touched only inside `exclusively`, and at the start, before
-    // anybody else has it.
+    // another thread has it.
     struct File {
         let tables: [TableShape]
-        /// The connection whose sums are held against the rows.
+        /// The connection whose sums are compared with the rows.
         let writer: Connection
         let reader: Connection
     }
 
     private let lock = NSLock()
     let files: [File]
-    /// What is recorded as damaged, by table and place, and whether an operator has accepted it.
+    /// The recorded damage, by table and place, and whether an operator has accepted it.
     var known: [String: [String: Bool]]
     private var file = 0
     private var table = 0
@@ -107,7 +107,7 @@ final class IntegrityCheck: @unchecked Sendable {
         }
     }
 
-    /// Rows of the anchors, which are in no sum, that are not as they were written; looked at before each pass.
+    /// Altered rows of the anchors, which are in no sum; checked before each pass.
     func damagedAnchors() throws -> [StoredDamage] {
         guard file == 0, table == 0, walk == nil else { return [] }
         return try files.flatMap { file in
@@ -124,9 +124,9 @@ final class IntegrityCheck: @unchecked Sendable {
         }
     }
 
-    /// Looks at so many rows, or at what is left of one pass.
+    /// Checks the next rows, or those that are left of one pass.
     ///
-    /// - Parameter isWalked: Called with each table that was walked over to its end.
+    /// - Parameter isWalked: Called with each table that was checked to its end.
     /// - Returns: Whether that was the end of a pass.
     func advance(rowCountMax: Int, isWalked: (File, TableWalk) throws -> Void) throws -> Bool {
         var left = rowCountMax
@@ -164,7 +164,7 @@ final class IntegrityCheck: @unchecked Sendable {
         }
     }
 
-    /// Walks over one table whole, on the connection that writes. Call inside it, outside of a transaction.
+    /// Checks one table whole, on the connection that writes. Call inside it, outside of a transaction.
     static func walked(_ table: TableShape, on connection: Connection) throws -> TableWalk {
         guard let sums = connection.sums, let position = sums.position(of: table.name) else {
             preconditionFailure("`\(table.name)` has no sum")

@@ -2,21 +2,21 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 
-/// A message as its row has it, without what is sealed of it.
+/// A message as its row has it, without its sealed part.
 final class StoredMessage {
     let number: Int64
-    /// Of the row of `offered` that it is in.
+    /// The row of `offered` that it is in.
     let segment: Int64
-    /// Of its send, where that is known.
+    /// The number of its send, where that is known.
     var sendNumber: Int64?
     let rank: Int64
-    /// Numbers of words.
+    /// Numbers of words in ``StringTable``.
     let caller: Int64
     let type: Int64
     let byteCount: Int64
     let head: OutboxRecord
 
-    /// - Parameter record: What is sealed of it is left out.
+    /// - Parameter record: Its sealed part is left out.
     init(
         _ record: OutboxRecord, number: Int64, segment: Int64 = 0, sendNumber: Int64? = nil, caller: Int64,
         type: Int64, byteCount: Int64
@@ -39,13 +39,13 @@ final class StoredMessage {
 ///
 /// Whole, because the table is emptied when the store opens and changed by its one writer alone, which keeps this.
 struct OfferedMessages {
-    /// A row.
+    /// One row.
     struct Segment {
         let number: Int64
         /// Number of its last message.
         var last: Int64
         var liveCount = 0
-        /// Everybody whom it has a message of, ended or not.
+        /// Every recipient it has a message of, ended or not.
         var subjects: [SubjectID] = []
     }
 
@@ -83,7 +83,7 @@ struct OfferedMessages {
         if let place = place(of: number) { segments[place].subjects = subjects }
     }
 
-    /// Takes a row off whose messages have all ended.
+    /// Removes a row whose messages have all ended.
     ///
     /// - Returns: `nil` while one of them has not.
     mutating func removeSegment(_ number: Int64) -> Segment? {
@@ -91,7 +91,7 @@ struct OfferedMessages {
         return segments.remove(at: place)
     }
 
-    /// Call when sends are deleted: their numbers lead to nothing.
+    /// Call when sends are deleted: their numbers no longer identify a row.
     func forgetSendNumbers() {
         for row in rows.values { row.sendNumber = nil }
     }
@@ -165,7 +165,7 @@ struct NumberRanges: Equatable {
 
 /// The messages that one commit offers, as a row of `offered` will have them.
 struct OfferedSegment: ~Copyable {
-    /// So that what the sealed part is bound to is short enough.
+    /// Bounds the length of the bytes that the sealed part is bound to.
     static let countMax = 128
     static let column = SealedColumn("offered", "sealed")
 
@@ -176,7 +176,7 @@ struct OfferedSegment: ~Copyable {
     private(set) var heads: FieldWriter
     private(set) var contents: FieldWriter
 
-    /// - Parameter expectedCount: Messages that come, about.
+    /// - Parameter expectedCount: The expected number of messages, to reserve memory for.
     init(expectedCount: Int) {
         let expectedCount = min(expectedCount, Self.countMax)
         heads = FieldWriter(version: 1, capacity: expectedCount * 200)
@@ -196,7 +196,7 @@ struct OfferedSegment: ~Copyable {
         content.write(to: &contents)
     }
 
-    /// What is sealed of each, by its number.
+    /// The sealed part of each, by its number.
     ///
     /// - Throws: `StoreError.damaged` where the bytes are not of so many messages.
     static func contents(_ bytes: [UInt8], of numbers: [Int64]) throws -> [Int64: OutboxRecord.Content] {
@@ -212,7 +212,7 @@ struct OfferedSegment: ~Copyable {
 }
 
 extension StoredMessage {
-    /// What stands in clear of it: what a row of `outbox` has in columns of their own, by which it is found.
+    /// Writes the clear part: the columns of `outbox` by which a message is found.
     func write(to fields: inout FieldWriter) {
         fields.put(number)
         fields.put(head.message)
@@ -238,7 +238,7 @@ extension StoredMessage {
     }
 }
 
-/// What is sealed in a row of `offered`.
+/// The sealed part of a row of `offered`.
 struct OpenedOffers {
     let isAltered: Bool
     /// By the numbers of messages; empty when it cannot be read.
@@ -299,7 +299,7 @@ extension GateReading {
             record, number: number, segment: segment, caller: caller, type: type, byteCount: byteCount)
     }
 
-    /// What is sealed in a row; `nil` when there is no such row.
+    /// The sealed part of a row; `nil` when there is no such row.
     final func openOffers(_ segment: Int64) throws -> OpenedOffers? {
         if let opened = openedOffers[segment] { return opened }
         let opened = try gate.first(Self.segment, { $0.add(segment) }) { row in
@@ -374,7 +374,7 @@ extension GateTransaction {
         changeOffered { $0.insert(row) }
     }
 
-    /// Messages have one id in both tables.
+    /// Requires that neither table has a message with this id.
     func requireNew(_ message: MessageID) throws {
         guard writer.offered[message] == nil else { throw Self.isThereAlready(message) }
     }
@@ -401,7 +401,7 @@ extension GateTransaction {
         newOffers.removeAll()
     }
 
-    /// - Returns: Whether it was there to be removed, with the number of its row.
+    /// - Returns: Whether it was there, with the number of its row.
     func removeOffered(_ message: MessageID) throws -> Bool {
         guard let row = writer.offered[message] else { return false }
         sendNumbers[row.head.send] = row.sendNumber ?? sendNumbers[row.head.send]
@@ -444,8 +444,8 @@ extension GateTransaction {
         endedOffers = []
     }
 
-    /// Nothing of an erased person stays in a row because of its other messages: it is written anew without them. Where it cannot
-    /// be read, the others wait in `outbox`, as damage.
+    /// Removes an erased person's messages from the rows they share with others: each row is written anew without
+    /// them. Where a row cannot be read, the others' messages wait in `outbox`, as damage.
     func removeOffered(of subject: SubjectID) throws {
         try writeOffered()
         let segments = writer.offered.segments
@@ -460,7 +460,7 @@ extension GateTransaction {
                 for row in others { try queueOffered(row.head.message, damage: .known) }
             }
         }
-        // Also what an earlier process left and nobody can read.
+        // Also unreadable rows of an earlier process.
         let known = Set(segments.map(\.number))
         let stored = try gate.every(Self.offeredNumbers) { $0.integer() }
         for number in stored where !known.contains(number) {
@@ -487,15 +487,15 @@ extension GateTransaction {
         changeOffered { $0.setSubjects(rows.map(\.head.subject), ofSegment: number) }
     }
 
-    /// Whether there is a row that has it, which is written now if it was not yet.
+    /// Whether a row has the message; a pending row is written first.
     private func isStored(_ row: StoredMessage) throws -> Bool {
         if row.segment == newOffers.number { try writeOffered() }
         return try openOffers(row.segment) != nil
     }
 
-    /// A message that was offered has to wait after all: from here on it is one of `outbox`.
+    /// Moves a message that was offered to `outbox`, where it waits.
     ///
-    /// - Parameter damage: What becomes of a row that is not as it was written: as of a change to it.
+    /// - Parameter damage: How a change to an altered row is treated.
     func queueOffered(_ message: MessageID, damage: StatementText.DamagePolicy = .refused) throws {
         guard let row = writer.offered[message] else { return }
         guard try isStored(row), let opened = try openOffers(row.segment) else {
@@ -508,7 +508,7 @@ extension GateTransaction {
         try queue(row, opened[row])
     }
 
-    /// - Parameter content: `nil` when it cannot be read: then it waits as damage.
+    /// - Parameter content: `nil` when it cannot be read: then the message waits as damage.
     private func queue(_ row: StoredMessage, _ content: OutboxRecord.Content?) throws {
         let sealed = try content.map {
             try seal($0.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(row.head))
@@ -516,8 +516,8 @@ extension GateTransaction {
         try insert(row, sealed: sealed ?? [], isDamaged: sealed == nil)
     }
 
-    /// What an earlier process offered and never heard of waits in `outbox`, as what was tried there. A row that nobody
-    /// can read stays where it is.
+    /// Moves messages that an earlier process offered without a result to `outbox`, where they wait as tried ones. An
+    /// unreadable row stays where it is.
     func queueOfferedOfEarlierProcess() throws {
         var ended = NumberRanges()
         for (segment, rows) in try storedOffers() {

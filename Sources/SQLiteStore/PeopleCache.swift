@@ -3,16 +3,16 @@ import GateVocabulary
 import GatewayPipeline
 import RecipientModel
 
-/// The newest of what was looked up, a bounded number of it.
+/// A cache of the most recently used values, bounded in number.
 ///
-/// Two generations: what is asked for moves to the younger one, and when that is full the older one is forgotten. So
-/// between half and all of the bound is kept, and nothing is moved about to know which was used last.
+/// Two generations: a value that is looked up moves to the younger one, and when that is full the older one is
+/// dropped. So between half of the bound and all of it is kept, and no order of use has to be maintained.
 struct RecentValues<Key: Hashable, Value> {
     private let countMax: Int
     private var young: [Key: Value] = [:]
     private var old: [Key: Value] = [:]
 
-    /// - Parameter countMax: 0 keeps nothing.
+    /// - Parameter countMax: 0 turns the cache off.
     init(countMax: Int) { self.countMax = countMax }
 
     subscript(_ key: Key) -> Value? {
@@ -49,12 +49,13 @@ struct StoredPerson {
     var state: RecipientState
 }
 
-/// People as the last commit left them, so that a send to somebody who had one lately reads and opens no row of theirs.
+/// The people of recent sends as the last commit left them, so that a send to one of them reads and opens no row of
+/// theirs.
 ///
 /// Coherent because there is one writer, which reads and changes it inside its transactions alone.
 struct PeopleCache {
     var people: RecentValues<SubjectID, StoredPerson>
-    /// Who is who. Fewer, because each holds a key in locked memory.
+    /// The mapping. Fewer, because each holds a key in locked memory.
     var subjects: RecentValues<UserID, Subject>
 
     init(countMax: Int) {

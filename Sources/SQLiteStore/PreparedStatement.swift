@@ -4,24 +4,24 @@ import GateVocabulary
 import GatewayPipeline
 import Synchronization
 
-/// The text of a statement and the table it is about. One instance per text, because each has a place of its own in every
-/// connection, which is found without hashing the text for every row.
+/// The text of a statement and the table it is about. One instance per text: its index finds the compiled statement
+/// of a connection without hashing the text for every row.
 final class StatementText: Sendable {
     let sql: String
     let table: String
-    /// How many of the leading columns are the row's key; what the row is called in an error.
+    /// How many of the leading columns are the row's key, which names the row in an error.
     let keyColumnCount: Int
-    /// What becomes of a change to a row that is not as it was written.
+    /// How a change to an altered row is treated.
     enum DamagePolicy {
-        /// It is undone, for the row would have the right code afterwards.
+        /// The change is undone, because afterwards the row would have a valid code.
         case refused
-        /// The row is written anew, so the damage goes, and is named.
+        /// The row is replaced, so the damage is gone; it is reported.
         case overwritten
-        /// It is known already, and put right, or marked as damage in the row itself.
+        /// The damage is known already, and repaired, or marked in the row itself.
         case known
     }
     let damage: DamagePolicy
-    /// Where a connection keeps what it has compiled of it.
+    /// The index of the compiled statement in every connection.
     let place = StatementText.count.add(1, ordering: .relaxed).oldValue
     private static let count = Atomic(0)
 
@@ -70,7 +70,7 @@ struct Binder {
     mutating func add<Code: StoredCode>(_ value: Code) { add(value.code) }
     mutating func add<Code: StoredCode>(_ value: Code?) { add(value?.code) }
 
-    mutating func add(_ id: some RandomIdentifier) {
+    mutating func add(_ id: RandomIdentifier<some IdentifierKind>) {
         let parts = (id.high.bigEndian, id.low.bigEndian)
         let position = nextPosition()
         note(
@@ -78,7 +78,7 @@ struct Binder {
                 sqlite3_bind_blob(statement, position, $0.baseAddress, 16, Self.copied)
             })
     }
-    mutating func add<ID: RandomIdentifier>(_ id: ID?) {
+    mutating func add(_ id: RandomIdentifier<some IdentifierKind>?) {
         if let id { add(id) } else { addNull() }
     }
 
@@ -93,8 +93,8 @@ struct Binder {
                         statement, position, bytes.baseAddress, UInt64(bytes.count), Self.copied)
             })
     }
-    /// Bytes that lie where they are until the statement has run, which are not copied. Nothing runs it again before it is bound
-    /// anew.
+    /// Bytes that stay in place until the statement has run, and are not copied. The statement is bound anew before
+    /// it runs again.
     mutating func add(uncopied bytes: UnsafeRawBufferPointer) {
         let position = nextPosition()
         note(sqlite3_bind_blob64(statement, position, bytes.baseAddress, UInt64(bytes.count), nil))
@@ -132,7 +132,7 @@ struct Binder {
     }
 }
 
-/// The row a statement stands on, read column by column from the left. Valid until the next step.
+/// The present row of a statement, read column by column from the left. Valid until the next step.
 struct StoredRow {
     private let statement: OpaquePointer
     private let source: StatementText
@@ -164,14 +164,14 @@ struct StoredRow {
     /// The largest count, index or cursor: what JSON can carry (RFC 8785), and far from any overflow.
     static let countMax: Int64 = 1 << 53 - 1
 
-    /// A number that is counted with or told to somebody.
+    /// A non-negative number of at most ``countMax``.
     mutating func count() throws -> Int64 {
         let integer = integer()
         guard (0...Self.countMax).contains(integer) else { throw damaged("is no count") }
         return integer
     }
 
-    /// A weight that is taken off a sum while its row is deleted, damaged or not; so this does not throw.
+    /// A byte count that is subtracted from a sum while its row is deleted, damaged or not; so this does not throw.
     mutating func byteCount() -> Int64 { min(max(integer(), 0), 1 << 40) }
 
     mutating func flag() -> Bool { integer() != 0 }
@@ -187,17 +187,17 @@ struct StoredRow {
         return Instant(milliseconds: integer)
     }
 
-    /// What the row is called in an error: its leading columns, which every statement makes the row's key.
+    /// The name of the row in an error: its leading columns, which every statement makes the row's key.
     var name: String {
         key.name
     }
 
-    /// The values of the leading columns, whichever were read.
+    /// The values of the leading columns, whether they were read or not.
     var key: [StoredCell] {
         (0..<Int32(source.keyColumnCount)).map { StoredCell(sqlite3_column_value(statement, $0)) }
     }
 
-    /// The code of a row, as it counts in its table's sum.
+    /// The code of a row, as a term of its table's sum.
     mutating func code() -> TableSum {
         let position = nextPosition()
         return TableSum(
@@ -226,17 +226,21 @@ struct StoredRow {
         return value
     }
 
-    mutating func optionalID<ID: RandomIdentifier>(_ type: ID.Type = ID.self) throws -> ID? {
+    mutating func optionalID<Kind: IdentifierKind>(
+        _ type: RandomIdentifier<Kind>.Type = RandomIdentifier<Kind>.self
+    ) throws -> RandomIdentifier<Kind>? {
         let position = nextPosition()
         guard let start = sqlite3_column_blob(statement, position) else { return nil }
         guard sqlite3_column_bytes(statement, position) == 16 else { throw damaged("is not 16 bytes") }
-        return ID(
+        return RandomIdentifier(
             high: UInt64(bigEndian: start.loadUnaligned(as: UInt64.self)),
             low: UInt64(bigEndian: start.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
     }
 
-    mutating func id<ID: RandomIdentifier>(_ type: ID.Type = ID.self) throws -> ID {
-        guard let id = try optionalID(ID.self) else { throw damaged("is missing") }
+    mutating func id<Kind: IdentifierKind>(_ type: RandomIdentifier<Kind>.Type = RandomIdentifier<Kind>.self)
+        throws -> RandomIdentifier<Kind>
+    {
+        guard let id = try optionalID(type) else { throw damaged("is missing") }
         return id
     }
 

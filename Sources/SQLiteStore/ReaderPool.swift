@@ -1,10 +1,10 @@
 import Dispatch
 import Synchronization
 
-/// One pair of read-only connections and the names it has learned.
+/// One pair of read-only connections with its cache of names.
 final class Reader: @unchecked Sendable {
     // @unchecked is sound because the pool hands a reader to one thread at a time, and `strings` is touched
-    // by nobody else.
+    // by no other thread.
     let gate: Connection
     let subjects: Connection
     let strings = StringTable()
@@ -27,7 +27,7 @@ final class ReaderPool: Sendable {
         available = DispatchSemaphore(value: readers.count)
     }
 
-    /// Blocks the thread until a reader is free.
+    /// Runs `body` with a reader; blocks the thread until one is free.
     func lend<Result>(_ body: (Reader) throws -> Result) rethrows -> Result {
         available.wait()
         defer { available.signal() }

@@ -87,7 +87,7 @@ extension RecipientState {
 }
 
 extension ConsentWords {
-    /// In the order of the ledger, so that one state has one spelling.
+    /// In the order of the ledger, so that one state has one encoding.
     fileprivate var sortedWords: [(scope: Scope, word: Word)] {
         words.map { (scope: $0.key, word: $0.value) }.sorted { one, other in
             (one.word.position, one.scope.channel.rawValue, one.scope.address.map(\.hexadecimal) ?? "")

@@ -2,10 +2,10 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 
-/// A table with sealed values, as a pass over its rows needs it.
+/// A table with sealed values, for a pass over its rows.
 ///
-/// The statements of a page have the row's key, whether it is sealed under the current key, whether it is not as it was
-/// written, the sealed value where neither is so, and then what ``binding`` reads.
+/// The statements of a page return the row's key, whether it is sealed under the current key, whether it was altered,
+/// the sealed value where neither is so, and then the columns that ``binding`` reads.
 private struct SealedTable: Sendable {
     let name: String
     let column: SealedColumn
@@ -14,7 +14,7 @@ private struct SealedTable: Sendable {
     let page: StatementText
     let write: StatementText
     let lag: StatementText
-    /// What the value is bound to.
+    /// The bytes that the value is bound to.
     let binding: @Sendable (inout StoredRow, _ key: [Int64], GateReading) throws -> [UInt8]
 
     /// - Parameters:
@@ -88,7 +88,7 @@ private struct SealedTable: Sendable {
     ]
 }
 
-/// Where a pass stands: kept in the store, so that it goes on after a restart.
+/// The progress of a pass: kept in the store, so that it continues after a restart.
 private struct ResealingPlace {
     static let settingName = "resealing"
 
@@ -124,7 +124,7 @@ extension GateTransaction {
         Schema.damage.name, key: 2,
         "SELECT origin, place, is_accepted FROM damage WHERE origin = ? AND place = ?")
 
-    /// Looks at the next rows and seals those anew that are under another key.
+    /// Checks the next rows and seals those anew that are under another key.
     func reseal(rowCountMax: Int) throws -> Resealing {
         let key = cipher.currentKeyID
         var place =
@@ -145,7 +145,7 @@ extension GateTransaction {
             key: key, visitedRowCount: place.visited, unreadableRowCount: place.unreadable, isDone: isDone)
     }
 
-    /// - Returns: How many rows were looked at; fewer than `rowCountMax` when the table ended.
+    /// - Returns: How many rows were checked; fewer than `rowCountMax` when the table ended.
     private func resealPage(
         of table: SealedTable, rowCountMax: Int, at place: inout ResealingPlace
     ) throws -> Int {
@@ -201,7 +201,7 @@ extension GateTransaction {
         return count
     }
 
-    /// An operator has said that the row is lost: what nobody can read needs no key.
+    /// Whether an operator has accepted that the row is lost: an unreadable row needs no key.
     private func isLossAccepted(_ table: String, _ row: String) throws -> Bool {
         try gate.first(
             Self.isAccepted,

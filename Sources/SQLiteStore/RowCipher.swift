@@ -16,7 +16,7 @@ package struct RowCipher: Sendable {
         package let id: String
         fileprivate let key: AES256GCMKey
         fileprivate let idBytes: [UInt8]
-        /// What stands in front of everything sealed under it.
+        /// The first bytes of every value sealed under it.
         fileprivate let head: [UInt8]
         /// Seals made under the key, over its whole life as far as this directory knows.
         fileprivate let seals = SealCount()
@@ -44,10 +44,10 @@ package struct RowCipher: Sendable {
 
     package var currentKeyID: String { current.id }
 
-    /// What every value begins with that is sealed under the current key.
+    /// The first bytes of every value that is sealed under the current key.
     var currentHead: [UInt8] { current.head }
 
-    /// Takes in a key that opens, and may be promoted.
+    /// Adds a key that opens, and may be promoted.
     mutating func add(_ key: Key) {
         guard key.id != current.id, !older.contains(where: { $0.id == key.id }) else { return }
         older.append(key)
@@ -64,7 +64,7 @@ package struct RowCipher: Sendable {
     /// key open: at 2³² seals the odds are one in 2³² (NIST SP 800-38D section 8.3).
     var sealCount: UInt64 { current.seals.value }
 
-    /// What was sealed before this process began.
+    /// Adds the seals that were made before this process began.
     func resumeSealCount(at count: UInt64) { current.seals.add(count) }
 
     /// For work that seals and opens several values under the current key.
@@ -78,7 +78,7 @@ package struct RowCipher: Sendable {
         try plaintext.withUnsafeBytes { try seal($0, in: column, row: row, on: contexts) }
     }
 
-    /// The same of bytes that lie anywhere.
+    /// The same for bytes in any memory.
     func seal(
         _ plaintext: UnsafeRawBufferPointer, in column: SealedColumn, row: [UInt8],
         on contexts: AES256GCMContexts? = nil
@@ -92,7 +92,7 @@ package struct RowCipher: Sendable {
             plaintext, aad: column.context(row: row, kid: current.idBytes), after: current.head)
     }
 
-    /// - Throws: `StoreError.damaged` for everything that was not sealed for this column and row.
+    /// - Throws: `StoreError.damaged` for a value that was not sealed for this column and row.
     func open(
         _ stored: [UInt8], in column: SealedColumn, row: [UInt8], on contexts: AES256GCMContexts? = nil
     ) throws -> [UInt8] {
@@ -126,7 +126,7 @@ package struct RowCipher: Sendable {
         }
     }
 
-    /// How long a value of `count` bytes is when it is stored, sealed under the current key.
+    /// The length of a value of `count` bytes when it is stored, sealed under the current key.
     func byteCount(of count: Int) -> Int { 1 + current.idBytes.count + 12 + count + 16 }
 
     /// Whether a stored value was sealed under the current key.

@@ -15,7 +15,7 @@ import OpenSSLCrypto
 ///     L = HMAC-SHA256(index key, "sendgate/row-mac/v3/long")
 ///
 /// GMAC under one nonce is a keyed universal hash: two long values have the same one with a chance of their length in
-/// blocks in 2¹²⁸, as long as nobody sees it. Nobody does: it only goes through the CMAC, which costs eight times as many
+/// blocks in 2¹²⁸, as long as it stays secret. It does: it only goes through the CMAC, which costs eight times as many
 /// instructions a byte.
 final class RowCodes {
     static let functionName = "row_mac"
@@ -25,10 +25,11 @@ final class RowCodes {
     /// The values so far. Behind a pointer, which SQLite's callback reaches without a check of the access for each of a row's
     /// values.
     private let message: UnsafeMutablePointer<RowMessage>
-    /// What SQLite was given last: when it writes a row, the code of that row, because generated columns are computed last.
+    /// The newest result for SQLite: when it writes a row, the code of that row, because generated columns are
+    /// computed last.
     @exclusivity(unchecked) private(set) var newest: UInt128 = 0
 
-    /// The function called for a row, as SQL.
+    /// The call of the function for a row, as SQL.
     static func call(_ table: String, _ values: [String]) -> String {
         "\(functionName)('\(table)', \(values.joined(separator: ", ")))"
     }
@@ -48,7 +49,7 @@ final class RowCodes {
         message.deallocate()
     }
 
-    /// Makes the function known to a connection, which must not outlive this.
+    /// Registers the function with a connection, which must not outlive this.
     func register(on handle: OpaquePointer) -> Int32 {
         sqlite3_create_function_v2(
             handle, Self.functionName, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
@@ -81,12 +82,12 @@ final class RowCodes {
 
 /// The values of a row, one after the other.
 struct RowMessage: ~Copyable {
-    /// From so many bytes on, what stands for a value is its hash.
+    /// From this length on, a value is represented by its hash.
     static let longByteCount = 1024
 
     fileprivate var byteCount = 0
     private var capacity = 1024
-    /// Has room for `capacity` bytes and a block.
+    /// Allocated for `capacity` bytes and a block.
     private var bytes = UnsafeMutableRawPointer.allocate(byteCount: 1024 + RowCodes.byteCount, alignment: 16)
     private let long: AES256GMAC
 
@@ -166,8 +167,8 @@ struct RowMessage: ~Copyable {
     }
 }
 
-/// How many rows a table has and the sum of their codes modulo 2¹²⁸: what a row that was deleted, put back as it once was
-/// or added is noticed by.
+/// The number of a table's rows and the sum of their codes modulo 2¹²⁸. It shows a row that was deleted, added, or
+/// replaced by an earlier version of itself.
 struct TableSum: Equatable {
     var rowCount: Int64 = 0
     var sum: UInt128 = 0
@@ -182,7 +183,7 @@ struct TableSum: Equatable {
         sum &-= change.sum
     }
 
-    /// One row of this code; of a code that none can be, a row that adds nothing to the sum.
+    /// The term of one row with this code; bytes that cannot be a code add a row and nothing to the sum.
     init(code: UnsafeRawBufferPointer) {
         rowCount = 1
         guard code.count == RowCodes.byteCount else { return }
@@ -225,7 +226,7 @@ enum StoredCell: Hashable, Comparable {
 
     var integer: Int64? { if case .integer(let integer) = self { integer } else { nil } }
 
-    /// As in an error.
+    /// As errors name it.
     var name: String {
         switch self {
         case .null: "NULL"
@@ -249,11 +250,11 @@ enum StoredCell: Hashable, Comparable {
 }
 
 extension [StoredCell] {
-    /// What a row of this key is called in an error.
+    /// The name of a row with this key in an error.
     var name: String { map(\.name).joined(separator: "/") }
 }
 
-/// Keeps the sums of a database's tables in step with what the writing connection changes.
+/// Keeps the sums of a database's tables up to date with the changes of the writing connection.
 ///
 /// SQLite calls it before each change of a row, whatever statement makes it. The sums are a column of the database's
 /// anchor, a table of one row, which is written with every commit that changes another table.
@@ -271,10 +272,10 @@ final class RowSums {
     private let names: [UnsafeMutablePointer<CChar>]
     private let codes: RowCodes
 
-    /// What changes, in one value: every access to a property of a class is checked for others at the same time.
+    /// The changing state, in one value: every access to a property of a class is checked for exclusivity.
     private struct State {
         var sums: [TableSum]
-        /// Of the statement that runs.
+        /// Changes of the running statement.
         var pending: [(table: Int, change: TableSum)] = []
         var pendingChanges: [Change] = []
         /// Rows whose code was wrong before the statement changed them.
@@ -295,7 +296,7 @@ final class RowSums {
         }
     }
     @exclusivity(unchecked) private var state: State
-    /// What the open transaction began with.
+    /// The sums at the start of the open transaction.
     private var start: (sums: [TableSum], changeCount: Int)?
 
     var sums: [TableSum] { state.sums }
@@ -333,7 +334,7 @@ final class RowSums {
         return fields.bytes
     }
 
-    /// Takes what the anchor holds. A table that it does not name has had no row yet.
+    /// Loads the sums from the anchor. A table that it does not name has had no row yet.
     func load(_ bytes: [UInt8], anchor: String) throws {
         var found: [String: TableSum] = [:]
         if !bytes.isEmpty {
@@ -350,7 +351,7 @@ final class RowSums {
         state.isWritten = true
     }
 
-    /// Takes a table as it was found.
+    /// Sets a table's sum to the one that was found.
     func rebase(_ table: Int, to sum: TableSum) {
         state.sums[table] = sum
         state.isWritten = false
@@ -360,7 +361,7 @@ final class RowSums {
 
     func mark() { start = (state.sums, state.changes.count) }
 
-    /// Goes back to where the open transaction began.
+    /// Restores the sums of the start of the open transaction.
     func goBack() {
         guard let start else { return }
         self.start = nil
@@ -382,7 +383,7 @@ final class RowSums {
 
     // MARK: Statements
 
-    /// Call when a statement has ended; what one that failed had changed was undone.
+    /// Call when a statement has ended; the changes of one that failed were undone.
     func endStatement(succeeded: Bool) { state.endStatement(succeeded: succeeded) }
 
     func takeDamaged() -> [(table: String, key: [StoredCell])] {

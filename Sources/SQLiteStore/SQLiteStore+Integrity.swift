@@ -4,16 +4,16 @@ import GatewayPipeline
 import RecipientModel
 
 extension SQLiteStore {
-    /// Tables that everything else hangs on: what is wrong with them stops a start.
+    /// Tables that the store cannot work without: damage in them stops a start.
     static let requiredTables: Set<String> = ["word", "key_check"]
-    /// Tables of a few rows each, which are held against their sums at every start.
+    /// Tables of a few rows each, which are compared with their sums at every start.
     static let smallTables: Set<String> = [
         "word", "key_check", "setting", "erasure", "offered", "outbox_counters", "damage",
     ]
 
     // MARK: At the start
 
-    /// The row that has the sums must be as it was written before anything is believed that they say.
+    /// Requires that the row with the sums is unaltered, before the sums are used.
     static func checkAnchor(of schema: Schema, _ tables: [TableShape], in connection: Connection) throws {
         guard let table = tables.last else { return }
         var walk = TableWalk(table)
@@ -25,7 +25,7 @@ extension SQLiteStore {
         }
     }
 
-    /// - Throws: ``StoreOpeningError/damaged(file:table:row:what:)`` for a table that everything hangs on.
+    /// - Throws: ``StoreOpeningError/damaged(file:table:row:what:)`` for a table that the store cannot work without.
     static func checkRequired(_ tables: [TableShape], in connection: Connection) throws {
         for table in tables where requiredTables.contains(table.name) {
             let walk = try IntegrityCheck.walked(table, on: connection)
@@ -55,7 +55,7 @@ extension SQLiteStore {
     private static let acceptDamage = StatementText(
         "damage", "UPDATE damage SET is_accepted = 1", damage: .known)
 
-    /// What earlier checks found, by table and place; and whether an operator has accepted it.
+    /// The findings of earlier checks, by table and place, and whether an operator has accepted them.
     static func knownDamage(in gate: Connection) throws -> [String: [String: Bool]] {
         var known: [String: [String: Bool]] = [:]
         try gate.scan(allDamage) { row in
@@ -76,8 +76,8 @@ extension SQLiteStore {
         }
     }
 
-    /// Puts right what can be computed from elsewhere; the rest is named, remembered over restarts, and keeps look-ups
-    /// in the table from answering that something is not there.
+    /// Repairs what can be computed from elsewhere. Other damage is reported, remembered over restarts, and makes
+    /// look-ups in the table refuse to answer that a row is not there.
     func settle(_ walk: TableWalk, of file: IntegrityCheck.File) throws {
         var walk = walk
         if !walk.isSound {
@@ -114,7 +114,7 @@ extension SQLiteStore {
         damages.setClosed(table, (integrity.known[table] ?? [:]).values.contains(false))
     }
 
-    /// Takes out of `walk` what it put right, and names it.
+    /// Repairs altered rows, removes them from `walk`, and reports them.
     private func repair(_ walk: inout TableWalk, of file: IntegrityCheck.File) throws {
         let table = walk.table
         let repaired: Bool
@@ -156,7 +156,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Takes a table's rows as they are for all that were written.
+    /// Takes the present rows of a table for all that were written.
     private func rebase(_ name: String, in gate: Connection) throws {
         guard let sums = gate.sums, let position = sums.position(of: name) else { return }
         sums.rebase(position, to: try IntegrityCheck.walked(sums.tables[position], on: gate).found)
@@ -178,10 +178,10 @@ extension SQLiteStore {
         }
     }
 
-    /// A table of whose something is that is sealed in a person's state.
+    /// A table that finds a person by a value that is sealed in their state.
     private struct Lookup {
         let table: String
-        /// Its rows: the person, what it is found by, and what else it has.
+        /// Its rows: the person, the look-up key, and the other columns.
         let all: StatementText
         let remove: StatementText
         let put: StatementText
@@ -219,7 +219,7 @@ extension SQLiteStore {
 
     private static let allPeople = StatementText("person", "SELECT number, subject, sealed FROM person")
 
-    /// Makes a look-up table agree with what is sealed. Reads all of `person`: when it is damaged only.
+    /// Makes a look-up table agree with the sealed states. Reads all of `person`: only when the table is damaged.
     private func remake(_ lookup: Lookup, in gate: Connection) throws -> Bool {
         var wanted: [(person: Int64, code: [UInt8], rest: [UInt8])] = []
         var unreadable: Set<Int64> = []
@@ -282,8 +282,8 @@ extension SQLiteStore {
     private static let hashOfSend = StatementText(
         Schema.send.name, "SELECT number, id_hash FROM send WHERE number = ?")
 
-    /// What sends are found by: the caller is the one with whom the code is right, and the hash of an id is computed from
-    /// the id that is sealed.
+    /// Repairs the look-up keys of sends: the caller is the one with which the code is right, and the hash of an id
+    /// is computed from the id that is sealed.
     private func repairSends(_ keys: [[StoredCell]]) throws -> Bool {
         try writing { gate in
             var callers: [(number: StoredCell, caller: Int64)] = []
@@ -361,7 +361,7 @@ extension SQLiteStore {
         WHERE number = ? AND rank IS NOT \(rank) AND mac IS \(Schema.outbox.code(["rank": rank]))
         """, damage: .known)
 
-    /// A message waits in the rank of its category and tier.
+    /// Repairs the rank of a message: it follows from its category and tier.
     private func repairOutbox(_ key: [StoredCell]) throws -> Bool {
         guard let number = key.first else { return false }
         let count = try writing { gate in try gate.change(Self.repairRank) { $0.add(number) } }
@@ -370,7 +370,7 @@ extension SQLiteStore {
 
     // MARK: For the gateway
 
-    /// Looks at the next rows of all there are, so many at most. Blocks its thread; beside reads and writes.
+    /// Checks the next rows of both databases, so many at most. Blocks its thread; runs beside reads and writes.
     ///
     /// - Returns: Whether a pass over all rows has ended.
     package func checkRows(countMax: Int) throws -> Bool {
@@ -383,10 +383,9 @@ extension SQLiteStore {
         return try integrity.advance(rowCountMax: rowCountMax) { file, walk in try settle(walk, of: file) }
     }
 
-    /// Takes what is damaged or missing for what it is: what is not found is not there, from here on. Rows that are
-    /// damaged stay so.
+    /// Accepts the damage for good: from here on, a row that is not found counts as not there. Damaged rows stay so.
     ///
-    /// - Returns: What it accepted.
+    /// - Returns: The damage that it accepted.
     package func acceptDamage() throws -> [StoredDamage] {
         try refuseWhenStopped()
         return try integrity.exclusively {

@@ -6,7 +6,7 @@ import Synchronization
 
 /// The gate's memory in two SQLite files of one state directory.
 ///
-/// - `gate.db`: everything, keyed by pseudonym; `subjects.db`: who is who. Both in WAL mode with
+/// - `gate.db`: everything, keyed by pseudonym; `subjects.db`: which user has which pseudonym. Both in WAL mode with
 ///   `synchronous=FULL`, read back when the connection opens.
 /// - One writer: `commit` runs one `BEGIN IMMEDIATE … COMMIT` at a time; `read` uses a small pool of
 ///   read-only connections beside it.
@@ -21,10 +21,10 @@ package final class SQLiteStore: GateStore {
     let writer: GateWriter
     let dataKeys: DataKeys
     private let indexKey: HMACKey
-    /// Who is who, read and written with the data keys as they are now.
+    /// The mapping of users to pseudonyms, read and written with the data keys as they are now.
     var mappings: SubjectMappings { SubjectMappings(cipher: dataKeys.cipher, index: indexKey) }
     private let limits: SQLiteStoreLimits
-    /// Why nothing goes on any more: a lost synchronization, or the end.
+    /// Why no call is served any more: a lost synchronization, or the end.
     private let stopped = Mutex<StoreError?>(nil)
     private let directory: StateDirectory
     let damages: DamageLog
@@ -38,14 +38,24 @@ package final class SQLiteStore: GateStore {
     ///   - indexKey: What user ids are looked up under. It can never change for a directory.
     ///   - damageFound: Told of each damaged row once, on the thread that read it; must not block.
     /// - Throws: ``StoreOpeningError`` for what a person must put right, else `StoreError`.
-    package init(
+    package convenience init(
         directory path: String, cipher: RowCipher, indexKey: HMACKey,
         limits: SQLiteStoreLimits = SQLiteStoreLimits(),
         damageFound: @escaping @Sendable (StoredDamage) -> Void = { _ in }
     ) throws {
+        try self.init(directory: path, limits: limits, damageFound: damageFound) { (cipher, indexKey) }
+    }
+
+    /// The same with keys that are read once the directory's lock is held, when no other process changes them any more.
+    package init(
+        directory path: String, limits: SQLiteStoreLimits = SQLiteStoreLimits(),
+        damageFound: @escaping @Sendable (StoredDamage) -> Void = { _ in },
+        readingKeys: () throws -> (cipher: RowCipher, index: HMACKey)
+    ) throws {
         let damages = DamageLog(isFound: damageFound)
         self.damages = damages
         let directory = try StateDirectory(path: path)
+        var (cipher, indexKey) = try readingKeys()
         try Self.requireSubjects(in: directory)
         let gatePath = try directory.prepareFile(Schema.gate.file)
         let subjectsPath = try directory.prepareFile(Schema.subjects.file)
@@ -56,7 +66,6 @@ package final class SQLiteStore: GateStore {
                 path: path, file: schema.file, role: role, cacheByteCount: cache,
                 busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: indexKey)
         }
-        var cipher = cipher
         let mappings = SubjectMappings(cipher: cipher, index: indexKey)
 
         let subjects = try open(
@@ -140,7 +149,7 @@ package final class SQLiteStore: GateStore {
         try queueOffered()
     }
 
-    /// What an earlier process offered and never heard of waits again.
+    /// Messages that an earlier process offered without a result wait again.
     private func queueOffered() throws {
         try writer.connection.exclusively {
             guard !writer.connection.isEmpty(Schema.offered.name) else { return }
@@ -152,7 +161,7 @@ package final class SQLiteStore: GateStore {
                     try transaction.queueOfferedOfEarlierProcess()
                     try transaction.commit()
                 } catch let conflict as StoreConflict {
-                    // Rows of `outbox` that are damaged are in the way: a start that stops would help nobody.
+                    // Rows of `outbox` that are damaged are in the way: a start that stops would deliver none.
                     transaction.rollBack()
                     damages.note(StoredDamage(table: "offered", row: nil, what: conflict.message))
                 } catch {
@@ -164,7 +173,7 @@ package final class SQLiteStore: GateStore {
     }
 
     /// `subjects.db` is made first and filled first, so a `gate.db` with anything in it has never been without it.
-    /// Opened anew, everybody would be a stranger: nobody's withdrawal or "no" would be known any more.
+    /// Opened anew, it would know no user: every withdrawal and every "no" would be forgotten.
     private static func requireSubjects(in directory: StateDirectory) throws {
         let (gate, subjects) = (Schema.gate.file, Schema.subjects.file)
         guard directory.isDatabase(Schema.gate), directory.byteCount(of: subjects) == 0,
@@ -180,7 +189,7 @@ package final class SQLiteStore: GateStore {
     private static let writeKeyCheck = StatementText(
         "key_check", "INSERT INTO key_check (id, sealed) VALUES (?, ?)")
 
-    /// Notices a wrong data key when the store opens, rather than as damage in every row.
+    /// Finds a wrong data key when the store opens, rather than as damage in every row.
     static func checkDataKey(_ cipher: RowCipher, in gate: Connection) throws {
         let id = cipher.currentKeyID
         let found = try gate.first(readKeyCheck, { $0.add(id) }) { row in
@@ -215,7 +224,7 @@ package final class SQLiteStore: GateStore {
 
     deinit { close() }
 
-    /// Waits for what is under way, closes the files and lets go of the directory. Every later call throws
+    /// Waits for calls under way, closes the files and unlocks the directory. Every later call throws
     /// `StoreError.unavailable`. Not from inside a `read` or `commit`.
     package func close() {
         stopped.withLock { $0 = $0 ?? .unavailable("the store is closed") }
@@ -231,13 +240,13 @@ package final class SQLiteStore: GateStore {
 
     // MARK: Reading and writing
 
-    /// From so many asks on, a snapshot costs less than it saves.
+    /// The number of asks from which a snapshot costs less than it saves.
     private static let askCountOfSnapshot = 4
 
     package func load(_ asks: [Ask], into state: BatchState) throws {
         try writer.connection.exclusively {
             try refuseWhenStopped()
-            // Nobody else changes `gate.db`, and an erasure, which changes `subjects.db`, waits for this connection. So one
+            // No other connection changes `gate.db`, and an erasure, which changes `subjects.db`, waits for this connection. So one
             // snapshot of `gate.db` shows nothing that many would not; it only saves to begin and end each.
             try subjectsForWriting.exclusively {
                 let reading = transaction()
@@ -309,7 +318,7 @@ package final class SQLiteStore: GateStore {
                         reader.gate.rollBack()
                     }
                     // The gate's snapshot is fixed before that of the subjects. An erasure marks in the gate,
-                    // destroys the mapping, and then takes the mark away: whoever sees the mapping in this
+                    // destroys the mapping, and then takes the mark away: a reader that sees the mapping in this
                     // order sees the mark too.
                     try reader.gate.begin(writing: false)
                     _ = try Sequences(from: reader.gate)
@@ -329,7 +338,7 @@ package final class SQLiteStore: GateStore {
         return DataKeyUse(key: cipher.currentKeyID, sealCount: cipher.sealCount)
     }
 
-    /// Takes in a data key that was made while the store is open. It seals once a commit says so (``Change/dataKey``).
+    /// Adds a data key that was made while the store is open. It seals once a commit says so (``Change/dataKey``).
     package func add(_ key: RowCipher.Key) { dataKeys.add(key) }
 
     package var damagedRows: [StoredDamage] { damages.damages }
@@ -340,7 +349,7 @@ package final class SQLiteStore: GateStore {
         if let error = stopped.withLock({ $0 }) { throw error }
     }
 
-    /// Remembers a lost synchronization: the process must stop, and until it does nothing may go on.
+    /// Remembers a lost synchronization: the process must stop, and until it does no call is served.
     func watchingDurability<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -388,7 +397,7 @@ package final class SQLiteStore: GateStore {
         }
     }
 
-    /// Deletes, rewrites the whole file, cuts the log to nothing, and looks whether anything is left.
+    /// Deletes the mappings, rewrites the whole file, cuts the log to nothing, and checks that nothing is left.
     private func destroyMappings(of subjects: [SubjectID]) throws {
         subjectsWriter.take()
         defer { subjectsWriter.giveBack() }

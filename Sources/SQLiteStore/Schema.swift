@@ -40,14 +40,14 @@ struct Schema: Sendable {
     }
 }
 
-/// A table's columns as its rows are authenticated by them.
+/// A table's columns, in the order in which its rows' codes cover them.
 struct TableShape: Sendable {
     let name: String
     /// All but `mac`, in the table's order.
     let columns: [String]
     /// Positions of the primary key's columns, in the key's order.
     let key: [Int]
-    /// The key, the code and whether a row is not as it was written, of so many rows: the first, and those after a key.
+    /// The key, the code and whether a row was altered, of so many rows: the first, and those after a key.
     let first: StatementText
     let next: StatementText
 
@@ -66,7 +66,7 @@ struct TableShape: Sendable {
     }
 }
 
-/// A table whose rows are authenticated by all their columns: the one place where it says what it has.
+/// A table whose rows are authenticated by all their columns: the only declaration of its columns.
 struct AuthenticatedTable: Sendable {
     let name: String
     private let columns: [(name: String, definition: String)]
@@ -93,6 +93,21 @@ struct AuthenticatedTable: Sendable {
             """
     }
 
+    /// A row is written by binding all its columns in their order, but its number last: both statements bind the same.
+    var insertion: String {
+        let names = boundColumns + ["number"]
+        return """
+            INSERT INTO \(name) (\(names.joined(separator: ", ")))
+            VALUES (\(names.map { _ in "?" }.joined(separator: ", ")))
+            """
+    }
+
+    var replacement: String {
+        "UPDATE \(name) SET \(boundColumns.map { "\($0) = ?" }.joined(separator: ", ")) WHERE number = ?"
+    }
+
+    private var boundColumns: [String] { columns.map(\.name).filter { $0 != "number" } }
+
     /// The code of a row, as SQL.
     ///
     /// - Parameter values: Expressions in the place of columns.
@@ -100,7 +115,7 @@ struct AuthenticatedTable: Sendable {
         RowCodes.call(name, columns.map { values[$0.name] ?? $0.name })
     }
 
-    /// Whether a row is not as it was written, as SQL: 0 or 1.
+    /// Whether a row was altered, as SQL: 0 or 1.
     var isAltered: String { "(mac IS NOT \(code()))" }
 }
 
@@ -220,7 +235,7 @@ extension Schema {
             "number": "INTEGER PRIMARY KEY", "subject": "BLOB NOT NULL UNIQUE", "sealed": "BLOB NOT NULL",
         ])
 
-    /// What only grows: kind 0 consents, 1 choices; `position` counts from 1 without a gap.
+    /// Events that are only appended: kind 0 consents, 1 choices; `position` counts from 1 without a gap.
     static let ledger = AuthenticatedTable(
         "ledger",
         [
@@ -240,7 +255,7 @@ extension Schema {
     static let setting = AuthenticatedTable(
         "setting", ["name": "TEXT NOT NULL", "value": "TEXT NOT NULL"], key: "name")
 
-    /// Everything but who is who. Keyed by pseudonym; what a person could be known by is in `sealed`
+    /// Everything but the mapping of users to pseudonyms. Keyed by pseudonym; what a person could be known by is in `sealed`
     /// columns (see `RowCipher`).
     ///
     /// Shaped by what a send touches, because every page it changes is 4 KiB of write-ahead log, and every
@@ -251,7 +266,7 @@ extension Schema {
     ///   what a cap counts, so that no send is read for it. `history` has what that index cannot;
     /// - `send`, its index by id, `event`, `entry` and the index of events by send grow at their end;
     /// - names that repeat (callers, registered types) are numbers through `word`. Only closed names go there:
-    ///   a type that is not registered is text somebody chose, and stays sealed in its send.
+    ///   a type that is not registered is the caller's text, and stays sealed in its send.
     ///
     /// Constraints on values catch a slip; what is damaged on purpose is noticed by `mac` (see ``RowCodes``).
     static let gate = Schema(
@@ -261,7 +276,7 @@ extension Schema {
                 table("word", ["id": "INTEGER PRIMARY KEY", "text": "TEXT NOT NULL UNIQUE"]),
                 person.text,
                 ledger.text,
-                // Whose a key is, and whose a push token: HMAC-SHA256 of the token under the index key, of active devices.
+                // The owner of a key, and of a push token: HMAC-SHA256 of the token under the index key, of active devices.
                 table("device_key", ["key": "BLOB NOT NULL", "person": "INTEGER NOT NULL"], key: "key"),
                 "CREATE INDEX device_key_by_person ON device_key (person);\n",
                 table(
@@ -269,12 +284,12 @@ extension Schema {
                     ["code": "BLOB NOT NULL", "person": "INTEGER NOT NULL", "device": "BLOB NOT NULL"],
                     key: "code"),
                 "CREATE INDEX push_token_by_person ON push_token (person);\n",
-                // Whose a number or a mailbox is: HMAC-SHA256 of it under the index key.
+                // The owner of a number or a mailbox: HMAC-SHA256 of it under the index key.
                 table(
                     "address_code", ["code": "BLOB NOT NULL", "person": "INTEGER NOT NULL"],
                     key: "code, person"),
                 "CREATE INDEX address_code_by_person ON address_code (person);\n",
-                // What was answered to a reply of a recipient, by its id under the index key.
+                // The answer to a reply of a recipient, by its id under the index key.
                 table(
                     "reply",
                     [
@@ -356,7 +371,7 @@ extension Schema {
                 // stands in clear of each, and what is sealed of all. Deleted when all have their results; until then `sequences`
                 // says which have. What has to wait after all goes on in `outbox`, under the same number.
                 offered.text,
-                // What waits in `outbox`, kept with every change, so that back-pressure never counts rows.
+                // Counts of `outbox`, kept with every change, so that back-pressure never counts rows.
                 table(
                     "outbox_counters",
                     [
@@ -397,7 +412,7 @@ extension Schema {
             ].joined()
         ])
 
-    /// Who is who: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.
+    /// The mapping: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.
     static let subject = AuthenticatedTable(
         "subject",
         [

@@ -67,7 +67,7 @@ struct FieldWriter: ~Copyable {
 
     mutating func put<Code: StoredCode>(_ value: Code) { put(byte: UInt8(value.code)) }
 
-    mutating func put(_ id: some RandomIdentifier) {
+    mutating func put(_ id: RandomIdentifier<some IdentifierKind>) {
         put(raw: id.high)
         put(raw: id.low)
     }
@@ -111,7 +111,7 @@ struct FieldWriter: ~Copyable {
     }
 }
 
-/// Reads back what ``FieldWriter`` wrote, and refuses every other spelling as damage.
+/// Reads back what ``FieldWriter`` wrote, and refuses every other encoding as damage.
 struct FieldReader {
     private let bytes: [UInt8]
     private let table: String
@@ -187,14 +187,16 @@ struct FieldReader {
         return value
     }
 
-    mutating func id<ID: RandomIdentifier>(_ type: ID.Type = ID.self) throws -> ID {
+    mutating func id<Kind: IdentifierKind>(_ type: RandomIdentifier<Kind>.Type = RandomIdentifier<Kind>.self)
+        throws -> RandomIdentifier<Kind>
+    {
         let high = try word64()
-        return ID(high: high, low: try word64())
+        return RandomIdentifier(high: high, low: try word64())
     }
 
     mutating func byteArray() throws -> [UInt8] { Array(bytes[try part()]) }
 
-    /// So many bytes, whose count stands elsewhere.
+    /// So many bytes, whose count is stored elsewhere.
     mutating func bytes(count: Int64) throws -> [UInt8] {
         guard let count = Int(exactly: count), count >= 0 else { throw cutShort() }
         let start = try advance(count)
@@ -234,7 +236,7 @@ struct FieldReader {
 
     var isAtEnd: Bool { position >= bytes.count }
 
-    /// Call last: bytes nobody asked for mean that writer and reader disagree.
+    /// Call last: bytes that were not read mean that writer and reader disagree.
     func finish() throws {
         guard position == bytes.count else {
             throw StoreError.damaged(table: table, "a sealed row is longer than its fields")

@@ -6,7 +6,7 @@ import RecipientModel
 // How each record's private fields lie in its sealed column. The version is the first byte; a changed
 // order is a new version, and old rows are read by the old order until they are written again.
 
-extension ConsentEvent {
+extension ConsentRecord {
     var sealedFields: [UInt8] {
         var fields = FieldWriter(version: 1, capacity: 320)
         fields.put(id)
@@ -53,7 +53,7 @@ extension ConsentEvent {
 }
 
 extension SendRecord {
-    /// What is sealed of a send. The type is here because an unknown one is text somebody chose.
+    /// The sealed part of a send. It holds the type, because an unknown one is the caller's text.
     struct Details {
         var type: TypeID
         var requestID: String
@@ -95,7 +95,7 @@ extension SendRecord {
 }
 
 extension OutboxRecord {
-    /// What is sealed of a waiting message.
+    /// The sealed part of a waiting message.
     struct Content {
         var headers: [UInt8]
         var body: [UInt8]

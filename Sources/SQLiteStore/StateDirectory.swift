@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// The lock is `flock` on `state.lock`: the kernel drops it when the process ends, however it ends, so
 /// there is never a stale one to remove. The file keeps the owner's process id for the error message of
-/// whoever comes second; nothing is decided by it.
+/// the second process; nothing is decided by it.
 final class StateDirectory: Sendable {
     let path: String
     private let lock: Mutex<Int32?>
@@ -32,7 +32,7 @@ final class StateDirectory: Sendable {
 
     deinit { unlock() }
 
-    /// Lets another process have the directory.
+    /// Unlocks the directory for another process.
     func unlock() {
         lock.withLock { file in
             if let file { close(file) }

@@ -2,20 +2,20 @@ import CSQLite
 import GateSteps
 import GatewayPipeline
 
-/// The caller's picture of a row is wrong: it is there already and must be the only one, or it is not there
-/// and something was to be done with it. Nothing is wrong with the store, and only that statement was undone.
+/// A statement does not fit the stored rows: a row is there already that must not be, or one is missing that was to
+/// be changed. Nothing is wrong with the store, and only that statement was undone.
 package struct StoreConflict: Error, Equatable, Sendable, CustomStringConvertible {
     package let table: String
-    /// SQLite's own words, which name columns and never values.
+    /// SQLite's own message, which names columns and never values.
     package let message: String
 
     package var description: String { "`\(table)` is not as the request supposes: \(message)" }
 }
 
-/// Translates SQLite's result codes into what the gate can act on.
+/// Translates SQLite's result codes into the store's errors.
 enum StoreFailure {
-    /// Whether it is the matter of what was to be written, so that what is about others can still be: a row that is damaged,
-    /// missing or there already, and not the disk.
+    /// Whether the error is about the rows to be written, so that other changes can still be written: a row that is
+    /// damaged, missing or there already, and not the disk.
     static func isOfOneChange(_ error: any Error) -> Bool {
         error is StoreConflict || (error as? StoreError)?.damage != nil
     }

@@ -2,14 +2,14 @@ import GateSteps
 import GatewayPipeline
 import Glibc
 
-/// Why a state directory cannot be opened. Each is for a person to put right before the gateway starts;
-/// what passes by itself (a full disk) is a `StoreError.unavailable` instead.
+/// Why a state directory cannot be opened. An operator has to resolve each case before the gateway starts; a
+/// condition that passes by itself (a full disk) is a `StoreError.unavailable` instead.
 package enum StoreOpeningError: Error, Equatable, Sendable {
     /// Another process holds `state.lock`; `processID` is what it wrote there, `nil` when it wrote nothing.
     case directoryInUse(path: String, processID: Int32?)
     /// The path exists and is no directory.
     case notADirectory(path: String)
-    /// Somebody else owns the directory or one of its files.
+    /// Another user owns the directory or one of its files.
     case foreignOwner(path: String, owner: UInt32)
     /// Others may enter the directory; `mode` is its permission bits.
     case directoryTooOpen(path: String, mode: UInt32)
@@ -19,9 +19,9 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case notOurs(file: String, applicationID: Int32)
     /// A newer build wrote this file; both are schema versions.
     case newerSchema(file: String, found: Int, newestKnown: Int)
-    /// There is a database of what people wanted, and none of who they are.
+    /// There is a `gate.db` and no `subjects.db`.
     case subjectsMissing(file: String, besides: String, path: String)
-    /// Who is who, as it was before what `gate.db` knows: people registered since would be strangers.
+    /// `subjects.db` is older than `gate.db`: people registered since would be unknown.
     case subjectsBehind(file: String, besides: String, path: String)
     /// The index key is not the one the mappings were made with: every user would look unregistered.
     case wrongIndexKey

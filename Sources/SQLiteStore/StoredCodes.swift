@@ -78,8 +78,8 @@ extension DriftKind: StoredCode {
 extension DriftAction: StoredCode {
     static let codes: [DriftAction] = [.repaired, .suppressed, .marked, .resolved]
 }
-extension ConsentEvent.State: StoredCode {
-    static let codes: [ConsentEvent.State] = [.given, .refused, .withdrawn, .shown, .undone]
+extension ConsentRecord.State: StoredCode {
+    static let codes: [ConsentRecord.State] = [.given, .refused, .withdrawn, .shown, .undone]
 }
 extension PermissionPrompt.Answer: StoredCode {
     static let codes: [PermissionPrompt.Answer] = [.granted, .denied]

@@ -5,7 +5,7 @@ import Glibc
 import OpenSSLCrypto
 import RecipientModel
 
-/// Reading and writing `subjects.db`: who is who.
+/// Reading and writing `subjects.db`: which user has which pseudonym.
 ///
 /// The user id itself is stored nowhere: the row is found by HMAC-SHA256 under the index key, and K_s
 /// is sealed to that row and its pseudonym.
@@ -36,7 +36,7 @@ struct SubjectMappings: Sendable {
         index.authenticate(Array("sendgate/push-token/v1\0".utf8) + Array(identity.utf8))
     }
 
-    /// What whoever registered a number or a mailbox is found by, in `gate.db`.
+    /// By which a person with a registered number or mailbox is found in `gate.db`.
     func code(of address: AddressKey) -> [UInt8] {
         index.authenticate(
             Array("sendgate/address/v1\0".utf8) + Array(address.channel.rawValue.utf8) + [0]

@@ -62,7 +62,7 @@ enum Hexadecimal {
     }
 }
 
-/// Identifiers as text, for whoever links only this module.
+/// Identifiers as text, for modules that import no `GateVocabulary`.
 package enum IdentifierText {
     /// Lower-case hexadecimal digits, two a byte.
     package static func hexadecimal(_ bytes: [UInt8]) -> String {

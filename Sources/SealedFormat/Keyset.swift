@@ -1,4 +1,5 @@
-/// The public keys of one gateway that apps and auditors may believe: what the offline authority signs.
+/// The public keys of one gateway with their states, signed by the offline authority. Apps and auditors accept signatures only by
+/// keys that it lists as genuine (``Key/isBelieved``).
 ///
 ///     sendgate/keyset/v1
 ///     gate.example.com/prod
@@ -36,8 +37,8 @@ package struct Keyset: Hashable, Sendable {
             self.publicKey = publicKey
         }
 
-        /// Whether what it signed is believed. A key that waits is: the gateway puts it into use when it sees fit, and what
-        /// it signs then must be believed before the next keyset.
+        /// Whether what it signed is accepted. A key in `pre_activation` is: the gateway may promote it at any time, and what it
+        /// signs then must be accepted before the next keyset is signed.
         package var isBelieved: Bool {
             switch state {
             case .preActivation, .active, .deactivated: true
@@ -48,11 +49,11 @@ package struct Keyset: Hashable, Sendable {
 
     /// The gateway's name: the origin of its trail.
     package var gateway: String
-    /// Rises with every keyset that is signed; at least 1.
+    /// At least 1; each keyset of a gateway has a higher version than the one before.
     package var version: UInt64
     /// Unix seconds.
     package var issuedAt: UInt64
-    /// Unix seconds; from here on the keyset says nothing.
+    /// Unix seconds. From this moment on the keyset is refused.
     package var expiresAt: UInt64
     package var keys: [Key]
 
@@ -134,7 +135,7 @@ package struct Keyset: Hashable, Sendable {
             keys.append(key)
         }
         self.keys = keys
-        // A spelling that slipped through a split or a decoder is not what was signed.
+        // The comparisons above are of `String`s, to which canonically equivalent texts are equal; only the one spelling passes.
         guard self.text == text else { throw .malformed(line: 1, why: "it is not in its one spelling") }
     }
 
@@ -171,7 +172,7 @@ extension Keyset.Key {
     }
 }
 
-/// A keyset that is not believed.
+/// Why a keyset is refused.
 package enum KeysetError: Error, Hashable, Sendable, CustomStringConvertible {
     case tooLong(byteCount: Int)
     /// `line` counts from 1.
@@ -185,7 +186,7 @@ package enum KeysetError: Error, Hashable, Sendable, CustomStringConvertible {
     case expired(at: UInt64)
     /// Another public key under an id that is known.
     case changedKey(id: String)
-    /// A key that was compromised or destroyed is to be believed.
+    /// The keyset lists a key as genuine that an earlier keyset lists as compromised or destroyed.
     case believedAgain(id: String, state: KeyState)
 
     package var description: String {

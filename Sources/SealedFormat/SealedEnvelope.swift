@@ -6,8 +6,8 @@
 /// encapsulated key and the ciphertext, base64url without padding. Every other spelling is refused, so
 /// equal messages have equal bytes and nothing outside the seal can be changed unnoticed.
 ///
-/// - Warning: Nothing in an envelope is to be believed before it opens. `s` names a suite, but the opener
-///   takes suite and key from its own record of `kid`.
+/// - Warning: No field of an envelope is authenticated before it opens. `s` names a suite, but the opener takes suite and key
+///   from its own record of `kid`.
 package struct SealedEnvelope: Hashable, Sendable {
     package let suite: SealingSuite
     package let keyID: [UInt8]
@@ -44,8 +44,8 @@ package struct SealedEnvelope: Hashable, Sendable {
     package var encapsulatedKey: ArraySlice<UInt8> { sealed[..<suite.publicKeyByteCount] }
     package var ciphertext: ArraySlice<UInt8> { sealed[suite.publicKeyByteCount...] }
 
-    /// The quotation marks in an envelope. Whoever carries it as a JSON string (FCM's `data` holds only
-    /// strings) adds one backslash for each.
+    /// The quotation marks in an envelope. Each becomes two bytes where the envelope is carried as a JSON string, as in FCM's
+    /// `data`, which holds only strings.
     package static let quotationMarkCount = 20
 
     private static func nearestSealedByteCount(to count: Int, suite: SealingSuite) -> Int {

@@ -59,8 +59,8 @@ package struct SealedInfo: Hashable, Sendable {
     }
 }
 
-/// What the gateway's origin key signs. HPKE's base mode says nothing about the sender, and the delivery
-/// layer that carries envelopes is exactly what is not trusted.
+/// What the gateway's origin key signs of a sealed message. HPKE's base mode does not authenticate the sender: without this
+/// signature the delivery layer, which is not trusted, could seal messages of its own.
 ///
 ///     "sendgate/origin/v1\0" ‖ SHA-256(info)[32] ‖ origin_kid[8] ‖ u16 length ‖ content
 package enum OriginStatement {
@@ -87,8 +87,8 @@ package enum OriginStatement {
 
 /// What a device authenticates, under the nonce of a challenge, to prove that it can open messages.
 ///
-/// The nonce itself never travels back: an app that returned what it opened would be an oracle for
-/// whoever can hand it envelopes.
+/// The nonce itself never travels back. An app that returned what it opened would decrypt for every process that can hand it
+/// envelopes.
 ///
 ///     proof = HMAC-SHA256(nonce, "sendgate/possession/v1\0" ‖ info)
 package enum PossessionStatement {

@@ -7,10 +7,11 @@ package enum SealedLimits {
     /// The AEAD's tag: 16 in both suites (RFC 9180 section 7.3).
     package static let tagByteCount = 16
 
-    /// What stands before the content in a plaintext: origin key id, signature, length.
+    /// The bytes before the content in a plaintext: origin key id, signature, length.
     package static let plaintextHeaderByteCount = originKeyIDByteCount + signatureByteCount + 2
 
-    /// The only lengths a plaintext has. Whoever carries an envelope learns its bucket, not its length.
+    /// The only lengths a plaintext has. From an envelope's length the delivery layer learns the bucket, and not the length of
+    /// the content.
     package static let buckets = [256, 512, 1024, 2048]
 
     /// The largest bucket less its header, 1,974: the envelope is then about 3,000 bytes and fits the

@@ -1,7 +1,7 @@
 /// A public key that signs notes, as `golang.org/x/mod/sumdb/note` spells it:
 /// `<name>+<key id>+<base64(algorithm ‖ public key)>`.
 ///
-/// Only the spelling: whoever has a hash function checks that the key id belongs to the rest.
+/// Checks only the spelling. This module has no hash function, so the caller checks that the key id belongs to the rest.
 package struct NoteKeyText: Hashable, Sendable {
     package let name: String
     /// The first four bytes of SHA-256 over ``hashed``, big-endian.
@@ -28,7 +28,9 @@ package struct NoteKeyText: Hashable, Sendable {
     package static func keyID(digest: [UInt8]) -> UInt32 { digest[..<4].reduce(0) { $0 << 8 | UInt32($1) } }
 
     package var text: String {
-        "\(name)+\(Self.hexadecimal(keyID))+\(Base64.encode([algorithm] + publicKey))"
+        var id: [UInt8] = []
+        id.append(bigEndian: keyID)
+        return "\(name)+\(IdentifierText.hexadecimal(id))+\(Base64.encode([algorithm] + publicKey))"
     }
 
     /// - Parameter text: Exactly what ``text`` gives for some key; whether the key id is right is left to the caller.
@@ -41,11 +43,6 @@ package struct NoteKeyText: Hashable, Sendable {
         self.init(
             name: String(parts[0]), keyID: keyID, algorithm: bytes[0], publicKey: Array(bytes[1...]))
         guard self.text.utf8.elementsEqual(text.utf8) else { return nil }
-    }
-
-    private static func hexadecimal(_ keyID: UInt32) -> String {
-        let digits = String(keyID, radix: 16)
-        return String(repeating: "0", count: 8 - digits.utf8.count) + digits
     }
 }
 
@@ -69,7 +66,7 @@ package struct NoteSignature: Sendable {
     }
 }
 
-/// Why a note is not believed.
+/// Why a note is refused.
 package enum NoteError: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { message }
 
@@ -95,7 +92,7 @@ package enum NoteError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// A text and who signed it (C2SP signed-note).
 ///
-/// - Warning: The text means nothing until a signature was verified.
+/// - Warning: The text is not authenticated until a signature was verified.
 package struct SignedNote: Sendable {
     /// Enough for a checkpoint with 16 post-quantum signatures of 5 kB.
     package static let byteCountMax = 131_072

@@ -17,7 +17,7 @@ public enum SealedPushError: Error, Equatable, Sendable {
     case malformedMessage(detail: String)
     /// The content claims an origin key that the keyset does not have as genuine. Ask for a newer keyset, then once more.
     case unknownOrigin(originKeyID: String)
-    /// The origin's signature does not verify: whoever sealed this is not the gateway.
+    /// The origin's signature does not verify: the gateway did not seal this.
     case forgedOrigin(originKeyID: String)
     /// The keyset is no note of the pinned authority for this gateway; `detail` says why not.
     case untrustedKeyset(detail: String)
@@ -45,7 +45,7 @@ extension SealedPushError {
         /// extension show nothing, the app's own text without a sound.
         case showNothing
         /// Show the app's own text, and have the app fetch a newer keyset from its own server, then open the push once
-        /// more. A push can be made by anybody who has the device's public key, so fetch at most once an hour.
+        /// more. A push can be made with the device's public key alone, so fetch at most once an hour.
         case fetchKeyset
         /// Show the app's own text, and have the app ask its own server, signed in as always, which key it has
         /// registered for this device. Register again only when that is not the active key of the app.
@@ -61,7 +61,7 @@ extension SealedPushError {
         case .expired, .repeatedMessageID: .showNothing
         case .unknownOrigin, .expiredKeyset: .fetchKeyset
         case .unknownKey, .suiteMismatch: .registerAgain
-        // Whatever was changed on the way or sealed by a stranger ends in one of these, so nothing follows from them. A
+        // A push that was changed on the way, or that the gateway did not seal, ends in one of these, so nothing follows from them. A
         // device whose key is another than the registered one hears of that by the key id.
         case .cannotOpen, .malformedEnvelope, .malformedMessage, .forgedOrigin, .unsigned, .malformedMark:
             .showOwnText

@@ -18,6 +18,8 @@ public struct SealedMessage: Sendable, Hashable {
     public let content: [UInt8]
     /// A lower-case UUID; the same in receipts.
     public let messageID: String
+    /// The id of the device's key that opened it, 32 hexadecimal digits: the one in use, or one before it.
+    public let keyID: String
     /// Unix seconds; the message must not be shown afterwards.
     public let expiresAt: UInt64
 }
@@ -26,7 +28,7 @@ public struct SealedMessage: Sendable, Hashable {
 public enum Opening: Sendable, Hashable {
     /// Opened for the first time: show it.
     case opened(SealedMessage)
-    /// This very envelope was opened before, by the extension or an earlier delivery: use it, but do not
+    /// The same envelope was opened before, by the extension or an earlier delivery: use it, but do not
     /// alert again.
     case alreadyOpened(SealedMessage)
 
@@ -182,7 +184,8 @@ public struct SealedPushOpener: Sendable {
         let expiresAt = exact.map { min(UInt64(max(0, $0)) / 1000, envelope.expiresAt) } ?? envelope.expiresAt
         guard now < expiresAt else { throw .expired(expiredAt: expiresAt) }
         let message = SealedMessage(
-            content: content, messageID: IdentifierText.uuid(envelope.messageID), expiresAt: expiresAt)
+            content: content, messageID: IdentifierText.uuid(envelope.messageID),
+            keyID: IdentifierText.hexadecimal(envelope.keyID), expiresAt: expiresAt)
         switch try record(envelope.messageID, digestOf: envelope.bytes, until: envelope.expiresAt, now: now) {
         case .new: return .opened(message)
         case .same: return .alreadyOpened(message)

@@ -4,11 +4,11 @@ import CanonicalJSON
 public struct SendAnswer: Hashable, Sendable {
     /// What becomes of a send, best first.
     public enum Outcome: String, Hashable, Sendable {
-        /// It goes on to the delivery layer now.
+        /// The send goes on to the delivery layer now.
         case forward
-        /// It goes on later, e.g. when the recipient's quiet hours end.
+        /// The send goes on later, e.g. when the recipient's quiet hours end.
         case `defer`
-        /// It goes on as part of a summary.
+        /// The send goes on as part of a summary.
         case digest
         /// The recipient does not want it, or not now. Nothing is sent.
         case suppress

@@ -21,7 +21,7 @@ public final class SendgateClient: Sendable {
     /// - Parameters:
     ///   - socketPath: Absolute, at most 107 bytes.
     ///   - gatewayUserIDs: The users the gateway may run as; the kernel says who listens. Under systemd's
-    ///     socket activation that is 0. `nil` trusts whoever could make the socket, which the mode of its
+    ///     socket activation that is 0. `nil` trusts any process that could make the socket, which the mode of its
     ///     directory decides.
     ///   - timeoutMilliseconds: For one attempt; in a stream, for the next answer.
     public init(
@@ -64,12 +64,12 @@ public final class SendgateClient: Sendable {
         }
     }
 
-    private func attemptOnce(_ body: [UInt8]) async -> Verdict {
+    private func attemptOnce(_ body: [UInt8]) async -> AttemptResult {
         do throws(UnixHTTPError) {
             let reply = try await http.request(
                 "POST", "/v1/sends", headers: [("Content-Type", "application/json")], body: body,
                 timeoutMilliseconds: timeoutMilliseconds)
-            return Verdict(reply)
+            return AttemptResult(reply)
         } catch {
             return .failure(.transport(error))
         }
@@ -168,7 +168,7 @@ public final class SendgateClient: Sendable {
             switch try await http.openStream("/v1/sends/stream") {
             case .open(let opened): stream = opened
             case .refused(let reply):
-                return Round(remaining: failed(lines, Verdict(reply).asFailure), breakage: breakage)
+                return Round(remaining: failed(lines, AttemptResult(reply).asFailure), breakage: breakage)
             }
         } catch {
             // The head of a stream carries no send, so whatever became of it, no line was handled.
@@ -195,7 +195,7 @@ public final class SendgateClient: Sendable {
                 {
                     var line = lines[answered]
                     answered += 1
-                    switch Verdict(line: answer) {
+                    switch AttemptResult(line: answer) {
                     case .answer(let answer): settled(line.index, .success(answer))
                     case .failure(let failure):
                         if failure.isWorthRetrying {

@@ -16,7 +16,7 @@ public enum SendgateError: Error, Hashable, Sendable {
     case unreachable(String)
     /// A request was written and its answer did not come, and trying again did not bring it either.
     case unanswered(String)
-    /// Somebody else than the configured users listens on the socket; nothing was sent to them.
+    /// A user other than the configured ones listens on the socket; nothing was sent.
     case gatewayNotTrusted(userID: UInt32)
     /// The answer is not one this version understands. It was taken when `status` is 202.
     case unreadableAnswer(status: Int)

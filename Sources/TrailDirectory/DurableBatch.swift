@@ -36,7 +36,7 @@ struct DurableBatch {
             }
             throw error
         }
-        // Durable now: every file's content, under a name nobody reads. A crash here loses nothing.
+        // Durable now: every file's content, under a name that is never read. A crash here loses nothing.
         for (index, content) in contents.enumerated() {
             try files.rename(Self.temporaryPath(index), to: content.path)
         }

@@ -188,7 +188,7 @@ final class POSIXFiles: DurableFiles, Sendable {
 }
 
 /// A lock on a file, given back when the value is let go, or by the kernel when the process ends.
-final class FileLock: Sendable {
+package final class FileLock: Sendable {
     private let descriptor: Int32
 
     init(descriptor: Int32) {

@@ -52,7 +52,7 @@ package enum VerifierKeyFile {
 
 /// The file that says which keys are genuine, beside the checkpoint: a signed note by the offline authority.
 ///
-/// Whoever can change the trail can put an earlier one there, and nothing else.
+/// A process that can change the trail can put an earlier one there, and nothing else.
 package enum KeysetFile {
     package static let name = "keyset"
 }

@@ -107,7 +107,7 @@ package struct TrailDirectoryReader: TrailReader, Sendable {
         return parts[0] == "tile" && ["000", "1"].contains { TrailPath(parsing: "\(name)/\($0)") != nil }
     }
 
-    /// The keys beside the trail. An auditor compares them with the ones pinned elsewhere: whoever can change
+    /// The keys beside the trail. An auditor compares them with the ones pinned elsewhere: a process that can change
     /// the trail can change this file.
     package func verifierKeys() throws -> [NoteVerifierKey] {
         let bytes = try files.read(VerifierKeyFile.name, byteCountMax: VerifierKeyFile.byteCountMax)

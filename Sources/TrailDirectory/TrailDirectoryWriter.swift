@@ -37,26 +37,29 @@ package final class TrailDirectoryWriter {
     /// - Parameters:
     ///   - path: The trail's directory; its parent exists.
     ///   - trust: The origin and the keys; the last checkpoint must be signed by one of them.
+    ///   - predecessor: The name before a restore, under which the last checkpoint may be signed still.
     ///   - publishedSize: What the store remembers of the last published checkpoint. A directory that ends
     ///     before it is an old copy, and refused.
     ///   - entryCount: How many entries the store has ever had. A directory with more means that the store is the
     ///     old copy: its next entries would be a second history.
+    ///   - lock: The directory's, where it was taken before.
     package convenience init(
-        openingAt path: String, trusting trust: TrailTrust, publishedSize: UInt64 = 0,
-        entryCount: UInt64 = .max
+        openingAt path: String, trusting trust: TrailTrust, after predecessor: String? = nil,
+        publishedSize: UInt64 = 0, entryCount: UInt64 = .max, holding lock: FileLock? = nil
     ) throws {
         try POSIXFiles.makeRoot(path)
         let files = try POSIXFiles(path)
         try self.init(
-            files, trusting: trust, publishedSize: publishedSize, lock: try files.lock(Self.lockPath))
+            files, trusting: trust, after: predecessor, publishedSize: publishedSize,
+            lock: try lock ?? files.lock(Self.lockPath))
         guard edge.size <= entryCount else {
             throw TrailError.aheadOfStore(size: edge.size, entryCount: entryCount)
         }
     }
 
     init(
-        _ files: any DurableFiles, trusting trust: TrailTrust, publishedSize: UInt64 = 0,
-        lock: FileLock? = nil
+        _ files: any DurableFiles, trusting trust: TrailTrust, after predecessor: String? = nil,
+        publishedSize: UInt64 = 0, lock: FileLock? = nil
     ) throws {
         self.files = files
         self.trust = trust
@@ -69,13 +72,16 @@ package final class TrailDirectoryWriter {
         let reader = FilesReader(files: files)
         if let bytes = try reader.read(.checkpoint) {
             // Looked at before the signature, whose key is named after the origin: a changed name is no damage.
-            if let found = try? Checkpoint(parsing: SignedNote(parsing: bytes).text).origin,
-                found != trust.origin
-            {
+            let found = try? Checkpoint(parsing: SignedNote(parsing: bytes).text).origin
+            // Between the commit of a restore and the first checkpoint after it the old name stands.
+            let isOfPredecessor = predecessor != nil && found == predecessor
+            if let found, found != trust.origin, !isOfPredecessor {
                 throw TrailError.otherOrigin(expected: trust.origin, found: found)
             }
-            let report = try TrailVerifier(reader, trusting: trust)
-                .checkTiles(andNewest: Self.rehashedBundleCount)
+            let report = try TrailVerifier(
+                reader, trusting: isOfPredecessor ? trust.renamed(found ?? trust.origin) : trust
+            )
+            .checkTiles(andNewest: Self.rehashedBundleCount)
             if let damage = report.damage { throw TrailError.damaged(damage) }
             checkpoint = report.checkpoint?.checkpoint
         }
@@ -91,6 +97,14 @@ package final class TrailDirectoryWriter {
             throw TrailError.damaged(damage)
         }
         rememberPartials()
+    }
+
+    /// Keeps writers out of an existing directory: for what reads it first and writes to it then.
+    ///
+    /// - Returns: The lock, held until it is let go; a writer takes it over.
+    /// - Throws: ``TrailError/inUse`` while there is a writer.
+    package static func lock(_ path: String) throws(TrailError) -> FileLock {
+        try POSIXFiles(path).lock(lockPath)
     }
 
     /// Entries in the tree whose files are durable; a checkpoint may not cover all of them yet.

@@ -2,7 +2,7 @@ package import AuditTrail
 import Glibc
 
 /// What the file system was asked to do when it failed.
-package enum FileOperation: String, Hashable, Sendable {
+package enum FileSystemCall: String, Hashable, Sendable {
     case open, read, write, rename, makeDirectory, remove, list, lock
 }
 
@@ -12,7 +12,7 @@ package enum TrailError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// The file system refused; nothing that was published is affected, and trying again later is right.
     /// `path` is relative to the trail's directory, `code` is `errno`.
-    case failed(FileOperation, path: String, code: Int32)
+    case failed(FileSystemCall, path: String, code: Int32)
     /// What was written may or may not be on the disk, and asking again would not tell: the kernel drops the
     /// pages it could not write and calls the next sync a success. The process has to stop; a restart reads
     /// what is really there.
@@ -59,7 +59,7 @@ package enum TrailError: Error, Hashable, Sendable, CustomStringConvertible {
         case .rolledBack(let size, let publishedSize):
             "the trail directory holds \(size) entries, but \(publishedSize) were published from it; an old copy was put in its place"
         case .aheadOfStore(let size, let entryCount):
-            "the trail directory holds \(size) entries, and the databases know \(entryCount): an old copy of them was put in place; put the newer `gate.db` and `subjects.db` back, with their `-wal` files"
+            "the trail directory holds \(size) entries, and the databases know \(entryCount): an old copy of them was put in place; put the newer `gate.db` and `subjects.db` back, with their `-wal` files, or, where they are lost, bring the missing entries back with `sendgate restore`"
         case .gap(let expected, let found): "entry \(found) was to be published before entry \(expected)"
         case .conflict(let index):
             "entry \(index) is already published with other bytes; the store or the directory was changed"
@@ -92,7 +92,7 @@ package enum TrailError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    private static func verb(_ operation: FileOperation) -> String {
+    private static func verb(_ operation: FileSystemCall) -> String {
         operation == .makeDirectory ? "make the directory" : operation.rawValue
     }
 

@@ -189,7 +189,7 @@ final class ClientHandler: ChannelInboundHandler {
             return
         }
         guard let exchange = exchanges.first else {
-            // An answer nobody asked for: the server refuses the connection as such and will close it.
+            // An answer without a request: the server refuses the connection as such and will close it.
             answerCloses = true
             return
         }

@@ -37,7 +37,7 @@ final class StreamExchange {
         path = configuration.path
     }
 
-    /// Reading stops until somebody asks for an answer.
+    /// Reading stops until the caller asks for an answer.
     var isFull: Bool { answers.count >= answersBufferedMax }
 
     func read(_ part: HTTPClientResponsePart, answerByteCountMax: Int) -> Progress {
@@ -102,7 +102,7 @@ final class StreamExchange {
         }
     }
 
-    /// - Precondition: Nobody else waits; a stream has one reader.
+    /// - Precondition: No other task waits; a stream has one reader.
     func next(_ timeoutMilliseconds: Int64) -> EventLoopFuture<[UInt8]?> {
         let loop = opened.futureResult.eventLoop
         if let answer = answers.popFirst() { return loop.makeSucceededFuture(answer) }

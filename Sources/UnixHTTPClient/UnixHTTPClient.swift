@@ -2,8 +2,8 @@
 /// is gone.
 ///
 /// A request that never left on a connection the server had meanwhile closed is tried once more on a new
-/// one: nobody can have handled it. Nothing else is repeated here; whether repeating is safe is known only
-/// to who made the request.
+/// one: no server can have handled it. Nothing else is repeated here; whether repeating is safe is known only
+/// to the caller.
 package final class UnixHTTPClient: Sendable {
     package let configuration: UnixHTTPClientConfiguration
     private let keeper: ConnectionKeeper
@@ -63,7 +63,7 @@ private actor ConnectionKeeper {
             {
                 return (connection, false)
             }
-            // Somebody else may have replaced it while we waited.
+            // Another task may have replaced it during the wait.
             if self.current == current { self.current = nil }
         }
         if let current { return (try await current.value.get(), true) }

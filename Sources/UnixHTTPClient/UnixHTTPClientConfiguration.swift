@@ -2,7 +2,7 @@
 package struct UnixHTTPClientConfiguration: Hashable, Sendable {
     /// Absolute, at most 107 bytes (unix(7)).
     package var path: String
-    /// The user ids the listening process may have had; `nil` trusts whoever could bind the path.
+    /// The user ids the listening process may have had; `nil` trusts any process that could bind the path.
     ///
     /// The kernel reports the credentials of the process that called `listen`, so under systemd's socket
     /// activation that is the service manager (uid 0), not the service.

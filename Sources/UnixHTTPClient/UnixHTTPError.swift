@@ -6,7 +6,7 @@ package struct UnixHTTPError: Error, Hashable, Sendable {
     package enum Stage: Hashable, Sendable {
         /// The last byte never left for the server, so it cannot have handled the request.
         case neverWritten
-        /// It may have been handled, or may still be: repeat it only if repeating is safe.
+        /// The request may have been handled, or may still be: repeat it only if repeating is safe.
         case unanswered
     }
 

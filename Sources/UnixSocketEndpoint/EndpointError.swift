@@ -8,7 +8,7 @@ package enum EndpointError: Error, Hashable, Sendable {
     case pathTooLong(path: String, byteCount: Int, byteCountMax: Int)
     case directoryMissing(path: String)
     case notADirectory(path: String)
-    /// Everybody may write in the directory, so anybody could put a socket of their own there.
+    /// Every user may write in the directory, and could put a socket of their own there.
     case directoryOpenToAll(path: String, mode: UInt32)
     /// The directory is another user's or group's, or has another mode, and is not one to change unasked.
     /// `found` and `wanted` read `uid:gid, mode 750`.
@@ -29,7 +29,7 @@ package enum EndpointError: Error, Hashable, Sendable {
     case tooFewDescriptors(allowed: Int, needed: Int)
     /// A system call failed.
     case system(call: String, path: String, errorNumber: Int32)
-    /// A listener stopped although nobody asked it to.
+    /// A listener stopped without being asked to.
     case listenerClosed(listener: Int)
     case alreadyStarted
 }

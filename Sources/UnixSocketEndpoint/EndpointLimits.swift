@@ -1,6 +1,6 @@
 /// One bound in three parts, so that neither one user nor everything that is not security can use it up.
 package struct SharedBound: Hashable, Sendable {
-    /// For everybody together.
+    /// For all connections together.
     package var total: Int
     /// For all connections of one user id together.
     package var perUser: Int

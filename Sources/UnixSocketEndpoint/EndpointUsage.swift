@@ -94,7 +94,7 @@ struct Admission: Sendable {
         usage.inFlight.remove(1)
     }
 
-    /// Takes room for bytes of a body; ``releaseBytes(_:)`` gives it back.
+    /// Takes bytes of the bound for a body; ``releaseBytes(_:)`` gives them back.
     func admitBytes(_ byteCount: Int) -> Bool {
         guard user.bufferedBytes.add(byteCount, upTo: bufferedBytes.perUser) else { return false }
         if usage.bufferedBytes.add(byteCount, upTo: bufferedBytes.ceiling(forReserved: isReserved)) {

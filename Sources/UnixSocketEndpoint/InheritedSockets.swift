@@ -18,7 +18,7 @@ package struct InheritedSockets: Hashable, Sendable {
 
     /// The first descriptor of the protocol (`SD_LISTEN_FDS_START`).
     package static let firstDescriptor: Int32 = 3
-    /// More than any unit of ours needs; a larger number is somebody else's variable.
+    /// More than any unit of ours needs; a larger number belongs to another program.
     package static let countMax = 64
 
     /// Reads `LISTEN_PID`, `LISTEN_FDS` and `LISTEN_FDNAMES`.

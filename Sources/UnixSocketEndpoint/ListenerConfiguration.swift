@@ -6,7 +6,7 @@ package struct ListenerConfiguration: Hashable, Sendable {
     package enum Source: Hashable, Sendable {
         /// A socket file the endpoint makes itself and removes when it stops.
         case path(SocketFile)
-        /// A listening descriptor that somebody else made and owns, e.g. systemd: see ``InheritedSockets``.
+        /// A listening descriptor that another process made and owns, e.g. systemd: see ``InheritedSockets``.
         case inherited(descriptor: Int32)
     }
 
@@ -20,7 +20,7 @@ package struct ListenerConfiguration: Hashable, Sendable {
     }
 }
 
-/// A socket file: its path, and who may reach it.
+/// A socket file: its path, owner and mode.
 ///
 /// On Linux connecting needs write permission on the file and search permission on its directory
 /// (unix(7)), so both carry a mode.
@@ -29,7 +29,7 @@ package struct SocketFile: Hashable, Sendable {
     package var path: String
     /// Of the directory, made when it is not there. An existing one is brought to this mode, owner and group when
     /// nothing but sockets lies in it, and refused otherwise. `nil` takes an existing directory as it is, and makes
-    /// one of mode 0700; nobody but its owner and group may write in any.
+    /// one of mode 0700; only its owner and group may write in any.
     package var directoryMode: UInt32?
     package var socketMode: UInt32
     /// Numeric ids; `nil` keeps the process's own. Names are resolved by ``UnixAccounts``.

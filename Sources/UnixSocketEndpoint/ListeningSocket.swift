@@ -5,13 +5,13 @@ import Glibc
 /// The descriptor goes to SwiftNIO, which then owns it; the lock stays here until ``release()``.
 struct ListeningSocket: Sendable {
     let descriptor: Int32
-    /// `nil` for an inherited socket: whoever made it removes it.
+    /// `nil` for an inherited socket: the process that made it removes it.
     let file: File?
 
     struct File: Sendable {
         var path: String
         var lockDescriptor: Int32
-        /// What we bound, so that a socket somebody put in our place is left alone.
+        /// What we bound, so that another process's socket at this path is left alone.
         var device: UInt64
         var inode: UInt64
     }
@@ -26,7 +26,7 @@ struct ListeningSocket: Sendable {
 
     // MARK: A socket file of our own
 
-    /// Lock, look, bind, set owner and mode. Nobody can connect before SwiftNIO calls `listen`, so the
+    /// Lock, look, bind, set owner and mode. No client can connect before SwiftNIO calls `listen`, so the
     /// file is never reachable with a wider mode than the configured one.
     private static func bind(_ file: SocketFile) throws(EndpointError) -> ListeningSocket {
         try file.checkPath()
@@ -76,8 +76,8 @@ struct ListeningSocket: Sendable {
         }
     }
 
-    /// Brings a directory that is there to what is configured, or refuses it: whoever may write in it can put a
-    /// socket of their own in the gateway's place, and whoever may not search it cannot connect.
+    /// Brings a directory that is there to what is configured, or refuses it: a user who may write in it can put a
+    /// socket of their own in the gateway's place, and a user who may not search it cannot connect.
     private static func reconcileDirectory(of file: SocketFile) throws(EndpointError) {
         let directory = file.directory
         let descriptor = SystemCall.retrying { Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
@@ -103,7 +103,7 @@ struct ListeningSocket: Sendable {
         let refusal = EndpointError.directoryNotAsConfigured(
             path: directory,
             found: "\(status.st_uid):\(status.st_gid), mode \(String(found, radix: 8))", wanted: wanted)
-        // A stranger's directory, or one that holds other things than sockets, is somebody's for a reason.
+        // A directory of another user, or one that holds other things than sockets, has another purpose.
         guard trusted.contains(status.st_uid) || status.st_uid == owner, holdsSocketsOnly(directory),
             fchown(descriptor, owner, group) == 0, fchmod(descriptor, mode_t(mode)) == 0
         else { throw refusal }
@@ -159,7 +159,7 @@ struct ListeningSocket: Sendable {
         switch errno {
         case ECONNREFUSED: break
         case EAGAIN: throw .socketInUse(path: file.path)
-        // A socket of another kind (datagram, seqpacket) answers so: it is somebody's.
+        // A socket of another kind (datagram, seqpacket) answers so: another program uses it.
         case EPROTOTYPE: throw .socketInUse(path: file.path)
         default: throw .cannotTell(path: file.path, errorNumber: errno)
         }
@@ -205,7 +205,7 @@ struct ListeningSocket: Sendable {
         }
     }
 
-    // MARK: A socket somebody else made
+    // MARK: A socket of another process
 
     private static func adopt(_ descriptor: Int32) throws(EndpointError) -> ListeningSocket {
         var address = sockaddr_un()

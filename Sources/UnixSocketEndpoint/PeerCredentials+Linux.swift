@@ -19,7 +19,7 @@ private let groupCountMax = 65_536
 extension PeerCredentials {
     /// Asks the kernel who connected, as it was at `connect`.
     ///
-    /// - Returns: `nil` when the descriptor is no connected Unix socket. Whoever cannot be named is not served.
+    /// - Returns: `nil` when the descriptor is no connected Unix socket. A peer without credentials is not served.
     init?(ofConnection descriptor: Int32) {
         var credentials = KernelCredentials()
         var length = socklen_t(MemoryLayout<KernelCredentials>.size)
@@ -34,7 +34,7 @@ extension PeerCredentials {
     }
 
     private static func supplementaryGroups(ofConnection descriptor: Int32) -> [UInt32]? {
-        // Most services are in a handful of groups; the kernel says how much room the others need.
+        // Most services are in a handful of groups; for the others the kernel says how many bytes they need.
         var capacity = 32
         while capacity <= groupCountMax {
             var groups = [UInt32](repeating: 0, count: capacity)

@@ -28,7 +28,7 @@ struct RequestAssembly {
         lineByteCountMax = limits.requestByteCountMax
     }
 
-    /// Makes room for a declared length, which the framing has checked against its bound.
+    /// Reserves memory for a declared length, which the framing has checked against its bound.
     mutating func expect(byteCount: Int) {
         if framing.route == .single { body.reserveCapacity(byteCount) }
     }

@@ -46,7 +46,7 @@ struct RequestFraming: Equatable {
     static let streamTarget = "/v1/sends/stream"
 
     /// Refuses every head that two readers might understand differently: a smuggled request is a send
-    /// nobody asked for.
+    /// no client asked for.
     init(_ head: HTTPRequestHead, limits: EndpointLimits) throws(RefusedHead) {
         guard head.version == .http1_1 || head.version == .http1_0 else { throw .malformed }
         isHTTP10 = head.version == .http1_0

@@ -1,3 +1,4 @@
+import GateVocabulary
 import GatewayPipeline
 import Glibc
 import NIOCore
@@ -100,7 +101,7 @@ struct ResponseWriter {
         buffer.writeStaticString("\r\n")
     }
 
-    /// A line end inside a name or value would let whoever chose it write headers of their own.
+    /// A line end inside a name or value would let its author write headers of their own.
     private mutating func writeHeader(_ name: String, _ value: String) {
         writeFieldText(name)
         buffer.writeStaticString(": ")
@@ -160,16 +161,5 @@ struct HTTPDate {
 
     static func now() -> HTTPDate { HTTPDate(unixSeconds: Int(time(nil))) }
 
-    init(unixSeconds: Int) {
-        var seconds = time_t(unixSeconds)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let text =
-            "\(days[Int(parts.tm_wday)]), \(two(parts.tm_mday)) \(months[Int(parts.tm_mon)]) "
-            + "\(parts.tm_year + 1900) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
-        bytes = Array(text.utf8)
-    }
+    init(unixSeconds: Int) { bytes = Array(Instant(milliseconds: Int64(unixSeconds) * 1000).httpDate.utf8) }
 }

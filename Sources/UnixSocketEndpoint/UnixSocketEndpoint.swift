@@ -90,7 +90,7 @@ package final class UnixSocketEndpoint: Service {
         if case .listenerClosed(let index) = reason { throw EndpointError.listenerClosed(listener: index) }
     }
 
-    /// Binds every listener, and then accepts: at the first of them last, so that whoever is answered there finds the
+    /// Binds every listener, and then accepts: at the first of them last, so that a client answered there finds the
     /// others open. On return clients can connect.
     package func start() async throws {
         let isFirst = state.withLock { state in
@@ -196,7 +196,7 @@ package final class UnixSocketEndpoint: Service {
                     try self.setUp(channel, configuration, index: index, mailboxes: mailboxes)
                 }
             }
-            // The connection reads when it has room for what it reads.
+            // The connection reads once it can buffer what it reads.
             .childChannelOption(ChannelOptions.autoRead, value: false)
             .childChannelOption(ChannelOptions.maxMessagesPerRead, value: 1)
             .childChannelOption(ChannelOptions.allowRemoteHalfClosure, value: true)
@@ -224,7 +224,7 @@ package final class UnixSocketEndpoint: Service {
         return channel
     }
 
-    /// Who is it, may they come in, and if so, what serves them. On the connection's event loop.
+    /// Attests the peer, and chooses the handler for it or closes. On the connection's event loop.
     private func setUp(
         _ channel: any Channel, _ configuration: ListenerConfiguration, index: Int, mailboxes: [ReplyMailbox]
     ) throws {

@@ -70,6 +70,4 @@ package enum WireLimits {
     /// Violations listed in one problem document; how many more there are is said in its detail. Keeps
     /// the answer to a hostile body smaller than the body.
     package static let violationCountMax = 100
-    /// Bytes of a caller's key that a message repeats.
-    package static let quotedByteCountMax = 64
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CommandTerminal
 import Foundation
 import OpenSSLCrypto
 
@@ -15,7 +16,7 @@ struct Sendgate: AsyncParsableCommand {
         version: version,
         subcommands: [
             Serve.self, Demo.self, Status.self, Send.self, Explain.self, Policy.self, Consents.self,
-            Keys.self, ClockCommand.self, StoreCommand.self, Audit.self,
+            Keys.self, ClockCommand.self, StoreCommand.self, RestoreCommand.self, Audit.self,
             ReportCommand.self, Drift.self,
             Bench.self,
         ])

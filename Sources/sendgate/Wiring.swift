@@ -1,5 +1,6 @@
 import AuditTrail
 import BundleModel
+import CommandTerminal
 import CompliancePolicy
 import DeliveryRelay
 import Foundation
@@ -37,7 +38,7 @@ struct Wiring {
     /// What an auditor pins.
     let trailKey: NoteVerifierKey
     private let keyHolder: KeyHolder
-    private let store: SQLiteStore
+    let store: SQLiteStore
     private let logger: Logger
 
     /// Opens everything, in the order in which it can fail without leaving anything half done: keys, bundle, the
@@ -59,9 +60,13 @@ struct Wiring {
         let sockets = try SocketPlan(configuration, environment: environment)
         let pageSocket = try configuration.publicListen.map { try PageSocket($0) }
 
-        let keys = try PrivateKeyDirectory(
-            at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
-            credentials: environment["CREDENTIALS_DIRECTORY"], acceptsThrowaway: configuration.isDevelopment)
+        func readKeys() throws -> PrivateKeyDirectory {
+            try PrivateKeyDirectory(
+                at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
+                credentials: environment["CREDENTIALS_DIRECTORY"],
+                acceptsThrowaway: configuration.isDevelopment)
+        }
+        var keys = try readKeys()
         for purpose in [KeyPurpose.policy, .authority] where !configuration.isDevelopment {
             guard let key = keys.keys[purpose]?.first else { continue }
             throw KeyFileError.offlineKeyPresent(id: key.id, purpose: purpose, directory: keys.path)
@@ -72,31 +77,36 @@ struct Wiring {
         let proofs = KeptProofs(in: configuration.stateDirectory, key: indexKey)
         let first = try PolicyLoading.configured(configuration, provedIn: proofs).policy
         // A start has no other one to keep, so it says so and goes on: without a gate nobody hears of anything.
-        for problem in PolicyLoading.untimeliness(of: first.bundle, at: clock.now()) {
-            logger.warning("\(problem)")
+        for diagnostic in PolicyLoading.untimeliness(of: first.bundle, at: clock.now()) {
+            logger.warning("\(diagnostic)")
         }
         let load: @Sendable () throws -> PolicySource.Loaded = {
             let loaded = try PolicyLoading.configured(configuration, provedIn: proofs)
-            let problems = PolicyLoading.untimeliness(of: loaded.policy.bundle, at: clock.now())
-            guard problems.isEmpty else { throw PolicyProblems(problems) }
+            let diagnostics = PolicyLoading.untimeliness(of: loaded.policy.bundle, at: clock.now())
+            guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
             return loaded
         }
         try configuration.requireCallers(in: first)
         let policy = PolicyInForce(first)
         self.policy = policy
 
-        let store = try SQLiteStore(
-            directory: configuration.stateDirectory, cipher: Self.rowCipher(keys), indexKey: indexKey,
+        let store = try Self.openStore(
+            of: configuration.stateDirectory, readingAgain: &keys, by: readKeys,
             damageFound: { logger.critical("in the store, \($0)") })
+        // Its lock is held now, so that no other process writes keys.
+        try PrivateKeyDirectory.eraseUnfinished(in: configuration.keysDirectory)
+        if try store.read({ try $0.restoreUnderWay() }) != nil { throw CommandFailure.restoreUnderWay }
+        let lineage = try store.read { try $0.trailLineage() }
+        let origin = try TrailLineage.origin(lineage, configured: configuration.trailOrigin)
         // A first start has the directory only now.
         proofs.add(first.digest, grain: PolicyProof.grain)
         var refusals = try store.read { try $0.editedNotices(of: first.bundle) }
         if configuration.policySigning != nil,
-            let problem = try store.read({ try $0.activatedPolicy() })?.refusal(of: ActivatedPolicy(first))
+            let diagnostic = try store.read({ try $0.activatedPolicy() })?.refusal(of: ActivatedPolicy(first))
         {
-            refusals.insert(problem, at: 0)
+            refusals.insert(diagnostic, at: 0)
         }
-        guard refusals.isEmpty else { throw PolicyProblems(refusals) }
+        guard refusals.isEmpty else { throw PolicyDiagnostics(refusals) }
         let found = try keys.keys.values.joined().map { try GatewayKey($0, at: clock.now()) }
         let keyring = try Self.keyring(adopting: found, from: keys, in: store, at: clock.now())
         let files = Dictionary(
@@ -109,15 +119,23 @@ struct Wiring {
             keyring: keyring)
         guard
             let trailSigner = try KeyHolder.trailSigner(
-                of: keyring, in: files, origin: configuration.trailOrigin)
+                of: keyring, in: files, origin: origin)
         else { throw KeyFileError.missing(purpose: .trail, directory: keys.path) }
         trailKey = trailSigner.verifierKey
         let library = try PublishedTrail(
             at: configuration.trailDirectory, signer: trailSigner,
-            olderKeys: keyring.earlierTrailKeys(origin: configuration.trailOrigin, trusted: true),
-            formerKeys: keyring.earlierTrailKeys(origin: configuration.trailOrigin, trusted: false),
-            publishedSize: store.read { try $0.publishedSize() },
+            olderKeys: keyring.earlierTrailKeys(origin: origin, trusted: true),
+            formerKeys: keyring.earlierTrailKeys(origin: origin, trusted: false),
+            after: lineage?.previous, publishedSize: store.read { try $0.publishedSize() },
             entryCount: store.read { try $0.entryCount() })
+        if let path = configuration.externalCheckpointPath {
+            try ExternalCheckpoint(at: path, of: configuration.trailOrigin).demand(
+                trusting: TrailTrust(
+                    origin: origin,
+                    keys: [trailKey] + keyring.earlierTrailKeys(origin: origin, trusted: true)),
+                in: TrailDirectoryReader(openingAt: configuration.trailDirectory),
+                knownTo: store.read { try $0.entryCount() })
+        }
         if let note = try store.read({ try $0.keysetNote() }) {
             try library.publishKeyset(Array(note.utf8))
             // One that expired stays in force: it says nothing to anybody until the next one is signed.
@@ -145,7 +163,7 @@ struct Wiring {
         let dependencies = EngineDependencies(
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
             sealers: try SealerPool(threadCount: configuration.sealerCount) { try Sealer() },
-            trailOrigin: configuration.trailOrigin, keys: gateKeys,
+            trailOrigin: origin, keys: gateKeys,
             unsubscribeURL: Self.unsubscribeURL(configuration, servedOn: pageSocket),
             publishLagMilliseconds: { publisher.lagMilliseconds() },
             freeDiskByteCount: { try DiskSpace.freeByteCount(at: configuration.stateDirectory) },
@@ -153,7 +171,8 @@ struct Wiring {
             committed: {
                 publisher.entriesWereCommitted()
                 work.raise()
-            }, alarm: { logger.critical("\($0)") }, durabilityLost: end, drift: configuration.drift)
+            }, alarm: { logger.critical("\($0)") }, durabilityLost: end, drift: configuration.drift,
+            hasRestoredSends: lineage != nil)
         let engine = Engine(store: store, policy: policy, dependencies: dependencies)
         engineBox.fill(engine)
 
@@ -170,14 +189,14 @@ struct Wiring {
         self.healthChecks = healthChecks
         let keyHolder = try KeyHolder(
             keys, as: keyring, prefix: configuration.isDevelopment ? "dev-" : "",
-            trailOrigin: configuration.trailOrigin,
+            trailOrigin: origin,
             gateKeys: gateKeys, library: library, store: store)
         self.keyHolder = keyHolder
         self.store = store
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: policy, attestation: sockets.attestation,
             dependencies: dependencies,
-            operations: GatewayOperations(
+            management: GatewayManagement(
                 privateKeys: keyHolder, authorities: configuration.authorities,
                 checks: { healthChecks.checks() },
                 addMetrics: { healthChecks.addMetrics(to: &$0) },
@@ -190,12 +209,14 @@ struct Wiring {
         endpointBox.fill(endpoint)
         pages = pageSocket.map { [gateway] in
             PublicPages(
-                on: $0, desk: LinkDesk(gateway), preferencesURL: configuration.preferencesURL, logger: logger)
+                on: $0, handler: LinkHandler(gateway), preferencesURL: configuration.preferencesURL,
+                logger: logger)
         }
         relay = DeliveryRelay(
             feed: gateway, hop: Self.hop(configuration.hop), clock: clock, logger: logger, health: health)
         core = EngineService(
             engine: engine, publisher: publisher, keys: gateKeys, foundKeys: found,
+            pinnedKeys: configuration.pinnedKeys,
             recordCounts: { [gateway] in gateway.recordCounts(isLast: $0) },
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
@@ -204,18 +225,25 @@ struct Wiring {
         reload = PolicyReload(gateway: gateway)
     }
 
+    /// Records the start, and has the key files follow the record: what a kill left of a change of the keyring is done.
+    func start() async throws {
+        try await core.start(version: Sendgate.version)
+        // As recorded, with the moment of the entry.
+        guard let keyring = try store.read({ try $0.keyring() }) else { return }
+        try keyHolder.follow(keyring)
+        // A root key goes only after what it wrapped is wrapped by the one in use.
+        for key in keyring.keys where key.state == .destroyed { try keyHolder.erase(key) }
+    }
+
     /// Serves until SIGTERM or SIGINT, then drains: the sockets take nothing new, the relay finishes what is under
-    /// way, and the core records the stop and publishes the rest.
+    /// way, the core records the stop and publishes the rest, and the databases are closed.
     ///
     /// - Parameter whenListening: Called once, as soon as clients can connect.
     func run(whenListening: @escaping @Sendable () -> Void) async throws {
-        try await core.start(version: Sendgate.version)
-        // As recorded, with the moment of the entry.
-        if let keyring = try store.read({ try $0.keyring() }) {
-            try keyHolder.follow(keyring)
-            // A root key goes only after what it wrapped is wrapped by the one in use.
-            for key in keyring.keys where key.state == .destroyed { try keyHolder.erase(key) }
-        }
+        // Closing folds the logs into the databases. The last reference to the store may outlive this call, up to the
+        // end of the process, and is not released then.
+        defer { store.close() }
+        try await start()
         var group = ServiceGroupConfiguration(
             // Shut down from the last to the first.
             services: [
@@ -239,7 +267,7 @@ struct Wiring {
     /// The keyring with what the key directory holds now; recorded with the start.
     ///
     /// - Throws: `KeyFileError` when a key in use has no file.
-    private static func keyring(
+    static func keyring(
         adopting found: [GatewayKey], from keys: PrivateKeyDirectory, in store: SQLiteStore, at now: Instant
     ) throws -> Keyring {
         var keyring = try store.read { try $0.keyring() } ?? Keyring()
@@ -250,8 +278,25 @@ struct Wiring {
         return keyring
     }
 
+    /// Opens the databases with the keys that are in the key directory once their lock is held: the command that had the
+    /// lock until then may have changed them.
+    ///
+    /// - Parameter keys: What was read before, so that no state directory is made for keys that are missing.
+    static func openStore(
+        of directory: String, readingAgain keys: inout PrivateKeyDirectory,
+        by readKeys: () throws -> PrivateKeyDirectory,
+        damageFound: @escaping @Sendable (StoredDamage) -> Void = { _ in }
+    ) throws -> SQLiteStore {
+        try SQLiteStore(
+            directory: directory, damageFound: damageFound,
+            readingKeys: {
+                keys = try readKeys()
+                return (try rowCipher(keys), HMACKey(try keys.current(.index).secret))
+            })
+    }
+
     /// Every data key. The newest seals in a new state directory, and in others the one that was promoted last.
-    static func rowCipher(_ keys: PrivateKeyDirectory) throws -> RowCipher {
+    private static func rowCipher(_ keys: PrivateKeyDirectory) throws -> RowCipher {
         let list = try (keys.keys[.data] ?? []).map {
             try RowCipher.Key($0)
         }

@@ -16,7 +16,9 @@ import Testing
         return section.components(separatedBy: "\n### ").dropFirst().flatMap { recipe in
             let name = String(recipe.prefix { $0 != "\n" })
             return recipe.matches(of: /(?m)^\d\. (?:.*\n?)(?: {3}.*\n?)*/).map { step in
-                (name, step.output.matches(of: /`([^`]+)`/).map { String($0.output.1) })
+                // A block is an example, which `RecipeRunTests` follows, and so is the new file or the line before it.
+                let prose = step.output.replacing(/(?s)(?:`[^`\n]+`:\n {3})?```.*?\n {3}```/, with: "")
+                return (name, prose.matches(of: /`([^`]+)`/).map { String($0.output.1) })
             }
         }
     }
@@ -61,6 +63,7 @@ import Testing
         #expect(
             recipes == [
                 "A type of notification", "A route", "A reason, or a detail of one", "A fact",
+                "A gate",
                 "A kind of entry",
                 "A command",
             ])

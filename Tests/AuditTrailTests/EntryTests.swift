@@ -59,45 +59,47 @@ import Testing
 }
 
 @Suite struct EntrySchemaTests {
+    private static let day = TextRule("a name of three letters", schema: [:]) { $0.count == 3 }
+    private static let tag = "0123456789abcdef0123456789abcdef"
     private static let schema = EntrySchema([
-        EntryKind("send"): EntryMembers(
+        EntryKind("send"): .members(
             required: [
-                "subject": .hexadecimal(byteCount: 2), "outcome": .oneOf(["forward", "reject"]),
-                "deliveries": .array(
+                "subject": .tag, "outcome": .choice(["forward", "reject"]),
+                "deliveries": .list(
                     of: .object(
-                        EntryMembers(required: ["reason": .name], optional: ["size": .integer(0...4_096)])),
+                        .members(required: ["reason": .name], optional: ["size": .integer(0...4_096)])),
                     countMax: 2),
             ],
             optional: [
                 "send": .uuid, "replayed": .boolean, "note": .nullable(.text(byteCountMax: 4)),
-                "counts": .map(keys: .oneOf(["day", "week"]), values: .integer(0...9), countMax: 2),
-                "either": .anyOf([.boolean, .integer(1...1)]),
+                "counts": .map(keys: day, values: .integer(0...9), countMax: 2),
+                "either": .either([.boolean, .integer(1...1)]),
             ]),
-        EntryKind("start"): EntryMembers(),
+        EntryKind("start"): .members(),
     ])
 
-    private func violation(_ members: JSONObject, kind: String = "send") -> EntryViolation? {
+    private func violation(_ members: JSONObject, kind: String = "send") -> Violation? {
         Self.schema.violation(
             in: TrailEntry(
                 kind: EntryKind(kind), index: 0, time: Instant(milliseconds: 0), members: members))
     }
 
     private static let good: JSONObject = [
-        "subject": "00ff", "outcome": "forward",
+        "subject": .string(tag), "outcome": "forward",
         "deliveries": [["reason": "allowed", "size": 4_096], ["reason": "x"]],
         "send": "0d7a2c1e-9f6b-4a58-8a3c-2b1f5e6d7c80", "replayed": true, "note": nil,
-        "counts": ["day": 1, "week": 2], "either": 1,
+        "counts": ["day": 1, "eve": 2], "either": 1,
     ]
 
     @Test func `an entry of its kind passes, with and without the optional members`() {
         #expect(violation(Self.good) == nil)
-        #expect(violation(["subject": "00ff", "outcome": "reject", "deliveries": []]) == nil)
+        #expect(violation(["subject": .string(Self.tag), "outcome": "reject", "deliveries": []]) == nil)
         #expect(violation([:], kind: "start") == nil)
     }
 
     @Test func `an unknown kind fails`() {
-        #expect(violation([:], kind: "stop")?.pointer.text == "/kind")
-        #expect(violation([:], kind: "")?.pointer.text == "/kind")
+        #expect(violation([:], kind: "stop")?.pointer?.text == "/kind")
+        #expect(violation([:], kind: "")?.pointer?.text == "/kind")
     }
 
     @Test func `an unknown member fails wherever it stands in the order`() {
@@ -106,20 +108,21 @@ import Testing
             members[key] = 1
             #expect(violation(members)?.pointer == JSONPointer.root.appending(key))
         }
-        #expect(violation(["a": 1], kind: "start")?.pointer.text == "/a")
+        #expect(violation(["a": 1], kind: "start")?.pointer?.text == "/a")
     }
 
     @Test func `a missing required member fails`() {
         for key in ["subject", "outcome", "deliveries"] {
             var members = Self.good
             members[key] = nil
-            #expect(violation(members)?.pointer.text == "/\(key)")
+            #expect(violation(members)?.pointer?.text == "/\(key)")
         }
     }
 
     @Test(
         arguments: [
-            ("subject", "00fF", "/subject"), ("subject", "00f", "/subject"), ("subject", 1, "/subject"),
+            ("subject", "0123456789abcdef0123456789abcdeF", "/subject"),
+            ("subject", "0123456789abcdef0123456789abcde", "/subject"), ("subject", 1, "/subject"),
             ("outcome", "Forward", "/outcome"), ("outcome", nil, "/outcome"),
             ("send", "0D7a2c1e-9f6b-4a58-8a3c-2b1f5e6d7c80", "/send"), ("send", "0d7a2c1e", "/send"),
             ("replayed", 1, "/replayed"), ("note", "12345", "/note"), ("note", "ééé", "/note"),
@@ -136,7 +139,7 @@ import Testing
     func `a value of another shape fails at its place`(_ key: String, value: JSONValue, pointer: String) {
         var members = Self.good
         members[key] = value
-        #expect(violation(members)?.pointer.text == pointer)
+        #expect(violation(members)?.pointer?.text == pointer)
     }
 
     @Test func `a violation never repeats the value`() {

@@ -61,7 +61,7 @@ struct MemoryTrail: TrailReader {
         return try! entry.encoded().bytes
     }
 
-    static let schema = EntrySchema([EntryKind("test"): EntryMembers(required: ["n": .integer(0...9)])])
+    static let schema = EntrySchema([EntryKind("test"): .members(required: ["n": .integer(0...9)])])
 }
 
 /// RFC 6962 section 2.1, word for word.

@@ -72,7 +72,7 @@ private func canonical(_ text: String) throws -> String {
                 json.quoted { json in
                     json.characters("a\"")
                     json.integer(7)
-                    json.hexadecimal([0x00, 0x9A, 0xFF])
+                    json.hexadecimal([0x00, 0x9A, 0xFF, 0x01, 0x23, 0xCD, 0xEF])
                 }
             }
             json.member("uuid") {
@@ -83,7 +83,8 @@ private func canonical(_ text: String) throws -> String {
         let tree: JSONObject = [
             "array": [[], ["{", "["], [""]], "false": false,
             "hexadecimal": "0123456789abcdeffffffffffffffffe",
-            "integers": [0, -1, 10, 99, 100, -9_007_199_254_740_991], "none": [:], "parts": "a\"7009aff",
+            "integers": [0, -1, 10, 99, 100, -9_007_199_254_740_991], "none": [:],
+            "parts": "a\"7009aff0123cdef",
             "uuid": "01234567-89ab-cdef-fedc-ba9876543210", "value": ["a": [true, "\n"], "b": nil],
         ]
         let bytes = json.finish()

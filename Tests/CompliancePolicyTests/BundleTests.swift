@@ -136,6 +136,14 @@ extension BadLine {
             "channels.yaml", ["push", "device_key"], ["max_age_days": 0, "told_before_days": 1],
             "must be 1 to 3650|before the key is made"),
         BadLine("channels.yaml", ["push", "device_key"], ["max_age_days": 365], "lacks `told_before_days`"),
+        BadLine(
+            "channels.yaml", ["push", "device_key"],
+            ["max_age_days": 365, "told_before_days": 30, "replacement_notice": "gift"],
+            "which is not in the registry"),
+        BadLine(
+            "channels.yaml", ["push", "device_key"],
+            ["max_age_days": 365, "told_before_days": 30, "replacement_notice": "promo"],
+            "no security type|not sealed|needs params|rules of its own"),
         BadLine("channels.yaml", ["sms", "hours", "earliest"], "8:00", "must be a time"),
         BadLine("channels.yaml", ["sms", "hours", "latest"], "08:00", "must start before it ends"),
         BadLine("channels.yaml", ["sms", "hours", "regions", "0"], "ZZ", "no line in regions.yaml"),
@@ -453,21 +461,21 @@ extension BadLine {
 
 @Suite struct BundleTests {
     @Test func `the small bundle has no problem`() {
-        #expect(TestBundle.minimal.problems == [])
+        #expect(TestBundle.minimal.diagnostics == [])
     }
 
     @Test(arguments: BadLine.pages + BadLine.types + BadLine.texts)
     func `a wrong line is told with its file and what to do`(line: BadLine) {
-        let problems = line.bundle.problems
+        let diagnostics = line.bundle.diagnostics
         let wanted = line.message.split(separator: "|").map(String.init)
         #expect(
-            problems.contains { problem in
-                problem.file == line.file
-                    && wanted.contains { (problem.message + " " + (problem.hint ?? "")).contains($0) }
+            diagnostics.contains { diagnostic in
+                diagnostic.file == line.file
+                    && wanted.contains { (diagnostic.message + " " + (diagnostic.hint ?? "")).contains($0) }
             }
                 || line.file == "messages/en.yaml"
-                    && problems.contains { $0.message.contains(line.message) },
-            "\(problems.map(\.description))")
+                    && diagnostics.contains { $0.message.contains(line.message) },
+            "\(diagnostics.map(\.description))")
     }
 
     @Test func `every problem is told at once, in the order of the files`() {
@@ -475,7 +483,7 @@ extension BadLine {
         bundle.set("types/payment.yaml", "tier", to: "urgent")
         bundle.set("callers.yaml", "callers", "marketing", "grants", to: ["send", "consents.write"])
         bundle.set("categories.yaml", "marketing", "default", to: "on")
-        let files = bundle.problems.map(\.file)
+        let files = bundle.diagnostics.map(\.file)
         #expect(files == ["callers.yaml", "categories.yaml", "types/payment.yaml"])
     }
 
@@ -486,31 +494,31 @@ extension BadLine {
         let nodes = bundle.nodes
         var documents = nodes
         if page == "bundle.yaml" { documents[page] = nil }
-        guard case .failure(let problems) = PolicyBundle.read(documents: documents) else {
+        guard case .failure(let diagnostics) = PolicyBundle.read(documents: documents) else {
             Issue.record("a bundle without \(page) was read")
             return
         }
-        #expect(problems.problems.contains { $0.file == page && $0.message.contains("missing") })
+        #expect(diagnostics.diagnostics.contains { $0.file == page && $0.message.contains("missing") })
     }
 
     @Test func `a file that is there and not listed is a problem`() {
         var bundle = TestBundle.minimal
         let files = bundle.documents.keys.filter { $0 != "bundle.yaml" && $0 != "types/promo.yaml" }
         bundle.set("bundle.yaml", "files", to: .array(files.sorted().map { .string($0) }))
-        #expect(bundle.problems.map(\.file) == ["types/promo.yaml"])
+        #expect(bundle.diagnostics.map(\.file) == ["types/promo.yaml"])
     }
 
     @Test func `a file of no known kind is a problem`() {
         var bundle = TestBundle.minimal
         bundle.documents["types/extra/promo.yaml"] = [:]
         bundle.documents["notices/promo.txt"] = "May we?"
-        #expect(Set(bundle.problems.map(\.file)) == ["types/extra/promo.yaml", "notices/promo.txt"])
+        #expect(Set(bundle.diagnostics.map(\.file)) == ["types/extra/promo.yaml", "notices/promo.txt"])
     }
 
     @Test func `two cases of one name are a problem`() {
         var bundle = TestBundle.minimal
         bundle.documents["cases/second.yaml"] = bundle.documents["cases/first.yaml"]
-        #expect(bundle.problems.map(\.message) == ["a second case is named `nothing known`"])
+        #expect(bundle.diagnostics.map(\.message) == ["a second case is named `nothing known`"])
     }
 
     @Test func `a problem names the line it stands on`() throws {
@@ -518,13 +526,13 @@ extension BadLine {
         let place = BundleModel.SourceLocation(file: "categories.yaml", line: 12, column: 5)
         nodes["categories.yaml"] = try #require(nodes["categories.yaml"]).locating(
             ["marketing", "default"], at: place, value: .text("on"))
-        guard case .failure(let problems) = PolicyBundle.read(documents: nodes) else {
+        guard case .failure(let diagnostics) = PolicyBundle.read(documents: nodes) else {
             Issue.record("marketing on by default was read")
             return
         }
-        let problem = try #require(problems.problems.first)
-        #expect(problem.line == 12)
-        #expect(problem.description.hasPrefix("categories.yaml:12:5: "))
+        let diagnostic = try #require(diagnostics.diagnostics.first)
+        #expect(diagnostic.line == 12)
+        #expect(diagnostic.description.hasPrefix("categories.yaml:12:5: "))
     }
 
     @Test func `an archived bundle is the same bundle`() throws {

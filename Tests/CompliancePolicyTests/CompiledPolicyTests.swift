@@ -216,11 +216,11 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
         var seen: [String: String] = [:]
         for reason in Reason.allCases {
             // Without its detail a reason still reads well, if not unlike any other.
-            let plain = Explanation.sentence(reason, nil)
+            let plain = Explanation.english.sentence(reason, nil)
             #expect(plain.hasSuffix(".") && !plain.contains("_"), "\(reason.rawValue): \(plain)")
             let details = reason.details.isEmpty ? [nil] : reason.details.map(Optional.some)
             for detail in details {
-                let sentence = Explanation.sentence(reason, detail)
+                let sentence = Explanation.english.sentence(reason, detail)
                 let key = "\(reason.rawValue) \(detail?.rawValue ?? "")"
                 #expect(sentence.hasSuffix(".") && sentence.first?.isUppercase == true, "\(key): \(sentence)")
                 #expect(!sentence.contains("_"), "\(key): \(sentence)")
@@ -235,27 +235,31 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
         let found = decide(
             .of(TestType.login, critical: true), given: Facts.ready.with { $0.criticalAlerts = false },
             under: policy)
-        let text = Explanation.text(found, given: Facts.ready)
-        #expect(text.hasPrefix(Explanation.sentence(.allowed, nil) + " "))
+        let text = Explanation.english.text(found, given: Facts.ready)
+        #expect(text.hasPrefix(Explanation.english.sentence(.allowed, nil) + " "))
         #expect(text.contains("Do Not Disturb"))
     }
 
     @Test func `what waits says until when`() {
         let due = Instant(rfc3339: "2026-11-23T07:00:30Z")!
-        #expect(Explanation.waiting(until: due, place: nil) == "It waits until 2026-11-23 07:00 UTC.")
         #expect(
-            Explanation.waiting(until: due, place: "d_1") == "It waits for `d_1` until 2026-11-23 07:00 UTC.")
+            Explanation.english.waiting(until: due, place: nil)
+                == "It waits until 23 Nov 2026 at 07:00 (UTC).")
+        #expect(
+            Explanation.english.waiting(until: due, place: "d_1")
+                == "It waits for `d_1` until 23 Nov 2026 at 07:00 (UTC).")
     }
 
     @Test func `what became of a send has a sentence each`() {
         let moment = Instant(rfc3339: "2026-11-23T07:00:30Z")!
         var seen: Set<String> = []
         for fate in SendEventKind.allCases {
-            let plain = Explanation.sentence(fate, at: moment, place: nil, reason: nil)
-            let full = Explanation.sentence(fate, at: moment, place: "d_1", reason: nil)
+            let plain = Explanation.english.sentence(fate, at: moment, place: nil, reason: nil)
+            let full = Explanation.english.sentence(fate, at: moment, place: "d_1", reason: nil)
             for sentence in [plain, full] {
                 #expect(
-                    sentence.hasPrefix("On 2026-11-23 07:00 UTC ") && sentence.hasSuffix("."), "\(sentence)")
+                    sentence.hasPrefix("On 23 Nov 2026 at 07:00 (UTC) ") && sentence.hasSuffix("."),
+                    "\(sentence)")
             }
             #expect(seen.insert(plain).inserted, "\(plain)")
             #expect(full.contains("`d_1`") || fate == .mandatoryUnreached, "\(full)")
@@ -267,13 +271,13 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
             + ["cancelled", "acknowledged", "erased", "destination_removed", "damaged"])
     func `what was taken back says why in words`(_ reason: String) {
         let moment = Instant(rfc3339: "2026-11-23T07:00:30Z")!
-        let sentence = Explanation.sentence(.withdrawn, at: moment, place: nil, reason: reason)
+        let sentence = Explanation.english.sentence(.withdrawn, at: moment, place: nil, reason: reason)
         #expect(sentence.contains("taken back: ") && !sentence.contains("_"), "\(sentence)")
         #expect(!sentence.hasSuffix("back: \(reason)."), "\(sentence)")
     }
 
     @Test func `who can fix it is said of every reason`() {
-        for reason in Reason.allCases { #expect(Explanation.fix(reason, nil).hasSuffix(".")) }
+        for reason in Reason.allCases { #expect(Explanation.english.fix(reason, nil).hasSuffix(".")) }
     }
 
     @Test func `whoever said no is never asked to put it right`() {
@@ -296,6 +300,83 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
                 Reason.allCases.flatMap { reason in
                     ([nil] + reason.details).map { reason.whoCanFix($0) }
                 }) == Set(WhoCanFix.allCases))
+    }
+}
+
+@Suite struct SentenceTests {
+    private static let bundle = TestBundle.minimal
+
+    @Test func `every language of a bundle has a page of sentences`() {
+        let missing = Self.bundle.setting("reasons/nb.yaml", to: nil).diagnostics
+        #expect(missing.map(\.file) == ["reasons/nb.yaml"])
+        #expect(missing.map(\.message) == ["the file is missing"])
+        let own = Self.bundle.documents["reasons/nb.yaml"]
+        #expect(
+            Self.bundle.setting("reasons/en.yaml", to: own).diagnostics.map(\.file) == ["reasons/en.yaml"])
+    }
+
+    private static func page(
+        _ value: JSONValue?, at path: ArraySlice<String>, in page: JSONValue
+    ) -> JSONValue {
+        var object = page.objectValue ?? JSONObject()
+        guard let key = path.first else { return page }
+        object[key] =
+            path.count == 1
+            ? value : Self.page(value, at: path.dropFirst(), in: object[key] ?? .object(JSONObject()))
+        return .object(object)
+    }
+
+    @Test(arguments: Sentence.all)
+    func `a sentence that is missing, and one with other values, is refused`(sentence: Sentence) {
+        var bundle = Self.bundle
+        let whole = bundle.documents["reasons/nb.yaml"] ?? .object(JSONObject())
+        for (value, message) in [
+            (nil, "lacks `\(sentence.path.last ?? "")`"), ("{zone}", "must have the values"),
+        ]
+            as [(JSONValue?, String)]
+        {
+            bundle.documents["reasons/nb.yaml"] = Self.page(value, at: sentence.path[...], in: whole)
+            let found = bundle.diagnostics
+            #expect(found.count == 1 && found.allSatisfy { $0.message.contains(message) }, "\(found)")
+        }
+    }
+
+    @Test(arguments: [
+        ("nb", "nb"), ("NB-no", "nb"), ("nn", "nb"), ("no-NO", "nb"), ("en-GB", "en"), ("fr", "en"),
+        ("", "en"),
+    ])
+    func `a language is that of the locale, or English`(_ asked: String, _ found: String) throws {
+        let policy = try Self.bundle.compile()
+        #expect(policy.sentences(in: asked).locale == found)
+        #expect(policy.sentences(in: nil).locale == "en")
+    }
+
+    @Test(arguments: ["{", "}", "{place", "a [b", "a ]b", "[a [b]]", "{who}", "[{who}]", "{}"])
+    func `what is no template is refused`(_ text: String) {
+        #expect(throws: SentenceTemplate.Fault.self) { try SentenceTemplate(text) }
+    }
+
+    @Test func `a part in brackets is said where its values are known`() throws {
+        let template = try SentenceTemplate("It must go [by {channel}|another way][ for {place}].")
+        #expect(template.filled(with: [:]) == "It must go another way.")
+        #expect(template.filled(with: [.channel: "sms", .place: "p"]) == "It must go by sms for p.")
+        #expect(template.required.isEmpty && template.optional == [.channel, .place])
+    }
+
+    @Test func `an hour that comes twice says which of the two it is`() throws {
+        // Clocks in Oslo went back from 03:00 to 02:00 at 01:00 UTC.
+        let change = try #require(Instant(rfc3339: "2026-10-25T01:00:00Z"))
+        let oslo = ZoneClock("Europe/Oslo") { $0 < change ? 7_200 : 3_600 }
+        let words = Explanation.english.by(oslo)
+        for (moment, read) in [
+            ("2026-10-24T23:59:59Z", "25 Oct 2026 at 01:59 (Europe/Oslo)"),
+            ("2026-10-25T00:30:00Z", "25 Oct 2026 at 02:30 (Europe/Oslo, UTC+2)"),
+            ("2026-10-25T01:30:00Z", "25 Oct 2026 at 02:30 (Europe/Oslo, UTC+1)"),
+            ("2026-10-25T02:00:00Z", "25 Oct 2026 at 03:00 (Europe/Oslo)"),
+        ] {
+            let until = try #require(Instant(rfc3339: moment))
+            #expect(words.waiting(until: until, place: nil) == "It waits until \(read).")
+        }
     }
 }
 

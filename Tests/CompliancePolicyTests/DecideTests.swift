@@ -195,7 +195,7 @@ import Testing
         #expect(push.form == (privacy == .full ? .full : .generic))
     }
 
-    @Test func `a letter of duty is measured as it leaves`() {
+    @Test func `a statutory e-mail is measured as it leaves`() {
         let found = decision(.of(TestType.duty, on: .email)) {
             $0.privacy = nil
             $0.sizes?.generic = nil
@@ -242,7 +242,7 @@ import Testing
     @Test func `a trace has no byte that means nothing`() {
         #expect(MemoryLayout<GateResult>.size == 3)
         #expect(MemoryLayout<GateResult>.stride == 3)
-        #expect(MemoryLayout<Trace>.size == 3 * Gate.allCases.count)
+        #expect(MemoryLayout<Trace>.size == 3 * Trace.gateCountMax + 1)
     }
 
     @Test func `a trace begins with gates that were not asked, or as it is told to`() {

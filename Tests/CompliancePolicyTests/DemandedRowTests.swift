@@ -66,7 +66,7 @@ import Testing
     private static func isRefused(_ bundle: TestBundle) -> Bool {
         guard case .success(let read) = bundle.read() else { return true }
         if !StatuteBook(read).flaws().isEmpty { return true }
-        return !BundleProof(of: CompiledPolicy(read), grain: .verdicts).run(on: Threads.all).holds
+        return !BundleProof(of: CompiledPolicy(read), grain: .effects).run(on: Threads.all).holds
     }
 
     private static func passing(
@@ -150,7 +150,7 @@ import Testing
             Self.cells().first { $0.region == country && $0.channel == "email" && $0.category == "marketing" }
         )
         let policy = try Self.bundle(cell) { _ in nil }.compile()
-        let report = BundleProof(of: policy, grain: .verdicts).run(
+        let report = BundleProof(of: policy, grain: .effects).run(
             of: [TypeID("promo.offer")], on: Threads.all)
         let broken = report.refutations.filter { $0.statute.name == "marketing_needs_opt_in" }
         #expect(!broken.isEmpty, "\(report.refutations.map(\.statute.name))")

@@ -51,7 +51,7 @@ import Testing
             "{\"account_region\":{\"code\":\"NO\",\"source\":\"kyc\"}}", "/account_region/observed_at",
             "missing"
         ),
-        ("{\"device_regions\":[{\"code\":\"NO\"}]}", "/device_regions/0/source", "missing"),
+        ("{\"device_regions\":[{\"code\":\"NO\"}]}", "/device_regions/0/observed_at", "missing"),
         ("{\"quiet_hours\":{\"state\":\"inside\"}}", "/quiet_hours/ends_at", "missing"),
         (
             "{\"quiet_hours\":{\"state\":\"off\",\"ends_at\":0}}", "/quiet_hours/ends_at",

@@ -67,10 +67,10 @@ import Testing
 
     @Test func `later of what does not wait, and time that runs back, are problems`() {
         let back = Self.bundle([Self.step("2026-03-01T07:00:00Z", "outside", "forward", "allowed")])
-        #expect(back.problems.map(\.message).contains { $0.contains("before the one it follows") })
+        #expect(back.diagnostics.map(\.message).contains { $0.contains("before the one it follows") })
         var gone = Self.bundle([Self.step("2026-03-03T07:00:00Z", "outside", "forward", "allowed")])
         gone.set("cases/later.yaml", "cases", "0", "then", to: ["outcome": "forward", "reason": "allowed"])
-        #expect(gone.problems.map(\.message).contains { $0.contains("of a send that does not wait") })
+        #expect(gone.diagnostics.map(\.message).contains { $0.contains("of a send that does not wait") })
     }
 
     @Test func `what happens later counts as reached`() throws {

@@ -62,7 +62,7 @@ import Testing
         case .failure: return .loader
         case .success(let read): policy = CompiledPolicy(read)
         }
-        let proof = BundleProof(of: policy, grain: .verdicts)
+        let proof = BundleProof(of: policy, grain: .effects)
         if !proof.book.flaws().isEmpty { return .flaw }
         if policy.bundle.cases.contains(where: { !$0.run(under: policy).passed }) { return .aCase }
         return proof.run(on: Threads.all).holds ? nil : .proof
@@ -609,7 +609,7 @@ import Testing
         bundle.replace("cases/acceptance.yaml", ["cases"], with: .array(Array(cases.prefix(4))))
         let policy = try bundle.compile()
         #expect(policy.bundle.cases.count == 4)
-        let report = BundleProof(of: policy, grain: .verdicts).run(of: [])
+        let report = BundleProof(of: policy, grain: .effects).run(of: [])
         let flaw = try #require(report.flaws.first { $0.file == "bundle.yaml" }, "\(report.flaws)")
         for part in ["lists 4 cases", "`no_device_key`", "`privacy.breach_notice`", "`2fa_code`"] {
             #expect(flaw.message.contains(part), "\(flaw.message)")
@@ -662,12 +662,12 @@ import Testing
     ) throws {
         var bundle = try Self.repository.get()
         bundle.replace(file, path, with: value)
-        let problems = bundle.problems.filter { $0.file == file }
+        let diagnostics = bundle.diagnostics.filter { $0.file == file }
         guard let words else {
-            #expect(problems == [])
+            #expect(diagnostics == [])
             return
         }
-        #expect(problems.contains { $0.message.contains(words) }, "\(problems)")
+        #expect(diagnostics.contains { $0.message.contains(words) }, "\(diagnostics)")
     }
 
     @Test func `at the end of what a law or a review leaves, a page is taken`() throws {
@@ -680,7 +680,7 @@ import Testing
             )
             bundle.replace("types/\(file).yaml", ["mandatory", "review"], with: "2028-05-09")
         }
-        #expect(bundle.problems == [])
+        #expect(bundle.diagnostics == [])
         #expect(
             DutyLaw.of("GDPR Art. 34(1)")?.hoursMax == 72
                 && DutyLaw.of("GDPR Art. 341") == nil)
@@ -698,9 +698,12 @@ import Testing
         bundle.replace(
             "callers.yaml", ["callers", "payments", "types", "categories"],
             with: ["transactional", "security"])
+        bundle.replace(
+            "callers.yaml", ["callers", "payments", "types", "except", "0"],
+            with: "security.device_key_replaced")
         bundle.replace("critical.yaml", ["allow", "0", "callers"], with: ["security", "payments"])
         let policy = try bundle.compile()
-        let report = BundleProof(of: policy, grain: .verdicts).run(
+        let report = BundleProof(of: policy, grain: .effects).run(
             of: [TypeID("security.fraud_suspected"), TypeID("suspicious_login")], on: Threads.all)
         #expect(report.flaws == [])
         #expect(report.refutations.map(\.summary) == [])
@@ -730,10 +733,11 @@ import Testing
     func `a broken statute names the page behind it`(mutant: Mutant, type: String, file: String) throws {
         var bundle = try Self.repository.get()
         try mutant.change(&bundle)
-        let report = BundleProof(of: try bundle.compile(), grain: .verdicts).run(
+        let report = BundleProof(of: try bundle.compile(), grain: .effects).run(
             of: [TypeID(type)], on: Threads.all)
         #expect(
-            report.refutations.contains { $0.problem.file == file }, "\(report.refutations.map(\.problem))")
+            report.refutations.contains { $0.diagnostic.file == file },
+            "\(report.refutations.map(\.diagnostic))")
     }
 
     @Test func `a row that asks for more than its country's law of silence is no flaw`() throws {
@@ -743,7 +747,7 @@ import Testing
         else { throw Unfit(what: "regions.yaml has no row for e-mail in the United States") }
         bundle.replace(
             "regions.yaml", ["permission_rows", String(index), "rule"], with: "opt_in_or_existing_customer")
-        let report = BundleProof(of: try bundle.compile(), grain: .verdicts).run(
+        let report = BundleProof(of: try bundle.compile(), grain: .effects).run(
             of: [TypeID("promo.offer")], on: Threads.all)
         #expect(report.flaws == [])
         for refutation in report.refutations {
@@ -874,13 +878,13 @@ extension TestBundle {
         .adding(.ownRequestPassesQuietHours, "asked for at night", TestType.payment),
         .adding(.ownRequestPassesCaps, "asked for often", TestType.payment),
         .adding(.genericWithoutKey, "sent without a key", TestType.sealedOnly),
-        .adding(.statutoryEmail, "a letter of duty", TestType.comment),
+        .adding(.statutoryEmail, "a statutory e-mail", TestType.comment),
         Mutant("a word texted back is explicit", TestType.help) { facts, _, _ in
             if facts.purposeConsent?.method == .smsKeyword { facts.purposeConsent?.method = .inAppToggle }
         },
         .without(.refusesMinors, "kept from minors", TestType.promo),
         .without(.refusesMinors, "kept from minors by its own page", TestType.help),
-        .without(.statutoryEmail, "a letter of duty", TestType.duty),
+        .without(.statutoryEmail, "a statutory e-mail", TestType.duty),
         .without(.needsPurpose, "in need of a purpose", TestType.help),
         .without(.smsFallbackForbidden, "kept from falling back", TestType.promo),
         .without(.mutableAlone, "mutable alone", TestType.comment),

@@ -137,8 +137,11 @@ struct PlainInterpreter: Sendable {
 
     private func callerGate(_ request: AttestedRequest, _ type: NotificationType?) -> GateResult {
         if request.caller == .gateway {
-            let isSummary = isSummary(request.type)
-            return type == nil || isSummary ? .pass : .fail(.callerNotPermitted, .typeNotGranted)
+            // Its own are the summaries and the notice to a replaced key.
+            let isOwn =
+                isSummary(request.type)
+                || request.type == bundle.channels.deviceKeyAge?.replacementNotice
+            return type == nil || isOwn ? .pass : .fail(.callerNotPermitted, .typeNotGranted)
         }
         guard let caller = bundle.callers[request.caller] else {
             return .fail(.callerNotPermitted, .callerUnknown)
@@ -288,7 +291,7 @@ struct PlainInterpreter: Sendable {
         case lacking(Detail)
     }
 
-    private func weigh(_ consent: ConsentFact?, _ rule: PermissionRule, _ now: Instant?) -> Verdict {
+    private func judge(_ consent: ConsentFact?, _ rule: PermissionRule, _ now: Instant?) -> Verdict {
         if rule == .noneNeeded { return .enough }
         guard let consent else { return .missing(.consent) }
         switch consent.state {
@@ -336,17 +339,17 @@ struct PlainInterpreter: Sendable {
         if request.channel == .sms, facts.fallback == .replacesOwnSend {
             ruleWhereKnown = Self.strictest([ruleWhereKnown, .optIn])
         }
-        switch weigh(facts.consent, rule, facts.now) {
+        switch judge(facts.consent, rule, facts.now) {
         case .enough: break
         case .missing(let detail): return .fail(.factMissing, detail)
-        case .lacking where !place.isKnown && weigh(facts.consent, ruleWhereKnown, facts.now) == .enough,
+        case .lacking where !place.isKnown && judge(facts.consent, ruleWhereKnown, facts.now) == .enough,
             .lacking(.neverAsked) where reason == .noGDPRConsent && place.isGDPROnlyForWantOfKnowing:
             return .fail(reason, .regionUnknown)
         case .lacking(let detail): return .fail(reason, detail)
         }
         if type.purpose != nil {
             reason = .noPurposeConsent
-            switch weigh(facts.purposeConsent, .optIn, facts.now) {
+            switch judge(facts.purposeConsent, .optIn, facts.now) {
             case .enough:
                 if let method = facts.purposeConsent?.method, [.smsKeyword, .expressConsent].contains(method)
                 {
@@ -361,7 +364,7 @@ struct PlainInterpreter: Sendable {
     }
 
     private func isAskedFor(_ facts: Facts) -> Bool {
-        facts.ownRequest != nil && weigh(facts.ownRequest, .optIn, facts.now) == .enough
+        facts.ownRequest != nil && judge(facts.ownRequest, .optIn, facts.now) == .enough
     }
 
     // MARK: 7 and 8

@@ -212,7 +212,7 @@ import Testing
                     told.withLock { $0.lost.append("\(token.file) \(token.path) to \(value): \(why)") }
                 }
                 var edited = nodes
-                do throws(PolicyProblems) {
+                do throws(PolicyDiagnostics) {
                     edited[token.file] =
                         isText
                         ? try PolicyPage.readText(bytes, file: token.file)

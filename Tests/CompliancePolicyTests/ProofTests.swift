@@ -113,7 +113,7 @@ import Testing
         let bundles = [policy, try TravellerTests.repositoryWithout(region: "US", category: "security")]
         let seen = Mutex<(outcomes: [Outcome: Int], rounds: Int, issues: [String])>(([:], 0, []))
         DispatchQueue.concurrentPerform(iterations: 4) { part in
-            let grain: BundleProof.Grain = part % 2 == 0 ? .reasons : .verdicts
+            let grain: BundleProof.Grain = part % 2 == 0 ? .reasons : .effects
             let found = Self.compared(250_000, bundles[part / 2], grain, seed: seed &+ UInt64(part))
             seen.withLock { seen in
                 seen.outcomes.merge(found.outcomes) { $0 + $1 }
@@ -161,7 +161,7 @@ import Testing
                 continue
             }
             let other = decided(standIn)
-            // Told apart by verdicts, one refusal is like another.
+            // Told apart by effects, one refusal is like another.
             let isAlike =
                 grain == .reasons
                 ? decision.outcome == other.outcome && decision.reason == other.reason
@@ -202,7 +202,7 @@ import Testing
     @Test func `progress counts up to all there is`() {
         let seen = Mutex<[UInt64]>([])
         let types: Set<TypeID> = [TypeID("promo.offer"), TypeID("2fa_code")]
-        let report = BundleProof(of: policy, grain: .verdicts).run(
+        let report = BundleProof(of: policy, grain: .effects).run(
             of: types,
             progress: { done, total in
                 seen.withLock { $0.append(done) }
@@ -219,7 +219,7 @@ import Testing
         bundle.set("categories.yaml", "marketing", "quiet_hours", to: "pass")
         let broken = try bundle.compile()
         // When it is proved.
-        let report = BundleProof(of: broken, grain: .verdicts).run(on: Threads.all)
+        let report = BundleProof(of: broken, grain: .effects).run(on: Threads.all)
         let refutation = try #require(report.refutations.first { $0.statute.name == "quiet_hours" })
         // Then one fact is unusual, and the case says what must come out.
         #expect(refutation.unusual == ["quiet_hours"])

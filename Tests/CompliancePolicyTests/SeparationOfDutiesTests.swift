@@ -94,9 +94,9 @@ import Testing
     }
 
     /// What is said of the caller, and by whom.
-    private func findings(_ bundle: TestBundle) -> (verdict: Verdict, said: [PolicyProblem]) {
+    private func findings(_ bundle: TestBundle) -> (verdict: Verdict, said: [PolicyDiagnostic]) {
         switch bundle.read() {
-        case .failure(let problems): return (.refusedByCheck, problems.problems)
+        case .failure(let diagnostics): return (.refusedByCheck, diagnostics.diagnostics)
         case .success(let read):
             let flaws = StatuteBook(read).flaws()
             return (flaws.isEmpty ? .may : .refusedByProof, flaws)

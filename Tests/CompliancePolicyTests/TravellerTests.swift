@@ -39,7 +39,7 @@ import Testing
         for category in ["security", "transactional"] {
             bundle.set("categories.yaml", category, "permission", "sms", "other", to: "express_consent")
         }
-        let report = BundleProof(of: try bundle.compile(), grain: .verdicts).run(on: Threads.all)
+        let report = BundleProof(of: try bundle.compile(), grain: .effects).run(on: Threads.all)
         let broken = report.refutations.filter { $0.statute.name == "us_text_needs_consent" }
         #expect(!broken.isEmpty, "\(report.refutations.map(\.statute.name))")
         #expect(broken.allSatisfy { $0.unusual.contains("device_regions") }, "\(broken.map(\.example))")
@@ -65,11 +65,11 @@ import Testing
         let flaws = StatuteBook(try bundle.read().get()).flaws()
         #expect(flaws.contains { $0.message.contains("strictest_first") }, "\(flaws)")
         bundle.set("regions.yaml", "strictest_first", to: ["gdpr", "gdpr", "gdpr_like", "other"])
-        guard case .failure(let problems) = bundle.read() else {
+        guard case .failure(let diagnostics) = bundle.read() else {
             Issue.record("a regime is missing, and nobody minds")
             return
         }
-        #expect("\(problems)".contains("every regime once"), "\(problems)")
+        #expect("\(diagnostics)".contains("every regime once"), "\(diagnostics)")
     }
 
     @Test func `a table that asks for more where the law is laxer is refused`() throws {
@@ -105,7 +105,7 @@ import Testing
         else { throw BundleMutantTests.Unfit(what: "\(state) has no row") }
         bundle.replace(
             "regions.yaml", ["permission_rows", String(index), "rule"], with: "opt_in_or_existing_customer")
-        let report = BundleProof(of: try bundle.compile(), grain: .verdicts).run(
+        let report = BundleProof(of: try bundle.compile(), grain: .effects).run(
             of: [TypeID("promo.offer")], on: Threads.all)
         #expect(report.flaws.contains { $0.message.contains("permission_rows.\(index)") }, "\(report.flaws)")
         #expect(report.refutations.map(\.statute.name).contains("marketing_needs_opt_in"))

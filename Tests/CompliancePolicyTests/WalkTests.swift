@@ -19,14 +19,14 @@ import Testing
         var testDescription: String { "\(fact) of \(type), by \(grain)" }
     }
 
-    static let peeks: [Peek] = [BundleProof.Grain.verdicts, .reasons].flatMap { grain in
+    static let peeks: [Peek] = [BundleProof.Grain.effects, .reasons].flatMap { grain in
         [
             ("params", TestType.sealedOnly), ("recipient", TestType.sealedOnly),
             ("destination", TestType.sealedOnly), ("os_permission", TestType.sealedOnly),
             ("critical_alerts", TestType.login), ("privacy", TestType.statement),
             ("device_key", TestType.sealedOnly), ("sizes", TestType.sealedOnly),
         ]
-        // By verdicts, nobody of that name and nowhere to send to are one class.
+        // By effects, nobody of that name and nowhere to send to are one class.
         .filter { grain == .reasons || $0.0 != "recipient" }
         .map { Peek(fact: $0.0, type: $0.1, grain: grain) }
     }
@@ -71,7 +71,7 @@ import Testing
     @Test(arguments: Gate.allCases.filter { $0 != .type })
     func `whichever gate looks at the params is found`(gate: Gate) throws {
         let policy = try TestBundle.lawful.compile()
-        let proof = BundleProof(of: policy, grain: .verdicts) { facts, jurisdiction, rule in
+        let proof = BundleProof(of: policy, grain: .effects) { facts, jurisdiction, rule in
             var decision = decide(given: facts, in: jurisdiction, under: rule)
             if facts.params == .invalid { decision.trace[gate].detail = .typeCap }
             return decision

@@ -17,11 +17,11 @@ package enum Repository {
 
 /// The repository's bundle, read and compiled once for all suites of a process.
 extension Repository {
-    private static let read: Result<[String: PolicyNode], PolicyProblems> = Result {
-        () throws(PolicyProblems) in
+    private static let read: Result<[String: PolicyNode], PolicyDiagnostics> = Result {
+        () throws(PolicyDiagnostics) in
         try PolicyDirectory.read(at: policies)
     }
-    private static let compiled: Result<CompiledPolicy, PolicyProblems> = read.flatMap { pages in
+    private static let compiled: Result<CompiledPolicy, PolicyDiagnostics> = read.flatMap { pages in
         PolicyBundle.read(documents: pages).map { CompiledPolicy($0) }
     }
 

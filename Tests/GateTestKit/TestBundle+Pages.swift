@@ -26,6 +26,7 @@ extension TestBundle {
             ],
             "messages/en.yaml": messages(all: true),
             "messages/nb.yaml": messages(all: false),
+            "reasons/nb.yaml": sentences,
             "notices.yaml": [
                 "notices": [
                     "promo": ["asks_for": ["marketing"], "basis": "consent"],
@@ -253,6 +254,26 @@ extension TestBundle {
             ]),
             "email": rule(["payload_bytes_max": 32_768]),
         ]
+    }
+
+    /// Norwegian that reads like English, marked at the end.
+    private static var sentences: JSONValue {
+        var page: JSONObject = ["months": .array(Sentences.english.months.map { .string($0) })]
+        for sentence in Sentence.all {
+            page = adding(.string("\(sentence.english) (nb)"), at: sentence.path[...], to: page)
+        }
+        return .object(page)
+    }
+
+    private static func adding(
+        _ value: JSONValue, at path: ArraySlice<String>, to page: JSONObject
+    ) -> JSONObject {
+        var page = page
+        guard let key = path.first else { return page }
+        page[key] =
+            path.count == 1
+            ? value : .object(adding(value, at: path.dropFirst(), to: page[key]?.objectValue ?? JSONObject()))
+        return page
     }
 
     private static func messages(all: Bool) -> JSONValue {

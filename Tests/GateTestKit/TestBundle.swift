@@ -53,16 +53,16 @@ package struct TestBundle: Sendable {
         return documents.mapValues { PolicyNode(json: $0) }
     }
 
-    package func read() -> Result<PolicyBundle, PolicyProblems> { PolicyBundle.read(documents: nodes) }
+    package func read() -> Result<PolicyBundle, PolicyDiagnostics> { PolicyBundle.read(documents: nodes) }
 
     /// - Throws: Every problem of the bundle.
     package func compile() throws -> CompiledPolicy { CompiledPolicy(try read().get()) }
 
     /// What the reader complains of; empty for a good bundle.
-    package var problems: [PolicyProblem] {
+    package var diagnostics: [PolicyDiagnostic] {
         switch read() {
         case .success: []
-        case .failure(let problems): problems.problems
+        case .failure(let diagnostics): diagnostics.diagnostics
         }
     }
 }

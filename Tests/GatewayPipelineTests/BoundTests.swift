@@ -1,3 +1,4 @@
+import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 import Dispatch
@@ -139,6 +140,40 @@ private struct IdleOperation: EngineOperation {
         #expect(statuses[25] == 202, "\(statuses)")
         #expect(replies.prefix(18).allSatisfy { $0?["reason"] == "caller_not_permitted" })
         #expect(replies[18]?["type"] == "urn:sendgate:problem:too_many_in_flight")
+    }
+
+    @Test func `a thousand commands for one person in one batch are answered each, in their order`()
+        async throws
+    {
+        var limits = EngineLimits()
+        limits.batchOperationCountMax = 1_024
+        let gate = try GatewayHarness(limits: limits)
+        try await gate.register("u_1")
+        let promo = try await gate.promo("p", to: "u_1")
+        let before = try gate.entries().count
+        let commands: [@Sendable (GatewayHarness) async throws -> GatewayHarness.Reply?] = (0..<1_024).map {
+            number in
+            if number.isMultiple(of: 2) {
+                return { gate in try await gate.consent("u_1", id: "c\(number)") }
+            }
+            return { gate in
+                var send = promo
+                send["id"] = .string("p\(number)")
+                return try await gate.call("marketing", "POST", "/v1/sends", send)
+            }
+        }
+        let replies = try await gate.inOneBatch(commands).compactMap { $0 }
+        #expect(replies.count == 1_024)
+        for reply in replies where reply.status != 200 && reply.status != 202 {
+            #expect(reply["reason"] == "frequency_cap", "\(reply)")
+        }
+        let indices = replies.compactMap { $0.json["trail"]?["index"]?.integerValue }
+        #expect(indices.count >= 512 && zip(indices, indices.dropFirst()).allSatisfy(<))
+        let kinds = try gate.entries().dropFirst(before).map { try TrailEntry(reading: $0.bytes).kind }
+        #expect(kinds.count { $0 == .send } == 512 && kinds.count { $0 == .consent } == 512)
+        // The cap of the first day counts what was decided before in the same batch.
+        let forwarded = replies.count { $0["outcome"] == "forward" }
+        #expect(forwarded > 0 && forwarded < 512, "\(forwarded) of 512 went out")
     }
 
     /// With the common part of the queue full: what still gets through, and what does not.

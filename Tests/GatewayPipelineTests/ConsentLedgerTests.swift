@@ -11,11 +11,11 @@ import Testing
     static let number = GateVocabulary.Tag(high: 9, low: 9)
 
     func event(
-        _ state: ConsentEvent.State, at seconds: Int64, channel: Channel = .push,
+        _ state: ConsentRecord.State, at seconds: Int64, channel: Channel = .push,
         address: GateVocabulary.Tag? = nil,
         purpose: Purpose = .marketing, method: ConsentMethod = .inAppToggle, expires: Int64? = nil
-    ) -> ConsentEvent {
-        ConsentEvent(
+    ) -> ConsentRecord {
+        ConsentRecord(
             subject: Self.subject, id: "c", idTag: GateVocabulary.Tag(high: 0, low: UInt64(seconds)),
             purpose: purpose,
             channel: channel, address: address, state: state, eventTime: Instant(seconds: seconds),
@@ -24,7 +24,7 @@ import Testing
             previousHash: "")
     }
 
-    func state(_ events: [ConsentEvent], channel: Channel = .push, address: GateVocabulary.Tag? = nil)
+    func state(_ events: [ConsentRecord], channel: Channel = .push, address: GateVocabulary.Tag? = nil)
         -> ConsentState
     {
         ConsentLedger.fact(purpose: .marketing, channel: channel, address: address, in: events).state
@@ -44,8 +44,8 @@ import Testing
         #expect(state([given, withdrawn, event(.given, at: 30)]) == .given)
     }
 
-    @Test(arguments: [ConsentEvent.State.refused, .withdrawn])
-    func `a tie counts as no`(no: ConsentEvent.State) {
+    @Test(arguments: [ConsentRecord.State.refused, .withdrawn])
+    func `a tie counts as no`(no: ConsentRecord.State) {
         let expected: ConsentState = no == .refused ? .refused : .withdrawn
         #expect(state([event(.given, at: 10), event(no, at: 10)]) == expected)
         #expect(state([event(no, at: 10), event(.given, at: 10)]) == expected)
@@ -78,9 +78,9 @@ import Testing
 
     /// One event reported at a time of its own.
     private func reported(
-        _ state: ConsentEvent.State, _ number: UInt64, at seconds: Int64, receivedAt received: Int64,
+        _ state: ConsentRecord.State, _ number: UInt64, at seconds: Int64, receivedAt received: Int64,
         withdraws: GateVocabulary.Tag? = nil, address: GateVocabulary.Tag? = nil, channel: Channel = .push
-    ) -> ConsentEvent {
+    ) -> ConsentRecord {
         var event = event(state, at: seconds, channel: channel, address: address)
         event.idTag = GateVocabulary.Tag(high: 1, low: number)
         event.receivedAt = Instant(seconds: received)
@@ -125,7 +125,7 @@ import Testing
         var numbers = SeededNumbers(seed: seed)
         var (ended, begun) = (0, 0)
         for _ in 0..<2_000 {
-            var events: [ConsentEvent] = []
+            var events: [ConsentRecord] = []
             var lastEnd: Int64?
             for position in 1...UInt64(3 + numbers.next() % 8) {
                 let received = Int64(position) * 10
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test func `whatever is changed of a recorded consent breaks the chain behind it`() {
-        typealias Edit = (inout ConsentEvent) -> Void
+        typealias Edit = (inout ConsentRecord) -> Void
         var whole = event(.given, at: 10, channel: .sms, address: Self.number, expires: 99)
         whole.jurisdiction = "DE"
         whole.withdraws = GateVocabulary.Tag(high: 1, low: 1)

@@ -308,6 +308,86 @@ import WireProtocol
         #expect(try await confirm(gate, second.id, second.proof).status == 409)
     }
 
+    private func opened(_ envelope: String, by key: Registered, _ gate: GatewayHarness) throws -> (
+        content: JSONValue, keyID: String
+    ) {
+        let opener = try key.pair.opener(
+            keyID: key.id, app: Self.app, device: "d_1", origin: gate.origin.publicKey.rawBytes)
+        let message = try opener.open(envelope, now: UInt64(gate.clock.now().seconds)).message
+        return (try CanonicalJSON.read(message.content), message.keyID)
+    }
+
+    @Test(arguments: [Verb.confirm, .promote])
+    func `the holder of a replaced key is told so by a message that only this key opens`(verb: Verb)
+        async throws
+    {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        #expect(try await gate.claim(.security).isEmpty)
+        let second = try await add(gate)
+        if verb == .confirm {
+            let answer = try proof(
+                of: try #require(second.oldChallenge), by: first.pair, first.id, "d_1", gate)
+            try #require(try await confirm(gate, second.id, second.proof, old: answer).status == 200)
+        } else {
+            try #require(try await perform(.promote, on: second, gate).status == 200)
+        }
+        let deliveries = try await gate.claim(.security)
+        #expect(deliveries.map(\.destination.text) == ["d_1"])
+        let envelope = try #require(try deliveries.first.flatMap(sealed))
+        let message = try opened(envelope, by: first, gate)
+        #expect(message.content["type"] == "security.device_key_replaced" && message.keyID == first.id)
+        #expect(throws: SealedPushError.self) { try opened(envelope, by: second, gate) }
+        // It was decided while the first key was in use, and says so in its place of the trail.
+        let told = try entries(gate).suffix(3)
+        #expect(told.map { $0["kind"]?.stringValue } == ["send", "device_key", "device_key"])
+        #expect(told.map { $0["state"]?.stringValue } == [nil, "deactivated", "active"])
+        let send = try #require(told.first)
+        #expect(send["caller"] == "gateway")
+        #expect(send["deliveries"]?.arrayValue?.first?["key_id"]?.stringValue == first.id)
+        #expect(try await keyInUse(gate, "after") == second.id)
+    }
+
+    /// Who holds it may be the thief, or nobody.
+    @Test(arguments: [Verb.suspend, .revokeCompromised, .revokeLost, .revokeRetired])
+    func `a key that was taken out of use before another came is told nothing`(verb: Verb) async throws {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        try #require(try await perform(verb, on: first, gate).status == 200)
+        let second = try await add(gate)
+        try #require(try await perform(.promote, on: second, gate).status == 200)
+        #expect(try await gate.claim(.security).isEmpty)
+        #expect(try !entries(gate).contains { $0["kind"] == "send" })
+    }
+
+    @Test func `a notice that waits is taken back when the replaced key turns out to be compromised`()
+        async throws
+    {
+        let gate = try await gate()
+        let first = try await key(in: .active, gate)
+        let second = try await add(gate)
+        try #require(try await perform(.promote, on: second, gate).status == 200)
+        try #require(try await perform(.revokeCompromised, on: first, gate).status == 200)
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
+        #expect(try await gate.claim(.security).isEmpty)
+    }
+
+    @Test func `a phone whose system shows nothing gets no notice, and its key is replaced all the same`()
+        async throws
+    {
+        let gate = try await gate()
+        _ = try await key(in: .active, gate)
+        try await gate.register("u_1", osPermission: "denied")
+        let second = try await add(gate)
+        try #require(try await perform(.promote, on: second, gate).status == 200)
+        #expect(try await gate.claim(.security).isEmpty)
+        let notice = try #require(try entries(gate).last { $0["kind"] == "send" })
+        #expect(
+            notice["deliveries"]?.arrayValue?.first?["decision"]?["reason"] == "blocked_at_os_level",
+            "\(notice)")
+        #expect(try await state(gate, second.id) == "active")
+    }
+
     /// Registered while the device had no key yet, so that no older one was asked.
     @Test func `a key that waited does not replace one that came into use meanwhile`() async throws {
         let gate = try await gate()
@@ -626,21 +706,32 @@ import WireProtocol
         offCurve[64] ^= 1
         let zeros = [UInt8](repeating: 0, count: 32)
         let x25519 = "X25519_SHA256_CHACHA20POLY1305"
-        // Whose every agreement is zero; a second spelling of one; a length of the other curve.
-        let wrong: [(String, [UInt8])] = [
-            ("P256_SHA256_AES256GCM", offCurve), ("P256_SHA256_AES256GCM", [2] + good[1...32]),
-            ("P256_SHA256_AES256GCM", good + [0]), ("P256_SHA256_AES256GCM", zeros),
-            (x25519, zeros), (x25519, [1] + zeros.dropLast()),
-            (x25519, [0xED] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]),
-            (x25519, [9] + zeros.dropLast(2) + [0x80]), (x25519, good),
+        let p256 = "P256_SHA256_AES256GCM"
+        let wrong: [(name: String, suite: String, key: [UInt8])] = [
+            ("off the curve", p256, offCurve), ("compressed, even", p256, [2] + good[1...32]),
+            ("compressed, odd", p256, [3] + good[1...32]), ("hybrid, even", p256, [6] + good[1...]),
+            ("hybrid, odd", p256, [7] + good[1...]), ("the point at infinity", p256, [0]),
+            ("infinity, padded", p256, [UInt8](repeating: 0, count: 65)),
+            ("66 bytes", p256, good + [0]), ("a key of the other suite", p256, [9] + zeros.dropLast()),
+            ("a key of the other suite", x25519, good), ("low order, zero", x25519, zeros),
+            ("low order, one", x25519, [1] + zeros.dropLast()),
+            ("the prime itself", x25519, [0xED] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]),
+            ("a second spelling", x25519, [9] + zeros.dropLast(2) + [0x80]),
         ]
         let count = try entries(gate).count
-        for (suite, key) in wrong {
+        for (name, suite, key) in wrong {
             let reply = try await gate.call(
                 "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",
                 ["suite": .string(suite), "public_key": .string(Base64URL.encode(key))])
-            #expect((400..<500).contains(reply.status), "\(suite) \(key): \(reply.json)")
+            #expect(reply.status == 422, "\(name) in \(suite): \(reply.json)")
         }
+        let pem = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",
+            ["suite": .string(p256), "public_key": "-----BEGIN PUBLIC KEY-----\nMFkw\n"])
+        #expect(pem.status == 422, "\(pem.json)")
+        #expect(
+            String(decoding: CanonicalJSON.write(.object(pem.json)), as: UTF8.self)
+                .contains("send the raw 65 bytes"), "\(pem.json)")
         #expect(try entries(gate).count == count)
         let fine = try await gate.call(
             "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",
@@ -744,7 +835,8 @@ import WireProtocol
         let send = try await login(gate, "s1")
         let second = try await add(gate)
         try #require(try await perform(.promote, on: second, gate).status == 200)
-        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 1)
+        // The other is what the first key's holder is told of the second.
+        #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 2)
         gate.clock.advance(seconds: 61)
         let delivery = try #require(try await gate.claim(.security).first)
         #expect(try sealed(delivery) != nil)

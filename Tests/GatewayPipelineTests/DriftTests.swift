@@ -38,6 +38,20 @@ import Testing
         }.sorted()
     }
 
+    private static let week: Int64 = 7 * 86_400_000
+
+    /// What the schedule of a run each week does now, and the run that is known then.
+    private func look(_ gate: GatewayHarness, mayBeFirst: Bool) async throws -> DriftRun? {
+        let failure = await withCheckedContinuation { continuation in
+            gate.engine.submit(
+                DriftScheduleOperation(intervalMilliseconds: Self.week, mayBeFirst: mayBeFirst) {
+                    continuation.resume(returning: $0)
+                })
+        }
+        #expect(failure == nil)
+        return try gate.store.read { try $0.driftRun() }
+    }
+
     private func entries(_ gate: GatewayHarness) throws -> [String] {
         try gate.entries("drift").map { entry in
             ["finding", "action", "category", "old", "new"].map { entry[$0]?.stringValue ?? "-" }
@@ -261,6 +275,35 @@ import Testing
         #expect(try await drifts(gate).isEmpty)
     }
 
+    @Test(arguments: ["badge_cleared", "seen"])
+    func `what only the app tells of is a sign of the device and shows no push`(action: String) async throws {
+        var settings = DriftSettings()
+        settings.staleMilliseconds = 3_600_000
+        let gate = try GatewayHarness(drift: settings)
+        try await gate.register("u_1")
+        let send = try await gate.remit("r1")
+        let delivery = try #require(try await gate.claim().first)
+        try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        try await gate.register("u_1", osPermission: "denied")
+        func observe(_ action: String) async throws {
+            let reply = try await gate.call(
+                "product", "POST", "/v1/receipts",
+                [
+                    "send": .string(send["send_id"] ?? ""), "destination": "d_1", "event": "user_observed",
+                    "action": .string(action), "at": .string(gate.clock.now().rfc3339),
+                ])
+            #expect(reply.status == 200, "\(reply.json)")
+        }
+        gate.clock.advance(seconds: 3_601)
+        try await observe(action)
+        try await gate.audit()
+        #expect(try await drifts(gate) == ["blocked_at_os marked - denied -"])
+        gate.clock.advance(seconds: 1)
+        try await observe("dismissed")
+        try await gate.audit()
+        #expect(try await drifts(gate) == ["permission_outdated marked - denied -"])
+    }
+
     @Test func `critical alerts without the entitlement are taken off the device`() async throws {
         var settings = DriftSettings()
         settings.criticalAlertApps = ["no.getdrop.app"]
@@ -343,6 +386,31 @@ import Testing
         #expect(try await drifts(gate).isEmpty)
     }
 
+    @Test(arguments: [("failed", ["provider_refuses marked - active -"]), ("expired", [])])
+    func `what the provider refused or gave up is no sign of the device`(event: String, told: [String])
+        async throws
+    {
+        var settings = DriftSettings()
+        settings.staleMilliseconds = 3_600_000
+        let gate = try GatewayHarness(drift: settings)
+        try await gate.register("u_1")
+        gate.clock.advance(seconds: 3_601)
+        let send = try await gate.remit("r1")
+        for delivery in try await gate.claim() {
+            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        }
+        gate.clock.advance(seconds: 1)
+        let reply = try await gate.call(
+            "product", "POST", "/v1/receipts",
+            [
+                "send": .string(send["send_id"] ?? ""), "destination": "d_1", "event": .string(event),
+                "at": .string(gate.clock.now().rfc3339),
+            ])
+        #expect(reply.status == 200, "\(reply.json)")
+        try await gate.audit()
+        #expect(try await drifts(gate) == told + ["token_stale marked - active -"])
+    }
+
     // MARK: Runs
 
     @Test func `a run that only counts changes nothing`() async throws {
@@ -406,27 +474,38 @@ import Testing
 
     @Test func `a week after the last run began the next one does`() async throws {
         let gate = try GatewayHarness()
-        let week: Int64 = 7 * 86_400_000
-        func look(mayBeFirst: Bool) async throws -> DriftRun? {
-            let failure = await withCheckedContinuation { continuation in
-                gate.engine.submit(
-                    DriftScheduleOperation(intervalMilliseconds: week, mayBeFirst: mayBeFirst) {
-                        continuation.resume(returning: $0)
-                    })
-            }
-            #expect(failure == nil)
-            return try gate.store.read { try $0.driftRun() }
-        }
-        #expect(try await look(mayBeFirst: false) == nil)
-        let first = try #require(try await look(mayBeFirst: true))
+        #expect(try await look(gate, mayBeFirst: false) == nil)
+        let first = try #require(try await look(gate, mayBeFirst: true))
         #expect(first.startedBy.text == "gateway" && first.isUnderWay)
-        gate.clock.advance(milliseconds: week - 1)
+        gate.clock.advance(milliseconds: Self.week - 1)
         // One that is under way is not begun again, however long it takes.
-        #expect(try await look(mayBeFirst: true)?.startedAt == first.startedAt)
+        #expect(try await look(gate, mayBeFirst: true)?.startedAt == first.startedAt)
         #expect(try await gate.auditPiece(10)?.isUnderWay == false)
-        #expect(try await look(mayBeFirst: true)?.startedAt == first.startedAt)
+        #expect(try await look(gate, mayBeFirst: true)?.startedAt == first.startedAt)
         gate.clock.advance(milliseconds: 1)
-        #expect(try await look(mayBeFirst: false)?.startedAt == gate.clock.now())
+        #expect(try await look(gate, mayBeFirst: false)?.startedAt == gate.clock.now())
+    }
+
+    @Test func `a run that only counts puts off no audit and is none`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        // A count before the first audit: that one still waits until it may be the first.
+        #expect(try await gate.audit(isDryRun: true).auditFinishedAt == nil)
+        #expect(try await look(gate, mayBeFirst: false)?.isDryRun == true)
+        let audit = try await gate.audit()
+        for _ in 0..<2 {
+            gate.clock.advance(milliseconds: Self.week / 2 - 1)
+            let count = try await gate.audit(isDryRun: true)
+            #expect(count.auditStartedAt == audit.startedAt && count.auditFinishedAt == audit.finishedAt)
+            #expect(try await look(gate, mayBeFirst: true)?.isDryRun == true)
+        }
+        gate.clock.advance(milliseconds: 2)
+        let next = try #require(try await look(gate, mayBeFirst: false))
+        #expect(next.startedAt == gate.clock.now() && !next.isDryRun)
+        // While it is under way, the one before is the last that finished.
+        #expect(next.auditFinishedAt == audit.finishedAt && next.isUnderWay)
+        let finished = try #require(try await gate.auditPiece(10))
+        #expect(finished.auditFinishedAt == gate.clock.now())
     }
 
     @Test func `somebody erased has nothing to audit`() async throws {

@@ -161,7 +161,7 @@ import Testing
     private static let origins: [String: Origin] = {
         var origins: [String: Origin] = [
             "caller": .bundle { $0.bundle.callers[CallerName($1)] != nil },
-            "proposed_by": .bundle { $0.bundle.callers[CallerName($1)] != nil },
+            "origin": .sendgate, "proposed_by": .bundle { $0.bundle.callers[CallerName($1)] != nil },
             "type": .bundle { $0.type(TypeID($1)) != nil },
             "scope": .bundle { $0.type(TypeID($1)) != nil || Category(rawValue: $1) != nil },
             "confirmation": .bundle { $0.bundle.channels.smsRevocation?.confirmations[$1] != nil },
@@ -212,12 +212,7 @@ import Testing
 
     @Test func `every text of an entry is a tag, a word of this build's or a name of the bundle's`() {
         let named = Set(
-            EntrySchema.version1.texts.compactMap { path, shape -> String? in
-                switch shape {
-                case .hexadecimal, .uuid: nil
-                default: path.last
-                }
-            })
+            EntrySchema.version1.texts.compactMap { path, isOpaque in isOpaque ? nil : path.last })
         #expect(named == Set(Self.origins.keys))
     }
 
@@ -331,8 +326,8 @@ import Testing
             }
             gate.clock.advance(seconds: 1)
         }
-        let shapes = Dictionary(
-            EntrySchema.version1.texts.map { ($0.path.joined(separator: "/"), $0.shape) },
+        let opaque = Dictionary(
+            EntrySchema.version1.texts.map { ($0.path.joined(separator: "/"), $0.isOpaque) },
             uniquingKeysWith: { $1 })
         var seen: Set<String> = []
         func check(_ value: JSONValue, _ path: [String]) throws {
@@ -341,14 +336,10 @@ import Testing
             case .array(let elements): for element in elements { try check(element, path) }
             case .string(let text):
                 // The envelope's own.
-                guard let shape = shapes[path.joined(separator: "/")], let name = path.last else { return }
+                guard let isOpaque = opaque[path.joined(separator: "/")], let name = path.last else { return }
                 seen.insert(name)
-                switch shape {
-                case .hexadecimal, .uuid: break
-                default:
-                    if case .bundle(let has) = try #require(Self.origins[name]) {
-                        #expect(has(gate.policy, text), "`\(text)` at \(path)")
-                    }
+                if !isOpaque, case .bundle(let has) = try #require(Self.origins[name]) {
+                    #expect(has(gate.policy, text), "`\(text)` at \(path)")
                 }
             default: break
             }

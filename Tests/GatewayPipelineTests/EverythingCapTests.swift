@@ -71,7 +71,7 @@ import Testing
         for number in 0..<3 { _ = try await gate.remit("r\(number)") }
         let decision = try await send("payment.received", "s1", as: "payments", gate)
         #expect(
-            Explanation.sentence(.digested, .everythingCap)
+            Explanation.english.sentence(.digested, .everythingCap)
                 == "There were so many of all kinds together lately that this one was kept for a summary.")
         let delivery = try #require(decision.json["deliveries"]?.arrayValue?.first)
         #expect(delivery["detail"] == "everything_cap", "\(decision.json)")

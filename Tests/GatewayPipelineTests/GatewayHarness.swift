@@ -133,6 +133,8 @@ struct EngineEnvironment: Sendable {
     var publishLagMilliseconds: @Sendable () -> Int64 = { 0 }
     var freeDiskByteCount: @Sendable () throws -> Int64 = { 1 << 40 }
     var durabilityLost: @Sendable (String) -> Never = { fatalError("durability lost: \($0)") }
+    /// Whether the store was restored before the gateway started.
+    var hasRestoredSends = false
     /// Whether the engine ends: not one whose thread a test has stopped for ever.
     var isDrained = true
 }
@@ -232,7 +234,8 @@ final class GatewayHarness: Sendable {
             publishLagMilliseconds: environment.publishLagMilliseconds,
             freeDiskByteCount: environment.freeDiskByteCount,
             publishedEntry: { try library.entry($0) }, committed: { work.raise() },
-            alarm: { alarms.add($0) }, durabilityLost: environment.durabilityLost, drift: drift)
+            alarm: { alarms.add($0) }, durabilityLost: environment.durabilityLost, drift: drift,
+            hasRestoredSends: environment.hasRestoredSends)
         inForce = PolicyInForce(policy)
         let used = environment.store(store)
         engine = Engine(store: used, policy: inForce, dependencies: dependencies)
@@ -242,7 +245,7 @@ final class GatewayHarness: Sendable {
         gateway = Gateway(
             engine: engine, store: used, library: library, policy: inForce, attestation: attestation,
             dependencies: dependencies,
-            operations: GatewayOperations(
+            management: GatewayManagement(
                 privateKeys: privateKeys, authorities: authorities, checks: { [] }, addMetrics: { _ in },
                 policySource: PolicySource(
                     load: {

@@ -1,5 +1,6 @@
 import SealedFormat
 import AuditTrail
+import BundleModel
 import CanonicalJSON
 import GateSteps
 import GateVocabulary
@@ -27,6 +28,33 @@ import WireProtocol
         // Whatever is recorded first takes the start with it.
         try await gate.register("u_0")
         return gate
+    }
+
+    /// Whose signatures are taken is changed in the configuration, by whoever writes it, and not over the socket.
+    @Test func `a start tells which pinned keys came and went since the one before`() async throws {
+        let compliance = PinnedKey("policy-1+00000001+AQ", of: .compliance)
+        let legal = PinnedKey("policy-2+00000002+AQ", of: .legal)
+        let authority = PinnedKey("example.com/authority+00000003+AQ", of: nil)
+        let gate = try GatewayHarness(opening: { step, now in
+            for pins in [[compliance, authority], [compliance, authority], [authority, legal], []] {
+                try step.recordStart(step.policy, version: "test", keys: [], pins: pins, at: now)
+            }
+        })
+        try await gate.register("u_0")
+        func pin(_ event: String, _ key: PinnedKey, _ purpose: String) -> JSONValue {
+            var members: JSONObject = [
+                "event": .string(event), "key": .string(key.key), "purpose": .string(purpose),
+            ]
+            if let role = key.role { members["role"] = .string(role.rawValue) }
+            return .object(members)
+        }
+        let starts = try Self.entries(gate).filter { $0["kind"] == "start" }
+        #expect(
+            starts.map { $0["pins"] } == [
+                [pin("pin", compliance, "policy"), pin("pin", authority, "authority")], nil,
+                [pin("unpin", compliance, "policy"), pin("pin", legal, "policy")],
+                [pin("unpin", authority, "authority"), pin("unpin", legal, "policy")],
+            ])
     }
 
     private static func body(_ answer: Answer) throws -> JSONObject {
@@ -125,6 +153,30 @@ import WireProtocol
         #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/resume").status == 200)
         #expect(try gate.gateKeys.origin().keyID.count == 8)
         #expect(await gate.ask("keys-team", "POST", "/v1/keys/origin-1/resume").status == 409)
+    }
+
+    @Test
+    func `a suspended key is not promoted and one in use is not destroyed, and each refusal names the way`()
+        async throws
+    {
+        let gate = try await Self.started()
+        let key = try await Self.add("origin", to: gate)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 200)
+        func refused(_ verb: String, saying way: String) async throws {
+            let count = try Self.entries(gate).count
+            let answer = await gate.ask("keys-team", "POST", "/v1/keys/\(key)/\(verb)")
+            #expect(answer.status == 409, "\(verb)")
+            let text = String(decoding: answer.body, as: UTF8.self)
+            #expect(text.contains(way), "\(text)")
+            // Nothing is recorded, not even a proposal.
+            #expect(try Self.entries(gate).count == count)
+        }
+        try await refused("destroy", saying: "`revoke` it first, or promote its successor")
+        try await refused("promote", saying: "a key that is `active` cannot be the subject of `promote`")
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/suspend").status == 200)
+        try await refused("promote", saying: "`resume` ends a suspension")
+        try await refused("destroy", saying: "`revoke` it first, or promote its successor")
+        #expect(try gate.store.read { try $0.keyring() }?[key]?.state == .suspended)
     }
 
     @Test func `a dry run says what would be and changes nothing`() async throws {

@@ -95,7 +95,7 @@ import Testing
 
     @Test func `ambiguous and dangerous tables are refused`() {
         func problem(_ bindings: [PeerAttestation.Binding], bound: [Int: CallerName] = [:]) -> PeerAttestation
-            .Problem?
+            .TableError?
         {
             do {
                 _ = try PeerAttestation(bindings: bindings, boundListeners: bound, acceptsRoot: false)

@@ -73,9 +73,45 @@ import Testing
             return try #require(reply.json["decisions"]?.arrayValue?.first?["explanation"]?.stringValue)
         }
         let first = "It came in quiet hours and was kept until they end."
-        #expect(try await told() == "\(first) It waits for `d_1` until 2026-11-21 19:00 UTC.")
+        #expect(try await told() == "\(first) It waits for `d_1` until 21 Nov 2026 at 20:00 (Europe/Berlin).")
         try await gate.register("u_1", quiet: ["start": "06:00", "end": "22:00"])
-        #expect(try await told() == "\(first) It waits for `d_1` until 2026-11-21 21:00 UTC.")
+        #expect(try await told() == "\(first) It waits for `d_1` until 21 Nov 2026 at 22:00 (Europe/Berlin).")
+    }
+
+    @Test func `a wait is explained in Norwegian, by clocks that change that night`()
+        async throws
+    {
+        // Clocks go from 02:00 to 03:00 in the night to 28 March 2027: the window ends at 08:00, which is 06:00 UTC.
+        let gate = try GatewayHarness(at: "2027-03-27T22:30:00Z")
+        try await gate.register(
+            "u_1", region: "NO", zone: "Europe/Oslo", quiet: ["start": "22:00", "end": "08:00"])
+        let body = try await gate.example("order.shipped", "o_1", to: "u_1", as: "payments")
+        let waits = "Det kom i stilletiden og ble holdt tilbake til den er over."
+        let until = "28. mars 2027 kl. 08.00 (Europe/Oslo)"
+        var asked = body
+        asked["caller"] = "payments"
+        let explained = try await gate.call("auditor", "POST", "/v1/sends/explain?locale=nb", asked)
+        #expect(explained["explanation"] == "\(waits) Det venter til \(until).", "\(explained.json)")
+        #expect(explained["fix"] == "Det er ingenting å rette.", "\(explained.json)")
+        let english = try await gate.call("auditor", "POST", "/v1/sends/explain", asked)
+        #expect(english.json["fix"] == nil, "\(english.json)")
+        let wrong = try await gate.call("auditor", "POST", "/v1/sends/explain?locale=norsk", asked)
+        #expect(wrong.status == 422, "\(wrong.json)")
+        let sent = try await gate.call("payments", "POST", "/v1/sends", body)
+        try #require(sent.status == 202, "\(sent.json)")
+        for locale in ["nb", "nb-NO", "nn"] {
+            let told = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions?locale=\(locale)")
+            #expect(
+                told.json["decisions"]?.arrayValue?.first?["explanation"]?.stringValue
+                    == "\(waits) Det venter for `d_1` til \(until).")
+        }
+        // Asked in a language that the bundle does not have, and in none.
+        for query in ["?locale=fr", ""] {
+            let told = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions\(query)")
+            let text = told.json["decisions"]?.arrayValue?.first?["explanation"]?.stringValue ?? ""
+            #expect(
+                text.hasSuffix(" It waits for `d_1` until 28 Mar 2027 at 08:00 (Europe/Oslo)."), "\(text)")
+        }
     }
 
     @Test func `a life that counts from due begins when quiet hours end, also when they grow meanwhile`()

@@ -228,6 +228,30 @@ import Testing
         // The provider's word has room of its own: a token that is gone is taken out whatever an app tells.
         #expect(try await observe(gate, send, nil, after: -1, event: "token_gone").status == 200)
         #expect(try receipts(gate).count == 33)
+        for number in 1...2 as ClosedRange<Int64> {
+            #expect(try await observe(gate, send, nil, after: -number, event: "failed").status == 200)
+        }
+        #expect(try receipts(gate).count == 35)
+    }
+
+    @Test func `a token that is gone is taken out however often the provider failed before`() async throws {
+        let gate = try GatewayHarness()
+        let send = try await handOver(gate, .accepted(status: 200))
+        gate.clock.advance(seconds: 2_000)
+        var statuses: [Int: Int] = [:]
+        for number in 1...40 as ClosedRange<Int64> {
+            let reply = try await observe(gate, send, nil, after: -number, event: "failed")
+            statuses[reply.status, default: 0] += 1
+        }
+        #expect(statuses == [200: 32, 409: 8])
+        #expect(try await observe(gate, send, nil, after: 0, event: "token_gone").status == 200)
+        let held = try await gate.call("auditor", "GET", "/v1/recipients/u_1")
+        #expect(held.json["devices"]?.arrayValue?.first?.objectValue?["active"] == false, "\(held.json)")
+        // And what the person did still has its own.
+        #expect(try await observe(gate, send, "opened", after: -1).status == 200)
+        // A second of a kind is bounded as ever.
+        #expect(try await observe(gate, send, nil, after: -1, event: "token_gone").status == 409)
+        #expect(try receipts(gate).count == 34)
     }
 
     @Test func `a provider that gave it up is as one that refused it`() async throws {

@@ -10,11 +10,11 @@ import Testing
     private static let purposes = [Purpose.marketing, Purpose("partner_offers")]
 
     /// A ledger as reporters with wrong clocks make it: each withdrawal that names a consent comes after it.
-    private func ledger(_ numbers: inout SeededNumbers, count: Int) -> [ConsentEvent] {
-        var events: [ConsentEvent] = []
+    private func ledger(_ numbers: inout SeededNumbers, count: Int) -> [ConsentRecord] {
+        var events: [ConsentRecord] = []
         for number in 0..<count {
-            let state = ConsentEvent.State.allCases.randomElement(using: &numbers)!
-            let named: ConsentEvent? =
+            let state = ConsentRecord.State.allCases.randomElement(using: &numbers)!
+            let named: ConsentRecord? =
                 switch state {
                 case .withdrawn: events.filter { $0.state == .given }.randomElement(using: &numbers)
                 case .undone: events.filter { $0.state == .withdrawn }.randomElement(using: &numbers)
@@ -31,7 +31,7 @@ import Testing
             let received = Int64(1_000_000 + number * 10_000)
             let early = [0, 0, 5, 20_000, 90_000_000].randomElement(using: &numbers)! / 1_000
             events.append(
-                ConsentEvent(
+                ConsentRecord(
                     sequence: Int64(number + 1), subject: Self.subject, id: "c\(number)",
                     idTag: GateVocabulary.Tag(high: 7, low: UInt64(number)),
                     purpose: named?.purpose ?? Self.purposes.randomElement(using: &numbers)!,

@@ -407,24 +407,24 @@ import Testing
     }
 
     @Test func `a bundle's confirmation goes with its words`() throws {
-        func problems(_ words: JSONValue, _ confirmation: JSONValue?) throws -> String {
+        func diagnostics(_ words: JSONValue, _ confirmation: JSONValue?) throws -> String {
             var bundle = TestBundle.minimal.setting("channels.yaml", "sms", "revocation", "words", to: words)
             if let confirmation {
                 bundle = bundle.setting(
                     "channels.yaml", "sms", "revocation", "confirmation", to: confirmation)
             }
-            return bundle.problems.map(\.description).joined(separator: "\n")
+            return bundle.diagnostics.map(\.description).joined(separator: "\n")
         }
         let words: JSONValue = ["en": ["stop", "quit"]]
-        #expect(try problems(words, nil) == "")
-        #expect(try problems(words, ["en": "You are out."]) == "")
+        #expect(try diagnostics(words, nil) == "")
+        #expect(try diagnostics(words, ["en": "You are out."]) == "")
         #expect(
-            try problems(words, ["en": "You are out.", "nb": "Du er ute."])
+            try diagnostics(words, ["en": "You are out.", "nb": "Du er ute."])
                 .contains("in which no word takes consent back"))
         #expect(
-            try problems(["en": ["stop"], "nb": ["stopp"]], ["en": "You are out."])
+            try diagnostics(["en": ["stop"], "nb": ["stopp"]], ["en": "You are out."])
                 .contains("confirms nothing that was said in `nb`"))
-        #expect(try problems(["en": ["stop"], "nb": ["STOP!"]], nil).contains("has as well"))
-        #expect(try problems(["stop"], nil).contains("must be a mapping"))
+        #expect(try diagnostics(["en": ["stop"], "nb": ["STOP!"]], nil).contains("has as well"))
+        #expect(try diagnostics(["stop"], nil).contains("must be a mapping"))
     }
 }

@@ -333,7 +333,7 @@ import Testing
         #expect(described == 49)
     }
 
-    @Test func `HEAD asks for the grant that GET asks for, and shows no body`() async throws {
+    @Test func `HEAD asks for the grant that GET asks for, and is as long`() async throws {
         let gate = try await Self.gate()
         for row in Self.table where row.method == "GET" && !row.isOpen && row.grants != nil {
             let target = row.target.replacing(Self.send, with: "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11")
@@ -341,7 +341,11 @@ import Testing
             #expect(without.status == 403, "\(row.path): \(without.status)")
             let holder = Self.only(try #require(row.grants?.min()))
             let with = await gate.ask(holder, "HEAD", target)
-            #expect(with.status != 403 && with.body.isEmpty, "\(row.path): \(with.status)")
+            #expect(with.status != 403, "\(row.path): \(with.status)")
+            // The endpoint writes the length and leaves the body out. What tells of the moment is of another length.
+            guard row.path != "/metrics" else { continue }
+            let got = await gate.ask(holder, "GET", target)
+            #expect(with.status == got.status && with.body.count == got.body.count, "\(row.path)")
         }
     }
 

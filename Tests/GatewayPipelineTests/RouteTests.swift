@@ -13,6 +13,7 @@ import Testing
         ("POST", "/v1/sends", "postSend"),
         ("POST", "/v1/sends/stream", "streamSends"),
         ("POST", "/v1/sends/explain", "explainSend"),
+        ("POST", "/v1/sends/explain?locale=nb", "explainSend"),
         ("POST", "/v1/sends/acknowledge", "acknowledgeEvent"),
         ("GET", "/v1/sends/\(send)", "getSend"),
         ("POST", "/v1/sends/\(send)/cancel", "cancelSend"),
@@ -75,15 +76,15 @@ import Testing
         ("GET", "http://gate/v1/types?", "listTypes"),
     ]
 
-    /// The route that a request line leads to, the values in its target, and whether it asks for the headers alone.
+    /// The route that a request line leads to, and the values in its target.
     static func find(
         _ method: String, _ target: String
-    ) -> (route: Route, arguments: RouteArguments, isHead: Bool)? {
+    ) -> (route: Route, arguments: RouteArguments)? {
         guard
-            case .match(let index, let arguments, let isHead) = Route.table.match(
+            case .match(let index, let arguments) = Route.table.match(
                 method: method, target: target)
         else { return nil }
-        return (Route.all[index], arguments, isHead)
+        return (Route.all[index], arguments)
     }
 
     @Test(arguments: table)
@@ -91,7 +92,6 @@ import Testing
         let found = try #require(Self.find(method, target))
         #expect(found.route.description.name == name)
         #expect(found.route.description.method.rawValue == method)
-        #expect(!found.isHead)
         if case .invalid(let violations) = found.route.read(found.arguments) {
             Issue.record("\(target): \(violations)")
         }
@@ -104,12 +104,11 @@ import Testing
     }
 
     @Test(arguments: table.filter { $0.method == "GET" })
-    func `HEAD asks for what GET would answer, without its body`(_: String, _ target: String, _ name: String)
+    func `HEAD leads to what GET leads to`(_: String, _ target: String, _ name: String)
         throws
     {
         let found = try #require(Self.find("HEAD", target))
         #expect(found.route.description.name == name)
-        #expect(found.isHead)
     }
 
     /// The value of one part of a target, decoded once, after the path is split.
@@ -172,6 +171,9 @@ import Testing
             DecisionsQuery.self, "/v1/recipients/u/decisions?limit=1&before=\(Self.send)")
         #expect(decisions.limit == 1 && decisions.before == SendID(uuidText: Self.send))
         #expect(try Self.query(DecisionsQuery.self, "/v1/recipients/u/decisions").before == nil)
+        #expect(decisions.locale == nil)
+        #expect(
+            try Self.query(LocaleQuery.self, "/v1/recipients/u/preferences?locale=nb-NO").locale == "nb-NO")
     }
 
     @Test(arguments: [
@@ -244,11 +246,17 @@ import Testing
         ("/v1/recipients/u/consents?as_of=2026-11-21", ["as_of"]),
         ("/v1/recipients/%00/consents?as_of=x&known_at=y&z=1", ["user", "as_of", "known_at", "z"]),
         ("/v1/recipients/u/decisions?limit=1001", ["limit"]),
+        ("/v1/recipients/u/decisions?locale=", ["locale"]),
+        ("/v1/recipients/u/decisions?locale=norsk", ["locale"]),
+        ("/v1/recipients/u/decisions?locale=nb_NO", ["locale"]),
+        ("/v1/recipients/u/preferences?locale=nb&locale=en", ["locale"]),
+        ("/v1/recipients/u?locale=" + String(repeating: "nb-", count: 300), ["locale"]),
+        ("/v1/recipients/u?language=nb", ["language"]),
         ("/v1/trail/tile/64/000", ["tile"]), ("/v1/trail/tile/../checkpoint", ["tile"]),
     ])
     func `everything wrong with a path or a query is told at once`(_ target: String, _ names: [String]) throws
     {
-        let (route, arguments, _) = try #require(Self.find("GET", target))
+        let (route, arguments) = try #require(Self.find("GET", target))
         guard case .invalid(let violations) = route.read(arguments) else {
             Issue.record("\(target) is valid")
             return

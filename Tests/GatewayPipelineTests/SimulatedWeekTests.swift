@@ -214,6 +214,10 @@ private final class SimulatedWeek {
         var forwards: [String: [Int64]] = [:]
         var registeredAt: Int64
         var lastSeen: Int64?
+        /// When the provider last took a push for them.
+        var lastAccepted: Int64?
+        /// When they last opened a push or put one away.
+        var lastHandled: Int64?
         var provider: (event: String, at: Int64)?
         var isProvisional = false
         /// `finding action category` that were injected through subscriptions.
@@ -482,12 +486,18 @@ private final class SimulatedWeek {
         #expect(reply.status == 200, "\(reply.json)")
         truth.add("receipts_total", event, send.category, "push")
         guard event == "user_observed" else {
+            if event == "accepted_by_provider" {
+                people[index].lastAccepted = max(people[index].lastAccepted ?? 0, at.milliseconds)
+            }
             if people[index].provider.map({ $0.at <= at.milliseconds }) ?? true {
                 people[index].provider = (event, at.milliseconds)
             }
             return
         }
         people[index].lastSeen = max(people[index].lastSeen ?? 0, at.milliseconds)
+        if action == "opened" || action == "dismissed" {
+            people[index].lastHandled = max(people[index].lastHandled ?? 0, at.milliseconds)
+        }
         if action != "badge_cleared", looked.insert(id).inserted {
             truth.opened[send.category, default: []].append(after)
         }
@@ -573,10 +583,11 @@ private final class SimulatedWeek {
             people[index].registeredAt = now
         }
         let old = people.indices.filter { people[$0].will == .denied && !people[$0].sends.isEmpty }.prefix(2)
-        for index in old {
+        // What was put away had been shown; what was only seen may have been on the app's own screen.
+        for (index, action) in zip(old, ["dismissed", nil]) {
             let send = people[index].sends[0]
             try await receipt(
-                "user_observed", of: send.id, to: index, after: now - send.handedOverAt)
+                "user_observed", action, of: send.id, to: index, after: now - send.handedOverAt)
         }
         gate.clock.advance(seconds: 60)
     }
@@ -609,15 +620,15 @@ private final class SimulatedWeek {
     private func drifts(of person: Person) -> Set<String> {
         var drifts = person.subscriptionDrifts
         if person.will == .denied {
-            let isSeen = person.lastSeen.map { $0 > person.registeredAt } ?? false
-            drifts.insert(isSeen ? "permission_outdated marked -" : "blocked_at_os marked -")
+            let isShown = person.lastHandled.map { $0 > person.registeredAt } ?? false
+            drifts.insert(isShown ? "permission_outdated marked -" : "blocked_at_os marked -")
         }
         if person.isProvisional { drifts.insert("delivered_quietly marked -") }
         if person.app != "no.getdrop.app", !known.contains("\(person.user) not_entitled repaired -") {
             drifts.insert("not_entitled repaired -")
         }
         if !person.hasZone { drifts.insert("zone_missing marked -") }
-        let heardAt = max(person.registeredAt, person.lastSeen ?? 0, person.provider?.at ?? 0)
+        let heardAt = max(person.registeredAt, person.lastSeen ?? 0, person.lastAccepted ?? 0)
         if now - heardAt > Self.staleDays * Self.day { drifts.insert("token_stale marked -") }
         if let (event, at) = person.provider, event == "failed", at > person.registeredAt {
             drifts.insert("provider_refuses marked -")

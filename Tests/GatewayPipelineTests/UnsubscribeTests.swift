@@ -15,13 +15,13 @@ import Testing
 /// What an unsubscribe link does: from the message that carries it to the next send.
 @Suite struct UnsubscribeTests {
     private let gate: GatewayHarness
-    private let desk: LinkDesk
+    private let handler: LinkHandler
 
     init() throws { self.init(try GatewayHarness()) }
 
     private init(_ gate: GatewayHarness) {
         self.gate = gate
-        desk = LinkDesk(gate.gateway)
+        handler = LinkHandler(gate.gateway)
     }
 
     private enum Question { case look, mute, undo }
@@ -30,9 +30,9 @@ import Testing
         await withCheckedContinuation { continuation in
             let reply: @Sendable (LinkAnswer) -> Void = { continuation.resume(returning: $0) }
             switch question {
-            case .look: desk.standing(of: token, reply: reply)
-            case .mute: desk.mute(token, reply: reply)
-            case .undo: desk.undo(token, reply: reply)
+            case .look: handler.standing(of: token, reply: reply)
+            case .mute: handler.mute(token, reply: reply)
+            case .undo: handler.undo(token, reply: reply)
             }
         }
     }
@@ -187,14 +187,14 @@ import Testing
         gate.engine.submit(hold)
         await Task.detached { hold.entered.wait() }.value
         let (answers, answer) = AsyncStream.makeStream(of: LinkAnswer.self)
-        for _ in 0..<LinkDesk.underWayCountMax { desk.mute(link) { answer.yield($0) } }
+        for _ in 0..<LinkHandler.underWayCountMax { handler.mute(link) { answer.yield($0) } }
         #expect(await ask(.look, link) == .busy)
         #expect(await ask(.mute, link) == .busy)
         hold.release.signal()
         var seen: [LinkAnswer] = []
         for await one in answers {
             seen.append(one)
-            if seen.count == LinkDesk.underWayCountMax { break }
+            if seen.count == LinkHandler.underWayCountMax { break }
         }
         #expect(Set(seen).count == 1 && seen[0] != .busy && seen[0] != .unknown)
         #expect(await ask(.look, link) == seen[0])

@@ -37,7 +37,7 @@ extension StepView {
     }
     /// - Returns: Its position in the ledger.
     @discardableResult
-    package func appendConsent(_ event: ConsentEvent) throws -> Int64 {
+    package func appendConsent(_ event: ConsentRecord) throws -> Int64 {
         try apply(.consent(event), to: event.subject)
         return try state(of: event.subject)?.consentCount ?? 0
     }

@@ -10,14 +10,14 @@ package struct StoreContents: Sendable {
     /// Marked, and their mappings not destroyed yet.
     var erased: Set<SubjectID> = []
     package internal(set) var states: [SubjectID: RecipientState] = [:]
-    var consents: [SubjectID: [ConsentEvent]] = [:]
+    var consents: [SubjectID: [ConsentRecord]] = [:]
     var choices: [SubjectID: [PreferenceRecord]] = [:]
     package internal(set) var sends: [SendID: SendRecord] = [:]
     var sendNumbers: [SendID: Int] = [:]
     var requests: [RequestKey: SendID] = [:]
     var forwards: [SubjectID: [ForwardRecord]] = [:]
-    var dedupe: [EventKey: DedupeRecord] = [:]
-    var duties: [EventKey: DutyRecord] = [:]
+    var dedupe: [SubjectTag: DedupeRecord] = [:]
+    var duties: [SubjectTag: DutyRecord] = [:]
     var links: [Tag: UnsubscribeLink] = [:]
     var replies: [RequestKey: ReplyRecord] = [:]
     package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
@@ -221,7 +221,7 @@ extension StoreContents: StoreReading {
     package func subject(of user: UserID) throws -> Subject? { unlessErased(subjectOfUser[user]) }
     package func subject(_ id: SubjectID) throws -> Subject? { unlessErased(subjects[id]) }
     package func state(of subject: SubjectID) throws -> RecipientState? { states[subject] }
-    package func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] { consents[subject] ?? [] }
+    package func consentRecords(of subject: SubjectID) throws -> [ConsentRecord] { consents[subject] ?? [] }
     package func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
         Array(states.keys.filter { subject == nil || $0 > subject! }.sorted().prefix(limit))
     }
@@ -279,10 +279,10 @@ extension StoreContents: StoreReading {
     }
 
     package func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
-        dedupe[EventKey(event, of: subject)]
+        dedupe[SubjectTag(event, of: subject)]
     }
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? {
-        duties[EventKey(duty, of: subject)]
+        duties[SubjectTag(duty, of: subject)]
     }
     package func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord] {
         Array(duties.values.filter { $0.dueAt <= now }.sorted { $0.dueAt < $1.dueAt }.prefix(limit))

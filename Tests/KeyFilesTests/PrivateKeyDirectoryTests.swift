@@ -1,6 +1,7 @@
 import Foundation
 import GateTestKit
 import GateVocabulary
+import Glibc
 import KeyFiles
 import KeyLifecycle
 import OpenSSLCrypto
@@ -20,6 +21,8 @@ import Testing
         try withFolder { path in
             try PrivateKeyDirectory.initialize(at: path, now: Self.now)
             let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            #expect(Set(keys.keys.keys) == Set(KeyPurpose.ofGateway))
+            #expect(keys.keys[.policy] == nil && keys.keys[.authority] == nil)
             for purpose in KeyPurpose.ofGateway {
                 let key = try keys.current(purpose)
                 #expect(key.purpose == purpose)
@@ -150,6 +153,185 @@ import Testing
         }
     }
 
+    /// The list that systemd gives a credential: nobody but root and one user (acl(5), as `system.posix_acl_access` has it).
+    static func setList(of path: String, admitting user: UInt32, _ permissions: UInt16) -> Bool {
+        let entries: [(tag: UInt16, permissions: UInt16, id: UInt32)] = [
+            (0x01, permissions, .max), (0x02, permissions, user), (0x04, 0, .max), (0x10, permissions, .max),
+            (0x20, 0, .max),
+        ]
+        var bytes: [UInt8] = [2, 0, 0, 0]
+        for entry in entries {
+            for value in [entry.tag, entry.permissions] { bytes += [UInt8(value & 0xFF), UInt8(value >> 8)] }
+            bytes += withUnsafeBytes(of: entry.id.littleEndian) { Array($0) }
+        }
+        // <sys/xattr.h> is not imported with the C library.
+        typealias SetAttribute =
+            @convention(c) (
+                UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafeRawPointer, Int, Int32
+            ) -> Int32
+        guard let symbol = dlsym(nil, "setxattr") else { return false }
+        let set = unsafeBitCast(symbol, to: SetAttribute.self)
+        return set(path, "system.posix_acl_access", bytes, bytes.count, 0) == 0
+    }
+
+    /// The process becomes another user, so it is one of its own.
+    @Test func `the user a credential is for reads it through its list, and no other user does`() async throws
+    {
+        try #require(getuid() == 0, "becomes other users, so run it as root")
+        await #expect(processExitsWith: .success) {
+            let user: UInt32 = 4242
+            try PrivateKeyDirectoryTests().withFolder { path in
+                let files = try PrivateKeyDirectory.initialize(at: path, now: PrivateKeyDirectoryTests.now)
+                let root = try #require(files.first { $0.contains("/root-") })
+                let credentials = path + "-credentials"
+                defer { try? FileManager.default.removeItem(atPath: credentials) }
+                mkdir(credentials, 0o500)
+                let laid = credentials + "/root"
+                try FileManager.default.moveItem(atPath: root, toPath: laid)
+                try #require(PrivateKeyDirectoryTests.setList(of: laid, admitting: user, 4))
+                try #require(PrivateKeyDirectoryTests.setList(of: credentials, admitting: user, 5))
+                // What the mask of the lists shows as the group's.
+                var status = stat()
+                #expect(stat(laid, &status) == 0 && status.st_mode & 0o777 == 0o440)
+                #expect(stat(credentials, &status) == 0 && status.st_mode & 0o777 == 0o550)
+                for file in files.dropFirst() + [path] { chown(file, user, user) }
+                func read(credentials: String?) throws -> PrivateKeyDirectory {
+                    try PrivateKeyDirectory(
+                        at: path, rootPath: laid, credentials: credentials, acceptsThrowaway: false)
+                }
+                func become(_ other: UInt32) -> Bool {
+                    seteuid(0) == 0 && setegid(other) == 0 && setgroups(0, nil) == 0 && seteuid(other) == 0
+                }
+                defer { _ = become(0) }
+                try #require(become(user))
+                #expect(try read(credentials: credentials).keys[.root]?.count == 1)
+                #expect(throws: KeyFileError.tooOpen(path: laid, mode: 0o440)) {
+                    try read(credentials: nil)
+                }
+                try #require(become(0))
+                for file in files.dropFirst() + [path] { chown(file, 4343, 4343) }
+                try #require(become(4343))
+                #expect {
+                    try read(credentials: credentials)
+                } throws: { error in
+                    guard case KeyFileError.cannotRead(let named, _) = error else { return false }
+                    return named == laid
+                }
+            }
+        }
+    }
+
+    @Test func `what a kill left of a key file is destroyed, and no key with it`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let part = "\(path)/origin-0123456789abcdef.key.part"
+            // Another name for the same bytes, as a backup that was made by links has it.
+            let link = "\(path)-link"
+            defer { try? FileManager.default.removeItem(atPath: link) }
+            try "a secret".write(toFile: part, atomically: false, encoding: .utf8)
+            chmod(part, 0o400)
+            try FileManager.default.linkItem(atPath: part, toPath: link)
+            try PrivateKeyDirectory.eraseUnfinished(in: path)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+                    == files.map { String($0.dropFirst(path.count + 1)) }.sorted())
+            #expect(try Data(contentsOf: URL(filePath: link)).allSatisfy { $0 == 0 })
+            #expect(throws: Never.self) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
+        }
+    }
+
+    /// A ceremony that is killed before the link leaves a `.part` with the key's seed, and no key file.
+    @Test(arguments: [KeyPurpose.policy, .authority, .root])
+    func `a ceremony destroys the secret that a killed one left, and a finished key keeps one name`(
+        _ purpose: KeyPurpose
+    ) throws {
+        try withFolder { path in
+            func ceremony() throws {
+                if purpose == .root {
+                    try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+                } else {
+                    let key = try PrivateKeyFile.generate(purpose, at: Self.now)
+                    _ = try PrivateKeyDirectory.initialize(at: path, with: key)
+                }
+            }
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            let part = "\(path)/\(purpose.rawValue)-0123456789abcdef.key.part"
+            // A hard link still shows the file's bytes after its name is gone.
+            let link = "\(path)-link"
+            defer { try? FileManager.default.removeItem(atPath: link) }
+            try "a seed".write(toFile: part, atomically: false, encoding: .utf8)
+            chmod(part, 0o400)
+            try FileManager.default.linkItem(atPath: part, toPath: link)
+            try ceremony()
+            #expect(try Data(contentsOf: URL(filePath: link)).allSatisfy { $0 == 0 })
+            let names = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+            #expect(names.allSatisfy { $0.hasSuffix(".key") }, "\(names)")
+
+            // Killed after the link: the second ceremony is refused, and takes only the second name away. An unfinished file
+            // of a key that is not there may be one that a running gateway is writing.
+            let file = "\(path)/\(try #require(names.first))"
+            let bytes = try Data(contentsOf: URL(filePath: file))
+            try FileManager.default.linkItem(atPath: file, toPath: file + ".part")
+            try "being written".write(toFile: part, atomically: false, encoding: .utf8)
+            #expect(throws: KeyFileError.exists(path: file)) { try ceremony() }
+            #expect(try Data(contentsOf: URL(filePath: file)) == bytes)
+            #expect(!FileManager.default.fileExists(atPath: file + ".part"))
+            #expect(try String(contentsOfFile: part, encoding: .utf8) == "being written")
+        }
+    }
+
+    @Test func `an unfinished file in the way of a new one is overwritten, and not only unlinked`() throws {
+        try withFolder { path in
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            var key = try PrivateKeyFile.generate(.origin, at: Self.now)
+            let part = "\(path)/\(key.id).key.part"
+            let link = "\(path)-link"
+            defer { try? FileManager.default.removeItem(atPath: link) }
+            try "of a process that was killed".write(toFile: part, atomically: false, encoding: .utf8)
+            try FileManager.default.linkItem(atPath: part, toPath: link)
+            _ = try key.create(in: path, wrappedBy: nil)
+            #expect(try Data(contentsOf: URL(filePath: link)).allSatisfy { $0 == 0 })
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path) == ["\(key.id).key"])
+            #expect(throws: KeyFileError.self) { try key.create(in: path, wrappedBy: nil) }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path) == ["\(key.id).key"])
+        }
+    }
+
+    /// A kill between the second name's coming and the first one's going leaves both, of the same bytes.
+    @Test func `a key file that also has the name it was written under loses that name alone`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let before = try files.map { try Data(contentsOf: URL(filePath: $0)) }
+            for file in files { try FileManager.default.linkItem(atPath: file, toPath: file + ".part") }
+            try PrivateKeyDirectory.eraseUnfinished(in: path)
+            #expect(try files.map { try Data(contentsOf: URL(filePath: $0)) } == before)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+                    == files.map { String($0.dropFirst(path.count + 1)) }.sorted())
+        }
+    }
+
+    @Test(arguments: [0o400, 0o600] as [mode_t])
+    func `a key file whose destruction was interrupted is not read, and is destroyed`(mode: mode_t) throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            var key = try PrivateKeyFile.generate(.origin, at: Self.now)
+            let doomed = try key.create(in: path, wrappedBy: nil) + ".doomed"
+            let link = "\(path)-link"
+            defer { try? FileManager.default.removeItem(atPath: link) }
+            try FileManager.default.moveItem(atPath: String(doomed.dropLast(7)), toPath: doomed)
+            chmod(doomed, mode)
+            try FileManager.default.linkItem(atPath: doomed, toPath: link)
+            #expect(try PrivateKeyDirectory(at: path, acceptsThrowaway: false).keys[.origin]?.count == 1)
+            try PrivateKeyDirectory.eraseUnfinished(in: path)
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+                    == files.map { String($0.dropFirst(path.count + 1)) }.sorted())
+            #expect(try Data(contentsOf: URL(filePath: link)).allSatisfy { $0 == 0 })
+        }
+    }
+
     @Test func `a key file that is there is not written over`() throws {
         try withFolder { path in
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -198,6 +380,111 @@ import Testing
             #expect(throws: KeyFileError.wrongRoot(path: forged)) {
                 try PrivateKeyFile.read(forged, roots: [root.id: root])
             }
+        }
+    }
+
+    /// The wrapping proves that a root key of this gateway was there when the file was made.
+    @Test(arguments: [KeyPurpose.data, .index, .link])
+    func `a bare secret in the place of a wrapped one is refused`(purpose: KeyPurpose) throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let file = try #require(files.first { $0.contains("/\(purpose.rawValue)-") })
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            let digits = String(repeating: "7", count: 64)
+            let id = try #require(file.split(separator: "/").last?.dropLast(".key".count))
+            let bare =
+                #"{"created":1795000000000,"id":"\#(id)","purpose":"\#(purpose.rawValue)","secret":"\#(digits)","#
+                + #""suite":"\#(purpose.suite)","v":1}"# + "\n"
+            for damaged in [
+                bare, text.replacing(#""suite""#, with: #""secret":"\#(digits)","suite""#),
+                text.replacing(#"{"created""#, with: #"{"a":1,"created""#),
+            ] {
+                try #require(damaged != text)
+                chmod(file, 0o600)
+                try damaged.write(toFile: file, atomically: false, encoding: .utf8)
+                chmod(file, 0o400)
+                #expect {
+                    try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+                } throws: { error in
+                    guard case KeyFileError.malformed(let named, _) = error else { return false }
+                    return named == file
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [KeyPurpose.origin, .data, .root])
+    func `a key file under another name is refused, since its key's destruction would leave it there`(
+        purpose: KeyPurpose
+    ) throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let file = try #require(files.first { $0.contains("/\(purpose.rawValue)-") })
+            let renamed = "\(path)/\(purpose.rawValue)-of-november.key"
+            try FileManager.default.moveItem(atPath: file, toPath: renamed)
+            let id = String(try #require(file.split(separator: "/").last?.dropLast(".key".count)))
+            let error = KeyFileError.misnamed(path: renamed, id: id)
+            #expect(throws: error) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
+            #expect(error.hint.contains("`\(id).key`"))
+        }
+    }
+
+    @Test func `an Ed25519 key under the id of another is refused`() throws {
+        try withFolder { path in
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            let key = try PrivateKeyFile.generate(.trail, at: Self.now)
+            var other = try PrivateKeyFile.generate(.trail, at: Self.now)
+            other.id = key.id
+            let file = try other.create(in: path, wrappedBy: nil)
+            #expect(
+                throws: KeyFileError.malformed(
+                    path: file, reason: "the secret is not that of the key `\(key.id)`")
+            ) { try PrivateKeyFile.read(file, roots: [:]) }
+        }
+    }
+
+    /// Two root keys wrap a key while they are exchanged, and it is the same key in both files.
+    @Test func `two files of one key that have different secrets are refused`() throws {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let key = try PrivateKeyDirectory(at: path, acceptsThrowaway: false).current(.data)
+            var root = try PrivateKeyFile.generate(.root, at: Self.now)
+            try root.create(in: path, wrappedBy: nil)
+            func second(_ secret: SecretBytes) throws -> String {
+                var other = PrivateKeyFile(
+                    id: key.id, purpose: .data, createdAt: Self.now, secret: secret)
+                let elsewhere = "\(path)-elsewhere"
+                defer { rmdir(elsewhere) }
+                try FileManager.default.createDirectory(
+                    atPath: elsewhere, withIntermediateDirectories: false)
+                let file = "\(path)/\(key.id).\(root.id).key"
+                unlink(file)
+                try FileManager.default.moveItem(
+                    atPath: other.create(in: elsewhere, wrappedBy: root), toPath: file)
+                return file
+            }
+            _ = try second(key.secret)
+            #expect(throws: Never.self) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
+            let file = try second(.random(byteCount: 32))
+            #expect {
+                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            } throws: { error in
+                guard case KeyFileError.malformed(let named, _) = error else { return false }
+                // Whichever of the two is read second.
+                return named == file || named == "\(path)/\(key.id).key"
+            }
+        }
+    }
+
+    @Test func `a root key that is kept elsewhere may have any name`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let elsewhere = "\(path)-credential"
+            defer { unlink(elsewhere) }
+            try FileManager.default.moveItem(atPath: files[0], toPath: elsewhere)
+            let keys = try PrivateKeyDirectory(at: path, rootPath: elsewhere, acceptsThrowaway: false)
+            #expect(keys.keys[.root]?.count == 1)
         }
     }
 

@@ -207,8 +207,16 @@ import Testing
         #expect(Keyring(text: keyring.text) == keyring)
         #expect(
             keyring["new"]?.proposed?.proposal.caller == Self.one && keyring["new"]?.isCompromised == true)
-        for text in ["", "{}", "[1]", "[{\"id\":\"x\"}]", keyring.text + "x"] {
-            #expect(Keyring(text: text) == nil)
+        for text in [
+            "", "{}", "[1]", "[{\"id\":\"x\"}]", keyring.text + "x", keyring.text + "\n",
+            // A key that was compromised must not be read as one that was not.
+            keyring.text.replacing("\"compromised\":true", with: "\"compromised\":1"),
+            keyring.text.replacing("\"compromised\":true", with: "\"compromised\":false"),
+            keyring.text.replacing("\"compromised\":true", with: "\"compromise\":true"),
+            keyring.text.replacing("\"proposed\":\"destroy\"", with: "\"proposed\":\"end\""),
+        ] {
+            #expect(text != keyring.text)
+            #expect(Keyring(text: text) == nil, "\(text)")
         }
     }
 }

@@ -20,6 +20,7 @@ import Testing
         var interruption: Interruption = .timeSensitive
         var privacy: PrivacyLevel = .full
         var unsubscribeLink: String?
+        var hasAlertRecord = true
         var testDescription: String { name }
     }
 
@@ -67,6 +68,13 @@ import Testing
                     name: "\(name)-generic-hidden-unsubscribe", language: "nb", target: target,
                     form: .generic,
                     interruption: .passive, privacy: .hidden, unsubscribeLink: link))
+            // A type with a number whose page says `alert_record: false`.
+            for form in [BodyForm.full, .sealed] {
+                cases.append(
+                    Case(
+                        name: "\(name)-\(form.rawValue)-no-alert-record", language: "en", target: target,
+                        form: form, hasAlertRecord: false))
+            }
         }
         cases.append(
             Case(
@@ -76,10 +84,11 @@ import Testing
     }()
 
     @Test(arguments: cases) func `a payload is what its golden file says`(_ sample: Case) throws {
-        let content = Sample(
+        var content = Sample(
             sample.language, privacy: sample.privacy, interruption: sample.interruption,
             unsubscribeLink: sample.unsubscribeLink
         ).content
+        content.hasAlertRecord = sample.hasAlertRecord
         let payload = try compose(content, for: sample.target, as: sample.form)
         var lines = [payload.headers, try payload.filledForTest()]
         if let inner = payload.innerContent { lines.append(inner) }

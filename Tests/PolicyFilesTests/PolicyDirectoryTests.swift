@@ -13,17 +13,17 @@ private let smallest = [
     "notices/promo.1.nb.txt": "Ja takk?\n",
 ]
 
-private func problems(of folder: ScratchFolder) -> [String] {
-    problems { () throws(PolicyProblems) in _ = try folder.read() }
+private func diagnostics(of folder: ScratchFolder) -> [String] {
+    diagnostics { () throws(PolicyDiagnostics) in _ = try folder.read() }
 }
 
-private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
-    do throws(PolicyProblems) {
+private func diagnostics(_ body: () throws(PolicyDiagnostics) -> Void) -> [String] {
+    do throws(PolicyDiagnostics) {
         try body()
         return []
     } catch {
-        return error.problems.map { problem in
-            problem.file + (problem.line.map { ":\($0)" } ?? "") + ": " + problem.message
+        return error.diagnostics.map { diagnostic in
+            diagnostic.file + (diagnostic.line.map { ":\($0)" } ?? "") + ": " + diagnostic.message
         }
     }
 }
@@ -68,11 +68,11 @@ private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
         }
         #expect(try folder.readBundle().version >= 1)
         try folder.write("cases/stray.yaml", Array("cases: []\n".utf8))
-        do throws(PolicyProblems) {
+        do throws(PolicyDiagnostics) {
             _ = try folder.readBundle()
             Issue.record("the stray page was taken in")
         } catch {
-            #expect(error.problems.map(\.file) == ["cases/stray.yaml"])
+            #expect(error.diagnostics.map(\.file) == ["cases/stray.yaml"])
         }
     }
 
@@ -80,7 +80,7 @@ private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
         var files = smallest
         files["bundle.yaml"] = nil
         files["categories.yaml"] = "a: NO\n"
-        #expect(problems(of: try ScratchFolder(files)) == ["bundle.yaml: is missing"])
+        #expect(diagnostics(of: try ScratchFolder(files)) == ["bundle.yaml: is missing"])
     }
 
     @Test func `problems of all pages come together, in the order of the files`() throws {
@@ -88,7 +88,7 @@ private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
         files["categories.yaml"] = "a: NO\n"
         files["limits.yaml"] = "a: 1\nb: 21:00\n"
         #expect(
-            problems(of: try ScratchFolder(files)) == [
+            diagnostics(of: try ScratchFolder(files)) == [
                 "categories.yaml:1: `NO` is true or false to some readers of YAML",
                 "limits.yaml:2: `21:00` is a number to base 60 to some readers of YAML",
             ])
@@ -100,7 +100,7 @@ private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
         try folder.link("types", to: outside.path)
         try folder.link("limits.yaml", to: outside.path + "/secret.yaml")
         #expect(
-            problems(of: folder) == [
+            diagnostics(of: folder) == [
                 "limits.yaml: is a symbolic link, and a bundle holds files only",
                 "types: is a symbolic link, and a bundle holds files only",
             ])
@@ -119,7 +119,7 @@ private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
         let folder = try ScratchFolder(smallest)
         #expect(mkfifo(folder.path + "/limits.yaml", 0o600) == 0)
         #expect(
-            problems(of: folder) == [
+            diagnostics(of: folder) == [
                 "limits.yaml: is neither a file nor a folder, and a bundle holds files only"
             ])
     }
@@ -129,7 +129,7 @@ private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
         try folder.write("categories.yaml~", [])
         try folder.write(".categories.yaml.swp", [])
         try folder.write("read me.txt", [])
-        #expect(problems(of: folder).filter { $0.contains("has a name that nothing") }.count == 3)
+        #expect(diagnostics(of: folder).filter { $0.contains("has a name that nothing") }.count == 3)
     }
 
     @Test func `help for editors is not part of the bundle`() throws {
@@ -141,26 +141,27 @@ private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
     @Test func `folders end somewhere`() throws {
         let folder = try ScratchFolder(smallest)
         try folder.write("a/b/c/d/e.yaml", Array("a: 1\n".utf8))
-        #expect(problems(of: folder) == ["a/b/c/d: is a folder more than 4 levels down"])
+        #expect(diagnostics(of: folder) == ["a/b/c/d: is a folder more than 4 levels down"])
     }
 
     @Test func `a path that is no folder says so`() throws {
         #expect(
-            problems { () throws(PolicyProblems) in _ = try PolicyDirectory.read(at: "/nonexistent/policies")
+            diagnostics { () throws(PolicyDiagnostics) in
+                _ = try PolicyDirectory.read(at: "/nonexistent/policies")
             }
                 == ["/nonexistent/policies: cannot be read: No such file or directory"])
         let folder = try ScratchFolder(smallest)
         defer { withExtendedLifetime(folder) {} }
         let page = folder.path + "/bundle.yaml"
         #expect(
-            problems { () throws(PolicyProblems) in _ = try PolicyDirectory.read(at: page) }
+            diagnostics { () throws(PolicyDiagnostics) in _ = try PolicyDirectory.read(at: page) }
                 == ["\(page): cannot be read: Not a directory"])
     }
 
     @Test func `a page that is too long is refused without being read whole`() throws {
         let folder = try ScratchFolder(smallest)
         try folder.write("categories.yaml", [UInt8](repeating: UInt8(ascii: "#"), count: 10_000_000))
-        #expect(problems(of: folder) == ["categories.yaml: is longer than 262144 bytes"])
+        #expect(diagnostics(of: folder) == ["categories.yaml: is longer than 262144 bytes"])
     }
 
     @Test func `a bundle that is too long is refused`() throws {
@@ -168,14 +169,14 @@ private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
         let page = [UInt8](repeating: UInt8(ascii: "#"), count: PolicyFileLimits.fileByteCountMax)
         for number in 0...256 { try folder.write("types/t\(number).yaml", page) }
         #expect(
-            problems(of: folder).contains { $0.hasSuffix("makes the bundle longer than 67108864 bytes") }
+            diagnostics(of: folder).contains { $0.hasSuffix("makes the bundle longer than 67108864 bytes") }
         )
     }
 
     @Test func `a folder of too many files is not taken for a bundle`() throws {
         let folder = try ScratchFolder(smallest)
         for number in 0...PolicyFileLimits.fileCountMax { try folder.write("types/\(number).yaml", []) }
-        #expect(problems(of: folder) == ["bundle.yaml: lies in a folder of more than 20000 files"])
+        #expect(diagnostics(of: folder) == ["bundle.yaml: lies in a folder of more than 20000 files"])
     }
 }
 
@@ -230,11 +231,11 @@ private func problems(_ body: () throws(PolicyProblems) -> Void) -> [String] {
             _ = try PolicyArchive.read(Array("{}".utf8), filedUnder: digest)
             Issue.record("an empty archive was taken")
         } catch {
-            guard case .refused(let problems) = error else {
+            guard case .refused(let diagnostics) = error else {
                 Issue.record("\(error)")
                 return
             }
-            #expect(problems.problems.contains { $0.file == "bundle.yaml" })
+            #expect(diagnostics.diagnostics.contains { $0.file == "bundle.yaml" })
         }
     }
 }

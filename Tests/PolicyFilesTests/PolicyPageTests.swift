@@ -5,24 +5,24 @@ import Testing
 
 @testable import PolicyFiles
 
-private func read(_ text: String) throws(PolicyProblems) -> PolicyNode {
+private func read(_ text: String) throws(PolicyDiagnostics) -> PolicyNode {
     try PolicyPage.read(Array(text.utf8), file: "page.yaml")
 }
 
 /// The problems of a page that must have some, each as `line:column message`.
-private func problems(_ bytes: [UInt8]) -> [String] {
-    do throws(PolicyProblems) {
+private func diagnostics(_ bytes: [UInt8]) -> [String] {
+    do throws(PolicyDiagnostics) {
         _ = try PolicyPage.read(bytes, file: "page.yaml")
         return []
     } catch {
-        return error.problems.map { problem in
-            let place = problem.line.map { "\($0):\(problem.column ?? 0) " } ?? ""
-            return place + problem.message
+        return error.diagnostics.map { diagnostic in
+            let place = diagnostic.line.map { "\($0):\(diagnostic.column ?? 0) " } ?? ""
+            return place + diagnostic.message
         }
     }
 }
 
-private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
+private func diagnostics(_ text: String) -> [String] { diagnostics(Array(text.utf8)) }
 
 @Suite struct `A page is read strictly` {
     @Test func `every kind of value comes out with its place`() throws {
@@ -95,7 +95,7 @@ private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
         ("? [a]\n: b\n", "1:3 has a list or a mapping as a key"),
     ])
     func `a word that readers type differently is refused where it stands`(text: String, expected: String) {
-        #expect(problems(text) == [expected])
+        #expect(diagnostics(text) == [expected])
     }
 
     @Test(arguments: [
@@ -120,13 +120,14 @@ private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
     }
 
     @Test func `every bad word of a page is told at once, each with a hint`() throws {
-        do throws(PolicyProblems) {
+        do throws(PolicyDiagnostics) {
             _ = try read("a: NO\nb: 21:00\nc:\n  - 0644\n")
             Issue.record("the page was read")
         } catch {
-            #expect(error.problems.map(\.line) == [1, 2, 4])
-            #expect(error.problems.allSatisfy { $0.hint != nil })
-            #expect(error.problems[0].hint == "put it between double quotes, \"NO\", or write true or false")
+            #expect(error.diagnostics.map(\.line) == [1, 2, 4])
+            #expect(error.diagnostics.allSatisfy { $0.hint != nil })
+            #expect(
+                error.diagnostics[0].hint == "put it between double quotes, \"NO\", or write true or false")
         }
     }
 
@@ -143,7 +144,7 @@ private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
         ("!!str a: 1\n", "1:1 has a tag, and the schema alone says what a value is"),
     ])
     func `anchors, aliases and tags are refused`(text: String, expected: String) {
-        let found = problems(text)
+        let found = diagnostics(text)
         #expect(found.first == expected)
     }
 
@@ -158,7 +159,7 @@ private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
         for level in 1...64 {
             text += "a\(level): &a\(level) {? [*a\(level - 1) , *a\(level - 1) ] : z}\n"
         }
-        #expect(problems(text) == ["1:5 has an anchor, and a page says everything where it stands"])
+        #expect(diagnostics(text) == ["1:5 has an anchor, and a page says everything where it stands"])
     }
 
     @Test(arguments: [
@@ -168,7 +169,7 @@ private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
         ("a: {b: 1, b: 2}\n", "1:5 has the key `b` twice, first in line 1"),
     ])
     func `a key that occurs twice is refused`(text: String, expected: String) {
-        #expect(problems(text) == [expected])
+        #expect(diagnostics(text) == [expected])
     }
 
     @Test(arguments: [
@@ -188,7 +189,7 @@ private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
         ("# only a comment\n", "is empty"),
     ])
     func `what is not one document is refused`(text: String, expected: String) {
-        #expect(problems(text) == [expected])
+        #expect(diagnostics(text) == [expected])
     }
 
     @Test func `one document between markers is fine`() throws {
@@ -209,22 +210,22 @@ private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
         ("a: \"b\\u202e\"\n", "1:4 has a mark that reorders the text on a screen in a text"),
     ])
     func `characters nobody can see are refused`(text: String, expected: String) {
-        #expect(problems(text) == [expected])
+        #expect(diagnostics(text) == [expected])
     }
 
     @Test func `bytes that are not UTF-8 are refused where they begin`() {
-        #expect(problems(Array("a: 1\nb: x".utf8) + [0xFF, 0x0A]) == ["2:5 is not UTF-8 from here on"])
-        #expect(problems([0xC3]) == ["1:1 is not UTF-8 from here on"])
+        #expect(diagnostics(Array("a: 1\nb: x".utf8) + [0xFF, 0x0A]) == ["2:5 is not UTF-8 from here on"])
+        #expect(diagnostics([0xC3]) == ["1:1 is not UTF-8 from here on"])
         // A surrogate half, which UTF-8 does not have.
-        #expect(problems([0x61, 0xED, 0xA0, 0x80]) == ["1:2 is not UTF-8 from here on"])
+        #expect(diagnostics([0x61, 0xED, 0xA0, 0x80]) == ["1:2 is not UTF-8 from here on"])
         // UTF-16 with its byte order mark.
-        #expect(problems([0xFF, 0xFE, 0x61, 0x00]) == ["1:1 is not UTF-8 from here on"])
+        #expect(diagnostics([0xFF, 0xFE, 0x61, 0x00]) == ["1:1 is not UTF-8 from here on"])
     }
 
     @Test func `a page may be 256 KiB and not a byte more`() throws {
         let longest = "a: " + String(repeating: "x", count: 256 * 1024 - 4) + "\n"
         #expect(try read(longest)["a"] != nil)
-        #expect(problems(longest + "#") == ["is longer than 262144 bytes"])
+        #expect(diagnostics(longest + "#") == ["is longer than 262144 bytes"])
         // The pages with a line for every type have room for ten thousand of them.
         #expect(try PolicyPage.read(Array((longest + "#").utf8), file: "bundle.yaml")["a"] != nil)
         #expect(try PolicyPage.read(Array((longest + "#").utf8), file: "messages/nb.yaml")["a"] != nil)
@@ -235,21 +236,21 @@ private func problems(_ text: String) -> [String] { problems(Array(text.utf8)) }
             String(repeating: "[", count: depth) + "x" + String(repeating: "]", count: depth) + "\n"
         }
         #expect(try read(nested(16)).shapeName == "a list")
-        #expect(problems(nested(17)) == ["1:17 is nested deeper than 16 levels"])
+        #expect(diagnostics(nested(17)) == ["1:17 is nested deeper than 16 levels"])
         // libyaml stops before the stack would.
-        #expect(problems(nested(100_000)).count == 1)
-        #expect(problems(String(repeating: "- ", count: 100_000) + "x\n").count == 1)
+        #expect(diagnostics(nested(100_000)).count == 1)
+        #expect(diagnostics(String(repeating: "- ", count: 100_000) + "x\n").count == 1)
     }
 
     @Test func `a page of nothing but mistakes tells a hundred of them`() {
-        #expect(problems(String(repeating: "- NO\n", count: 1_000)).count == 100)
+        #expect(diagnostics(String(repeating: "- NO\n", count: 1_000)).count == 100)
     }
 
     @Test func `a notice is its text, to the byte`() throws {
         let text = "Vil du ha tilbud?\n\n\tJa eller nei: begge er greit.\n"
         #expect(try PolicyPage.readText(Array(text.utf8), file: "notices/a.1.nb.txt").json == .string(text))
-        #expect(throws: PolicyProblems.self) { try PolicyPage.readText([], file: "notices/a.1.nb.txt") }
-        #expect(throws: PolicyProblems.self) {
+        #expect(throws: PolicyDiagnostics.self) { try PolicyPage.readText([], file: "notices/a.1.nb.txt") }
+        #expect(throws: PolicyDiagnostics.self) {
             try PolicyPage.readText(Array("a\r\n".utf8), file: "notices/a.1.nb.txt")
         }
     }

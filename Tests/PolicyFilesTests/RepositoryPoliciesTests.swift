@@ -193,13 +193,52 @@ import Testing
                 let name = detail.map { "`\($0.rawValue)`" } ?? ""
                 return
                     "| `\(reason.rawValue)` | \(name) | \(reason.outcome.name) | \(reason.whoCanFix(detail).rawValue) | "
-                    + "\(Explanation.sentence(reason, detail)) |"
+                    + "\(Explanation.english.sentence(reason, detail)) |"
             }
         }
         let found = text.split(separator: "\n").drop { $0 != "## The list" }.map(String.init)
             .filter { $0.hasPrefix("| `") }
         #expect(found == expected, "Reasons.md should have these rows:\n\(expected.joined(separator: "\n"))")
         for fixer in WhoCanFix.allCases { #expect(text.contains("| `\(fixer.rawValue)` |"), "\(fixer)") }
+    }
+
+    @Test(arguments: ["bs", "nb", "sq"])
+    func `every sentence is said in every language of the bundle, and unlike the others`(_ locale: String)
+        throws
+    {
+        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        #expect(Set(bundle.messages.keys) == Set(bundle.sentences.keys).union(["en"]))
+        let sentences = try #require(bundle.sentences[locale])
+        let values = Dictionary(
+            uniqueKeysWithValues: SentenceTemplate.Value.allCases.map { ($0, "<\($0.rawValue)>") })
+        var seen: [String: Reason] = [:]
+        for sentence in Sentence.all {
+            let template = try #require(sentences.templates[sentence], "\(locale): \(sentence.path)")
+            let english = try #require(Sentences.english.templates[sentence])
+            let text = template.filled(with: values)
+            #expect(template.required == english.required && template.optional == english.optional)
+            // What a language leaves in English was forgotten; a date and a place may read alike.
+            if sentence != .phrase(.moment) {
+                #expect(text != english.filled(with: values), "\(sentence.path)")
+            }
+            guard case .reason(let reason, _) = sentence else { continue }
+            #expect(text.hasSuffix(".") && text.first?.isUppercase == true, "\(locale): \(text)")
+            if let other = seen.updateValue(reason, forKey: text) { #expect(other == reason, "\(text)") }
+        }
+        #expect(Set(sentences.months).count == 12)
+    }
+
+    @Test func `the schema of the sentences has their names`() throws {
+        let schema = try JSONSerialization.jsonObject(
+            with: Data(contentsOf: URL(fileURLWithPath: repositoryPolicies + "/schema/reasons.schema.json")))
+        func names(_ node: Any, _ path: [String]) throws -> Set<[String]> {
+            let object = try #require(node as? [String: Any])
+            guard let properties = object["properties"] as? [String: Any] else { return [path] }
+            #expect(Set(object["required"] as? [String] ?? []) == Set(properties.keys), "\(path)")
+            #expect(object["additionalProperties"] as? Bool == false, "\(path)")
+            return try properties.reduce(into: []) { try $0.formUnion(names($1.value, path + [$1.key])) }
+        }
+        #expect(try names(schema, []) == Set(Sentence.all.map(\.path) + [["months"]]))
     }
 
     @Test func `whoever records consents sends nothing that rests on one`() throws {
@@ -215,6 +254,7 @@ import Testing
         }
         let senderless = bundle.types.values.filter { type in
             type.isEnabled && !bundle.summaries.contains(type.id)
+                && type.id != bundle.channels.deviceKeyAge?.replacementNotice
                 && !bundle.callers.values.contains {
                     $0.grants.contains(.send) && $0.types.covers(type.id, of: type.category)
                 }

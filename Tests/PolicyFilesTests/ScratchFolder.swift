@@ -16,12 +16,12 @@ final class ScratchFolder {
     // The two readers keep the folder alive until they are done, which `PolicyDirectory.read(at: folder.path)`
     // would not: its last use of `folder` is before the call.
 
-    func read() throws(PolicyProblems) -> [String: PolicyNode] {
+    func read() throws(PolicyDiagnostics) -> [String: PolicyNode] {
         defer { withExtendedLifetime(self) {} }
         return try PolicyDirectory.read(at: path)
     }
 
-    func readBundle() throws(PolicyProblems) -> PolicyBundle {
+    func readBundle() throws(PolicyDiagnostics) -> PolicyBundle {
         defer { withExtendedLifetime(self) {} }
         return try PolicyDirectory.readBundle(at: path)
     }

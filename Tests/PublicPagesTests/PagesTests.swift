@@ -9,8 +9,8 @@ import Testing
 
 @testable import PublicPages
 
-/// A desk with one link, that remembers what it was asked.
-final class FakeDesk: UnsubscribeDesk {
+/// A handler with one link, that remembers what it was asked.
+final class FakeHandler: UnsubscribeHandler {
     struct State {
         var isOff = false
         var undoableUntil: Instant?
@@ -23,6 +23,8 @@ final class FakeDesk: UnsubscribeDesk {
     }
     static let token = String(repeating: "T", count: 76)
     let state = Mutex(State())
+
+    func isAuthentic(_ token: String) -> Bool { token == Self.token }
 
     private func answer(
         _ what: String, _ token: String, _ reply: @escaping @Sendable (LinkAnswer) -> Void,
@@ -67,8 +69,8 @@ final class FakeDesk: UnsubscribeDesk {
 
 /// Pages over real sockets.
 @Suite struct PagesTests {
-    private let desk = FakeDesk()
-    private let path = "/u/\(FakeDesk.token)"
+    private let handler = FakeHandler()
+    private let path = "/u/\(FakeHandler.token)"
 
     private func serve(
         on address: PageAddress = .loopback(port: 0), preferences: String? = "https://example.com/settings",
@@ -77,7 +79,7 @@ final class FakeDesk: UnsubscribeDesk {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         let pages = PublicPages(
-            on: try PageSocket(address), desk: desk, preferencesURL: preferences, limits: limits,
+            on: try PageSocket(address), handler: handler, preferencesURL: preferences, limits: limits,
             logger: logger)
         try await pages.start()
         do {
@@ -89,7 +91,7 @@ final class FakeDesk: UnsubscribeDesk {
         await pages.shutDown()
     }
 
-    private func asked() -> [String] { desk.state.withLock { $0.asked } }
+    private func asked() -> [String] { handler.state.withLock { $0.asked } }
 
     // MARK: What is answered
 
@@ -117,8 +119,8 @@ final class FakeDesk: UnsubscribeDesk {
             #expect(head.body.isEmpty)
             head.headers["date"] = page.headers["date"]
             #expect(head.status == page.status && head.headers == page.headers)
-            #expect(asked() == ["look \(FakeDesk.token)", "look \(FakeDesk.token)"])
-            #expect(desk.state.withLock { !$0.isOff })
+            #expect(asked() == ["look \(FakeHandler.token)", "look \(FakeHandler.token)"])
+            #expect(handler.state.withLock { !$0.isOff })
         }
     }
 
@@ -143,15 +145,15 @@ final class FakeDesk: UnsubscribeDesk {
                 answer.headers["date"] = nil
                 #expect(answer == plain, "\(request)")
             }
-            #expect(asked() == Array(repeating: "look \(FakeDesk.token)", count: 1 + requests.count))
-            #expect(desk.state.withLock { !$0.isOff })
+            #expect(asked() == Array(repeating: "look \(FakeHandler.token)", count: 1 + requests.count))
+            #expect(handler.state.withLock { !$0.isOff })
         }
     }
 
     @Test func `a form mutes, and takes it back while that is possible`() async throws {
         try await serve(preferences: nil) { address in
             let muted = try PageClient.post(address, path, "action=mute")
-            #expect(muted.status == 303 && muted.headers["location"] == FakeDesk.token)
+            #expect(muted.status == 303 && muted.headers["location"] == FakeHandler.token)
             #expect(muted.headers["content-length"] == "0")
             let done = try PageClient.get(address, path)
             #expect(
@@ -159,13 +161,27 @@ final class FakeDesk: UnsubscribeDesk {
             #expect(done.text.contains(#"value="undo""#) && !done.text.contains(#"value="mute""#))
             #expect(!done.text.contains("href=\"https"))
             let undone = try PageClient.post(address, path, "action=undo")
-            #expect(undone.status == 303 && undone.headers["location"] == "\(FakeDesk.token)?undone")
+            #expect(undone.status == 303 && undone.headers["location"] == "\(FakeHandler.token)?undone")
             let again = try PageClient.get(address, path + "?undone")
             #expect(
                 again.text.contains(#"<p role="status">Undone."#) && again.text.contains(#"value="mute""#))
-            // Nothing is left to take back, and a second mute that nothing takes back says so.
+            // A double click, or a tab that still shows the button: nothing is left to take back. The page that says so can
+            // be loaded again without the form being sent again, and claims of no message that it is off.
             let late = try PageClient.post(address, path, "action=undo")
-            #expect(late.status == 409 && late.text.contains("cannot be undone"))
+            #expect(late.status == 303 && late.headers["location"] == "\(FakeHandler.token)?late")
+            let told = try PageClient.get(address, path + "?late")
+            #expect(told.status == 200 && told.text.contains(#"<p role="status">There is nothing to undo"#))
+            #expect(!told.text.contains("cannot be undone") && told.text.contains(#"value="mute""#))
+            #expect(handler.state.withLock { !$0.isOff })
+            // Muted again, and its quarter of an hour is over.
+            _ = try PageClient.post(address, path, "action=mute")
+            handler.state.withLock { $0.undoableUntil = nil }
+            let over = try PageClient.post(address, path, "action=undo")
+            #expect(over.status == 303 && over.headers["location"] == "\(FakeHandler.token)?late")
+            let stands = try PageClient.get(address, path + "?late")
+            #expect(stands.status == 200 && stands.text.contains("cannot be undone"))
+            #expect(!stands.text.contains("<form"))
+            #expect(handler.state.withLock { $0.isOff })
         }
     }
 
@@ -185,7 +201,7 @@ final class FakeDesk: UnsubscribeDesk {
         try await serve { address in
             let answer = try PageClient.post(address, path, body, as: type)
             #expect(answer.status == 200 && answer.text.contains("You are unsubscribed"), "\(answer.text)")
-            #expect(asked() == ["mute \(FakeDesk.token)"])
+            #expect(asked() == ["mute \(FakeHandler.token)"])
             let again = try PageClient.post(address, path, body, as: type)
             #expect((again.status, again.body) == (answer.status, answer.body))
         }
@@ -221,7 +237,8 @@ final class FakeDesk: UnsubscribeDesk {
     @Test func `whatever is wrong with a token, the answer is the same`() async throws {
         try await serve { address in
             let tokens = [
-                "nonsense", "", String(FakeDesk.token.dropLast()), FakeDesk.token + "A", "%00", "a/b", "..",
+                "nonsense", "", String(FakeHandler.token.dropLast()), FakeHandler.token + "A", "%00", "a/b",
+                "..",
                 String(repeating: "U", count: 76), String(repeating: "x", count: 4_000),
             ]
             var first = try PageClient.get(address, "/u/" + tokens[0])
@@ -255,7 +272,7 @@ final class FakeDesk: UnsubscribeDesk {
                 let page = try PageClient.get(address, path, language: wish)
                 #expect(page.text.contains(#"<html lang="\#(language)">"#), "\(wish ?? "none")")
             }
-            desk.state.withLock { $0.locale = "nb-NO" }
+            handler.state.withLock { $0.locale = "nb-NO" }
             let page = try PageClient.get(address, path, language: "sq")
             #expect(page.text.contains(#"<html lang="nb">"#))
         }
@@ -278,7 +295,7 @@ final class FakeDesk: UnsubscribeDesk {
     }
 
     @Test func `a busy gate is a page that says when to come back`() async throws {
-        desk.state.withLock { $0.isBusy = true }
+        handler.state.withLock { $0.isBusy = true }
         try await serve { address in
             let answer = try PageClient.post(address, path, "action=mute")
             #expect(answer.status == 503 && answer.headers["retry-after"] == "30")
@@ -320,6 +337,7 @@ final class FakeDesk: UnsubscribeDesk {
     @Test func `a client that is slow is cut off, and nobody else waits for it`() async throws {
         var limits = PageLimits()
         limits.requestTime = .milliseconds(200)
+        limits.headerTime = .milliseconds(200)
         try await serve(limits: limits) { address in
             let silent = try PageClient(address)
             let slow = try PageClient(address)
@@ -328,26 +346,46 @@ final class FakeDesk: UnsubscribeDesk {
             #expect(answer6.status == 200)
             #expect(RawAnswer(slow.readAll())?.status == 408)
             #expect(silent.readAll().isEmpty)
-            #expect(asked() == ["look \(FakeDesk.token)"])
+            #expect(asked() == ["look \(FakeHandler.token)"])
         }
     }
 
     @Test func `one connection too many is told so, and none once another has ended`() async throws {
         var limits = PageLimits()
         limits.connectionCountMax = 2
-        desk.state.withLock { $0.keeps = true }
+        handler.state.withLock { $0.keeps = true }
         try await serve(limits: limits) { address in
             let waiting = try (0..<2).map { _ in try PageClient(address) }
             for client in waiting { client.write("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n") }
             while asked().count < 2 { await Task.yield() }
             let refused = RawAnswer(try PageClient(address).readAll())
             #expect(refused?.status == 503 && refused?.headers["retry-after"] == "30")
-            let kept = desk.state.withLock { state in
+            let kept = handler.state.withLock { state in
                 state.keeps = false
                 return state.kept
             }
             for reply in kept { reply() }
             for client in waiting { #expect(RawAnswer(client.readAll())?.status == 404) }
+        }
+    }
+
+    @Test(arguments: ["", "GET /u/", "POST /u/x HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nact"])
+    func `clients that only hold connections keep no other client out`(said: String) async throws {
+        var limits = PageLimits()
+        // More than these would overflow the listener's own queue, and wait a second for another try.
+        limits.connectionCountMax = 64
+        try await serve(limits: limits) { address in
+            let holding = try (0..<80).map { _ in
+                let client = try PageClient(address)
+                client.write(said)
+                return client
+            }
+            let page = try PageClient.get(address, path)
+            #expect(page.status == 200)
+            // 16 of them and the page's own made the 17 oldest end; they are told nothing.
+            for client in holding[..<17] { #expect(client.readAll().isEmpty) }
+            let muted = try PageClient.post(address, path, "action=mute")
+            #expect(muted.status == 303)
         }
     }
 
@@ -364,6 +402,33 @@ final class FakeDesk: UnsubscribeDesk {
         // A clock that steps back gives nothing.
         now.withLock { $0 = .uptimeNanoseconds(5) }
         #expect(!rate.take())
+    }
+
+    @Test func `forged links and one link over and over leave the bound of the others' links alone`() {
+        let now = Mutex(NIODeadline.uptimeNanoseconds(1_000_000_000))
+        var limits = PageLimits()
+        (limits.requestsPerSecond, limits.requestBurst, limits.requestsPerSecondOfLink) = (10, 4, 2)
+        let rates = PageRates(limits) { now.withLock { $0 } }
+        #expect((0..<6).map { _ in rates.take(for: nil) } == [true, true, true, true, false, false])
+        // Two of a link are served as one, and what it asks more is as good as forged.
+        #expect((0..<4).map { _ in rates.take(for: "a") } == [true, true, false, false])
+        #expect(rates.take(for: "b") && rates.take(for: "c"))
+        #expect(!rates.take(for: "d"), "all links together have a bound")
+        now.withLock { $0 = $0 + .seconds(1) }
+        #expect(rates.take(for: "a") && rates.take(for: "d") && rates.take(for: nil))
+    }
+
+    @Test func `a genuine link is answered beside more forged ones than the rate`() async throws {
+        var limits = PageLimits()
+        (limits.requestsPerSecond, limits.requestBurst) = (0, 3)
+        try await serve(limits: limits) { address in
+            let forged = try (0..<5).map { _ in try PageClient.get(address, "/u/forged").status }
+            #expect(forged == [404, 404, 404, 503, 503])
+            let page = try PageClient.get(address, path)
+            #expect(page.status == 200)
+            let muted = try PageClient.post(address, path, "action=mute")
+            #expect(muted.status == 303)
+        }
     }
 
     @Test func `more requests than the rate are a page and no question`() async throws {

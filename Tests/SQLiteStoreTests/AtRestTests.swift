@@ -83,7 +83,7 @@ import Testing
         try expectDamaged(
             "ledger", after: swap("ledger", "person = 1 AND kind = 0", "person = 2 AND kind = 0")
         ) {
-            _ = try $0.consentEvents(of: .sample(1))
+            _ = try $0.consentRecords(of: .sample(1))
         }
     }
 
@@ -92,7 +92,7 @@ import Testing
             swap("ledger", "person = 1 AND kind = 0", "person = 1 AND kind = 1"),
             "UPDATE ledger SET position = 2",
         ] {
-            try expectDamaged("ledger", after: sql) { _ = try $0.consentEvents(of: .sample(1)) }
+            try expectDamaged("ledger", after: sql) { _ = try $0.consentRecords(of: .sample(1)) }
             try expectDamaged("ledger", after: sql) { _ = try $0.preferenceHistory(of: .sample(1)) }
         }
     }
@@ -100,7 +100,7 @@ import Testing
     @Test func `a record that is missing from a ledger is damage`() throws {
         // The rest of a ledger is never taken for the whole, whatever else the store has noticed.
         try expectDamaged("ledger", after: "DELETE FROM ledger") { store in
-            #expect(throws: StoreError.self) { try store.consentEvents(of: .sample(1)) }
+            #expect(throws: StoreError.self) { try store.consentRecords(of: .sample(1)) }
             #expect(throws: StoreError.self) { try store.preferenceHistory(of: .sample(1)) }
         }
     }
@@ -156,7 +156,7 @@ import Testing
             _ = try $0.recipient(.sample(1))
         }
         try expectDamaged("ledger", after: "UPDATE ledger SET sealed = \(flip)") {
-            _ = try $0.consentEvents(of: .sample(1))
+            _ = try $0.consentRecords(of: .sample(1))
         }
         let tagKey = "UPDATE subject SET tag_key = \(flipped("tag_key"))"
         try expectDamaged("subject", after: tagKey, in: "subjects.db") {

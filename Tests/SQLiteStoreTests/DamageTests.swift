@@ -60,8 +60,8 @@ import Testing
                 { _ = try RecipientState(sealedFields: $0, subject: .sample(1)) }
             ),
             (
-                ConsentEvent.full.sealedFields,
-                { _ = try ConsentEvent(sealedFields: $0, subject: .sample(1), sequence: 1) }
+                ConsentRecord.full.sealedFields,
+                { _ = try ConsentRecord(sealedFields: $0, subject: .sample(1), sequence: 1) }
             ),
             (
                 Self.segment,
@@ -89,6 +89,15 @@ import Testing
                 expectValueOrDamage(bytes) { try decoder.read(bytes) }
             }
         }
+    }
+
+    @Test func `a state in the layout of a newer build is damage that names both layouts`() throws {
+        var fields = RecipientState.full.sealedFields
+        fields[0] += 1
+        let error = #expect(throws: StoreError.self) {
+            try RecipientState(sealedFields: fields, subject: .sample(1))
+        }
+        #expect("\(try #require(error))".contains("layout \(fields[0]), not \(fields[0] - 1)"))
     }
 
     private static var segment: [UInt8] {
@@ -131,7 +140,7 @@ import Testing
             { _ = try $0.recipient(subject) }, { _ = try $0.devices(of: subject) },
             { _ = try $0.addresses(of: subject) },
             { _ = try $0.deviceKeys(of: subject, device: .sample(1)) },
-            { _ = try $0.deviceKey(.sample(1000 + number)) }, { _ = try $0.consentEvents(of: subject) },
+            { _ = try $0.deviceKey(.sample(1000 + number)) }, { _ = try $0.consentRecords(of: subject) },
             { _ = try $0.preferences(of: subject) }, { _ = try $0.preferenceHistory(of: subject) },
             { _ = try $0.permissionPrompts(of: subject) }, { _ = try $0.send(send) },
             { _ = try $0.send(caller: CallerName("payments"), idHash: Tag.sample(number).bytes) },
@@ -488,8 +497,8 @@ extension DeviceKeyRecord {
         createdAt: .sample, changedAt: .sample)
 }
 
-extension ConsentEvent {
-    fileprivate static let full = ConsentEvent(
+extension ConsentRecord {
+    fileprivate static let full = ConsentRecord(
         subject: .sample(1), id: "c", idTag: .sample(3), purpose: .marketing, channel: .sms,
         address: .sample(4), state: .withdrawn, eventTime: .sample, receivedAt: .sample, method: .doubleOptIn,
         source: CallerName("app"), jurisdiction: "DE",

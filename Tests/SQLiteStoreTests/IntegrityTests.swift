@@ -94,8 +94,8 @@ import Testing
                 try store.write { (transaction: StepView) throws -> Void in
                     try transaction.setSetting("undone", to: "\(round)")
                     try transaction.removeOutbox(.sample(round + 1))
-                    let key = EventKey(.sample(round), of: .sample(round + 1))
-                    try transaction.removeDedupe(key.event, to: key.subject)
+                    let key = SubjectTag(.sample(round), of: .sample(round + 1))
+                    try transaction.removeDedupe(key.tag, to: key.subject)
                     try transaction.cannotBeWritten()
                 }
             }

@@ -321,6 +321,23 @@ import Testing
         _ = try openStore(folder.state)
     }
 
+    @Test func `keys are read once the directory's lock is held`() throws {
+        let folder = try TemporaryFolder()
+        var readCount = 0
+        let store = try SQLiteStore(
+            directory: folder.state,
+            readingKeys: {
+                readCount += 1
+                #expect(
+                    throws: StoreOpeningError.directoryInUse(path: folder.state, processID: getpid())
+                ) { _ = try openStore(folder.state) }
+                return (RowCipher(current: try .test(1)), .test())
+            })
+        store.close()
+        #expect(readCount == 1)
+        _ = try openStore(folder.state)
+    }
+
     @Test func `data keys rotate while old rows stay readable, and a dropped key names what it leaves`()
         throws
     {

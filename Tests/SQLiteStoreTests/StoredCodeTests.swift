@@ -38,7 +38,7 @@ import Testing
             ])
         #expect(DriftAction.codes.map(\.rawValue) == ["repaired", "suppressed", "marked", "resolved"])
         #expect(
-            ConsentEvent.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown", "undone"])
+            ConsentRecord.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown", "undone"])
         #expect(PermissionPrompt.Answer.codes.map(\.rawValue) == ["granted", "denied"])
         #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "deferred", "digesting"])
         #expect(LedgerKind.consent.rawValue == 0 && LedgerKind.choice.rawValue == 1)
@@ -66,7 +66,7 @@ import Testing
         check(PreferenceSource.self, besides: [.driftAudit])
         check(DriftKind.self)
         check(DriftAction.self)
-        check(ConsentEvent.State.self)
+        check(ConsentRecord.State.self)
         check(OutboxRecord.State.self)
         check(PermissionPrompt.Answer.self)
     }

@@ -137,7 +137,7 @@ extension StepView {
                     expiresAt: .sample),
                 createdAt: .sample, changedAt: .sample))
         try appendConsent(
-            ConsentEvent(
+            ConsentRecord(
                 subject: subject, id: Canary.consent, idTag: .sample(3), purpose: .marketing, channel: .push,
                 address: nil, state: .given, eventTime: .sample, receivedAt: .sample, method: .inAppToggle,
                 source: CallerName("app"), jurisdiction: "DE", notice: nil, expiresAt: nil, withdraws: nil,

@@ -65,7 +65,7 @@ import Testing
         let plan = ContentPlan(
             material, saying: content, to: situation.destination, as: Sample.message,
             ownCollapse: Sample.tag(98),
-            unsubscribeLink: "https://drop.example/u/opaque", facts: &facts, under: TestBook.policy)
+            unsubscribeLink: { _ in "https://drop.example/u/opaque" }, facts: &facts, under: TestBook.policy)
         return (plan, decide(material.request, given: facts, under: TestBook.policy), facts, material)
     }
 
@@ -382,7 +382,7 @@ import Testing
             let plan = ContentPlan(
                 material, saying: content, to: Sample.device(.ios, .p256), as: Sample.message,
                 ownCollapse: Sample.tag(98),
-                unsubscribeLink: nil,
+                unsubscribeLink: { _ in nil },
                 facts: &facts, under: TestBook.policy)
             let decision = decide(material.request, given: facts, under: TestBook.policy)
             let delivery = try #require(plan.delivery(for: decision))
@@ -402,7 +402,7 @@ import Testing
         facts.sizes = PayloadSizes(sealed: 1, generic: 1, full: 1)
         let plan = ContentPlan(
             material, saying: nil, to: Sample.device(.ios, .p256), as: Sample.message,
-            ownCollapse: Sample.tag(98), unsubscribeLink: nil,
+            ownCollapse: Sample.tag(98), unsubscribeLink: { _ in nil },
             facts: &facts, under: TestBook.policy)
         #expect(facts.sizes == nil)
         let decision = decide(material.request, given: facts, under: TestBook.policy)
@@ -527,12 +527,12 @@ extension SendMaterial {
     }
 }
 
-@Suite struct ParamsVerdictTests {
+@Suite struct ParamsCheckTests {
     static let type = TypeID("transaction.remittance_sent")
 
     @Test func `params that fit are valid, and nothing is recorded of them`() throws {
         let params = Canary.params(of: try #require(TestBook.policy.type(Self.type)))
-        let verdict = ParamsVerdict(params, of: Self.type, under: TestBook.policy)
+        let verdict = ParamsCheck(params, of: Self.type, under: TestBook.policy)
         #expect(verdict.fact == .valid)
         #expect(verdict.recorded(for: Self.type, under: TestBook.policy).isEmpty)
     }
@@ -542,7 +542,7 @@ extension SendMaterial {
         params["Ahmad Karimi"] = 1
         params["recipient_name"] = 5
         params["amount"] = ["currency": "NOK", "minor": 5, "Ahmad": 1]
-        let verdict = ParamsVerdict(params, of: Self.type, under: TestBook.policy)
+        let verdict = ParamsCheck(params, of: Self.type, under: TestBook.policy)
         #expect(verdict.fact == .invalid)
         let recorded = verdict.recorded(for: Self.type, under: TestBook.policy).map(\.text)
         #expect(recorded == ["/params", "/params/amount", "/params/recipient_name"])

@@ -259,6 +259,7 @@ import Testing
         (#""platform":"ios""#, #""platform":"ios","privacy":"generic""#),
         (#""push_enabled":true,"#, #""push_enabled":null,"#),
         (#""sizes":{"sealed":1480}"#, #""sizes":{"sealed":-1}"#),
+        (#""sizes":{"sealed":1480}"#, #""sizes":{"sealed":1480,}"#),
         (#""send_id":""#, #""extra":1,"send_id":""#), (#""policy":""#, #""policy":"0"#),
     ]) func `another spelling is no entry`(_ old: String, _ new: String) throws {
         let bytes = try Self.severalDevices().encode(index: 0, time: Sample.now)

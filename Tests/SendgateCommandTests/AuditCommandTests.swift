@@ -213,6 +213,28 @@ import Testing
         #expect(run.output.contains("no archived policy has the digest"))
     }
 
+    @Test func `a person is told the first differences and how many there are, a program each of them`()
+        async throws
+    {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.registerSomebody()
+        let count = ReplaySummary.toldCountMax + 3
+        for number in 0..<count { _ = try await gate.send("p\(number)", "promo.offer", [:]) }
+        try await gate.stop()
+        let path = folder.path("gate/trail")
+        try FileManager.default.removeItem(atPath: "\(path)/policies")
+        let run = try await CommandLineRun("audit", "replay", path)
+        let told = run.output.split(separator: "\n")
+        #expect(run.status == 3)
+        #expect(told.count { $0.hasPrefix("entry ") } == ReplaySummary.toldCountMax, "\(run.output)")
+        #expect(told.contains("… and 3 more entries; `--json` prints every one"), "\(run.output)")
+        #expect(run.output.contains("\(count) not replayable"), "\(run.output)")
+        let json = try await CommandLineRun("audit", "replay", path, "--json")
+        #expect(json.status == 3)
+        let lines = json.output.split(separator: "\n")
+        #expect(lines.count { $0.contains(#""not_replayable":"no archived"#) } == count, "\(json.output)")
+    }
+
     @Test func `an entry is shown with its proof, and a send with all that became of it`() async throws {
         let (path, send) = try await trail()
         let entry = try await CommandLineRun("audit", "show", path, "3")
@@ -220,6 +242,12 @@ import Testing
         #expect(entry.output.hasPrefix("entry 3, send, "))
         #expect(entry.errors.contains("proved: "))
         #expect(entry.errors.contains("`trail.pub` is believed"))
+        // In another language the sentence is another, and nothing else is.
+        let norwegian = try await CommandLineRun("audit", "show", path, "3", "--language", "nb-NO")
+        let (own, english) = (norwegian.output.split(separator: "\n"), entry.output.split(separator: "\n"))
+        #expect(own.indices.filter { own[$0] != english[$0] } == [1], "\(norwegian.output)")
+        let french = try await CommandLineRun("audit", "show", path, "3", "--language", "fr")
+        #expect(french.output == entry.output)
         let all = try await CommandLineRun(
             "audit", "show", path, send, "--json", "--key", "\(path)/trail.pub")
         #expect(all.status == 0, "\(all.errors)")

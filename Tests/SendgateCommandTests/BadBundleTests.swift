@@ -141,6 +141,25 @@ extension BadEdit {
             message: "lacks texts for `zz.new`, which types/zz.new.yaml needs",
             hint: "every chain of locales ends here"),
         BadEdit(
+            name: "a reason without a sentence in Norwegian", file: "Policies/reasons/nb.yaml",
+            old: "    sentence: \"Avsenderen oppga en type varsel som ikke er registrert.\"\n", new: "",
+            wrong: "  unknown_type:", message: "`reasons.unknown_type` lacks `sentence`",
+            hint: "in English: The sender named a kind of notification that is not registered."),
+        BadEdit(
+            name: "a sentence without its moment", file: "Policies/reasons/nb.yaml",
+            old: "Det venter[ for `{place}`] til {moment}.", new: "Det venter[ for `{place}`].",
+            wrong: "waiting:", message: "`waiting` must have the values of the English sentence",
+            hint: "which is: It waits[ for `{place}`] until {moment}."),
+        BadEdit(
+            name: "a sentence with a bracket open", file: "Policies/reasons/nb.yaml",
+            old: "Det venter[ for `{place}`] til", new: "Det venter[ for `{place}` til", wrong: "waiting:",
+            message: "`waiting` has a bracket without its partner, or one inside another",
+            hint: "values are {place}, {moment}"),
+        BadEdit(
+            name: "a year of eleven months", file: "Policies/reasons/nb.yaml", old: "januar, ", new: "",
+            wrong: "months:", message: "`months` must be the twelve months of a date, and there are 11",
+            hint: "from January to December"),
+        BadEdit(
             name: "marketing by duty", file: type,
             new: page("category: transactional", "category: marketing")
                 .replacing("basis:", with: mandatory)
@@ -171,12 +190,12 @@ extension BadEdit {
             "Policies/messages/en.yaml", english + "\nzz.new:\n  title: Money\n  body: You got {amount}.\n")
     }
 
-    private func problems() throws -> [PolicyProblem] {
-        do throws(PolicyProblems) {
+    private func diagnostics() throws -> [PolicyDiagnostic] {
+        do throws(PolicyDiagnostics) {
             _ = try PolicyLoading.bundle(at: policies)
             return []
         } catch {
-            return error.problems
+            return error.diagnostics
         }
     }
 
@@ -194,7 +213,7 @@ extension BadEdit {
     }
 
     @Test func `the bundle these edits are made to passes`() throws {
-        #expect(try problems() == [])
+        #expect(try diagnostics() == [])
     }
 
     @Test(arguments: BadEdit.all)
@@ -204,21 +223,22 @@ extension BadEdit {
         let text = try String(contentsOfFile: folder.path(edit.file), encoding: .utf8)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let line = edit.wrong.isEmpty ? nil : lines.lastIndex { $0.contains(edit.wrong) }.map { $0 + 1 }
-        let found = try problems()
-        let problem = try #require(found.first { $0.file == file && $0.message == edit.message }, "\(found)")
-        #expect(problem.line == line)
-        #expect(problem.hint?.hasPrefix(edit.hint) == true, "\(problem.hint ?? "no hint")")
+        let found = try diagnostics()
+        let diagnostic = try #require(
+            found.first { $0.file == file && $0.message == edit.message }, "\(found)")
+        #expect(diagnostic.line == line)
+        #expect(diagnostic.hint?.hasPrefix(edit.hint) == true, "\(diagnostic.hint ?? "no hint")")
     }
 
     @Test func `two types that are variants of each other are told both`() throws {
         try folder.edit("Policies/types/zz.new.yaml", "tier:", "sub_of: transfer.received\ntier:")
         try folder.edit("Policies/types/transfer.received.yaml", "tier:", "sub_of: zz.new\ntier:")
-        let found = try problems()
+        let found = try diagnostics()
         #expect(found.map(\.file) == ["types/transfer.received.yaml", "types/zz.new.yaml"])
-        for problem in found {
-            #expect(problem.message.contains("which is in the end a variant of"))
-            #expect(problem.line != nil)
-            #expect(problem.hint != nil)
+        for diagnostic in found {
+            #expect(diagnostic.message.contains("which is in the end a variant of"))
+            #expect(diagnostic.line != nil)
+            #expect(diagnostic.hint != nil)
         }
     }
 
@@ -236,7 +256,7 @@ extension BadEdit {
             atPath: "\(policies)/types/linked.yaml", withDestinationPath: "/etc/passwd")
         try Data(repeating: UInt8(ascii: "#"), count: 300_000).write(
             to: URL(filePath: "\(policies)/types/zz.huge.yaml"))
-        let files = Set(try problems().map(\.file))
+        let files = Set(try diagnostics().map(\.file))
         #expect(
             files == [
                 "channels.yaml", "critical.yaml", "limits.yaml", "messages/nb.yaml", "regions.yaml",
@@ -252,7 +272,7 @@ extension BadEdit {
         try folder.edit("Policies/types/security.new_login.yaml", "category:", "category: &c")
         try folder.edit("Policies/messages/en.yaml", "generic:", "generic: &all")
         #expect(
-            Set(try problems().map(\.file)) == ["messages/en.yaml", "types/security.new_login.yaml"])
+            Set(try diagnostics().map(\.file)) == ["messages/en.yaml", "types/security.new_login.yaml"])
     }
 
     @Test func `a language that borrows texts is a remark, with whose text is read`() async throws {
@@ -283,7 +303,7 @@ extension BadEdit {
         for number in 0..<10_000 {
             try Data().write(to: URL(filePath: "\(policies)/types/more_\(number).yaml"))
         }
-        let found = try problems()
+        let found = try diagnostics()
         #expect(found.map(\.message) == ["lies in a folder of more than 20000 files"])
     }
 }

@@ -1,3 +1,4 @@
+import CommandTerminal
 import Foundation
 import Synchronization
 import Testing

@@ -1,3 +1,4 @@
+import CanonicalJSON
 import Foundation
 import Testing
 
@@ -34,6 +35,8 @@ import Testing
 
     @Test(arguments: [
         ["serve", "--bogus"], ["nonsense"], ["audit", "verify", "/tmp"], ["audit", "show", "/tmp", "x y"],
+        ["audit", "show", "/tmp", "3", "--language", "norsk"],
+        ["explain", "--socket", "/tmp/x", "--language", "nb?"],
         ["serve", "--dev", "/tmp/x", "--config", "/tmp/y"], ["serve", "--hop", "file:/x"],
         ["keys", "list"], ["send", "--type", "x"], ["policy", "check"],
         ["serve", "--dev", "/tmp/sendgate-none", "--hop", "pigeon"],
@@ -66,6 +69,14 @@ import Testing
         let run = try await CommandLineRun(arguments)
         #expect((binary.status, binary.output, binary.errors) == (run.status, run.output, run.errors))
         #expect(!binary.output.isEmpty || !binary.errors.isEmpty)
+    }
+
+    @Test func `a decision is told in the gateway's own words where a language was asked for`() {
+        var answer: JSONObject = ["outcome": "reject", "reason": "minor", "explanation": "Nei."]
+        let english = "reject: minor. The recipient is under age, and this is not sent to minors."
+        #expect(DecisionWords.headline(answer) == "\(english) There is nothing to put right.")
+        answer["fix"] = "Slik er det."
+        #expect(DecisionWords.headline(answer) == "reject: minor. Nei. Slik er det.")
     }
 
     @Test func `a gateway that is not there ends with 1 and says where to look`() async throws {

@@ -58,14 +58,14 @@ import UnixSocketEndpoint
             flags: flags, environment: environment, filePath: folder.file("gate.yaml", text))
     }
 
-    private func problems(
+    private func diagnostics(
         _ text: String, flags: [Setting: String] = [:], environment: [String: String] = [:]
-    ) throws -> [ConfigurationProblem] {
+    ) throws -> [ConfigurationDiagnostic] {
         do {
             _ = try read(text, flags: flags, environment: environment)
             return []
-        } catch let error as ConfigurationProblems {
-            return error.problems
+        } catch let error as ConfigurationDiagnostics {
+            return error.diagnostics
         }
     }
 
@@ -94,23 +94,59 @@ import UnixSocketEndpoint
         }
     }
 
+    @Test func `the handbook says what holds of a bound that is not set`() throws {
+        func text(_ number: some BinaryInteger) -> String {
+            var digits = Array(String(number))
+            for place in stride(from: digits.count - 3, to: 0, by: -3) { digits.insert(",", at: place) }
+            return String(digits)
+        }
+        let (engine, endpoint) = (EngineLimits(), EndpointLimits())
+        let (day, mebibyte): (Int64, Int64) = (86_400_000, 1 << 20)
+        let expected = [
+            "`queued_operations` `queued_operations_per_caller`":
+                "\(text(engine.queuedOperationCountMax)) and \(text(engine.queuedOperationCountPerCallerMax))",
+            "`outbox_messages` `outbox_messages_per_caller` `outbox_bytes`":
+                "\(text(engine.outboxRowCountMax)), \(text(engine.outboxRowCountPerCallerMax)) and \(engine.outboxByteCountMax >> 30) GiB",
+            "`free_disk_bytes`": "\(engine.freeDiskByteCountMin / mebibyte) MiB",
+            "`security_share_percent`": text(engine.securitySharePercent),
+            "`listen_backlog`": text(endpoint.listenBacklog),
+            "`connections` `connections_per_user`":
+                "\(text(endpoint.connections.total)) and \(text(endpoint.connections.perUser))",
+            "`requests_in_flight` `requests_in_flight_per_user`":
+                "\(text(endpoint.inFlight.total)) and \(text(endpoint.inFlight.perUser))",
+            "`drain_seconds`": text(endpoint.drainMilliseconds / 1000),
+            "`retention_days`": text(engine.retentionMilliseconds / day),
+        ]
+        let bounds = try HandbookTable(of: "Configuration", head: "| key | when absent | bounds |")
+        #expect(Dictionary(uniqueKeysWithValues: bounds.rows.map { ($0[0], $0[1]) }) == expected)
+        let audits = try HandbookTable(of: "Configuration", head: "| key | default | means |")
+        let schedule = DriftSchedule()
+        #expect(
+            audits.rows.map { "\($0[0]) \($0[1])" } == [
+                "`drift.every_days` \((schedule.intervalMilliseconds ?? 0) / day)",
+                "`drift.persons_per_second` \(schedule.personCountPerSecond)",
+                "`drift.stale_days` \(DriftSettings().staleMilliseconds / day)",
+                "`drift.critical_alert_apps` none: not compared",
+            ])
+    }
+
     @Test func `a caller the bundle does not know is named with its line`() throws {
         let policy = try Repository.policy()
         try read(Self.complete).requireCallers(in: policy)
         let misspelled = Self.complete.replacingOccurrences(of: "payments:", with: "paymens:")
             .replacingOccurrences(of: "caller: marketing", with: "caller: newsletter")
-        let error = #expect(throws: ConfigurationProblems.self) {
+        let error = #expect(throws: ConfigurationDiagnostics.self) {
             try read(misspelled).requireCallers(in: policy)
         }
-        let problems = try #require(error?.problems)
+        let diagnostics = try #require(error?.diagnostics)
         #expect(
-            problems.map(\.message) == [
+            diagnostics.map(\.message) == [
                 "the bundle knows no caller `newsletter`", "the bundle knows no caller `paymens`",
             ])
-        #expect(problems[0].place?.contains("gate.yaml:13:") == true, "\(problems[0])")
-        #expect(problems[0].hint?.contains("marketing, payments") == true, "\(problems[0].hint ?? "")")
-        #expect(problems[1].place?.contains("gate.yaml:16:") == true, "\(problems[1])")
-        #expect(problems[1].hint == "did you mean `payments`?")
+        #expect(diagnostics[0].place?.contains("gate.yaml:13:") == true, "\(diagnostics[0])")
+        #expect(diagnostics[0].hint?.contains("marketing, payments") == true, "\(diagnostics[0].hint ?? "")")
+        #expect(diagnostics[1].place?.contains("gate.yaml:16:") == true, "\(diagnostics[1])")
+        #expect(diagnostics[1].hint == "did you mean `payments`?")
     }
 
     @Test func `a complete file is read into numbers and names`() throws {
@@ -141,7 +177,7 @@ import UnixSocketEndpoint
 
     @Test(arguments: ["0777", "0757", "0702"])
     func `a directory mode that lets everybody write is refused with its line`(_ mode: String) throws {
-        let found = try problems(
+        let found = try diagnostics(
             Self.complete.replacing(
                 "listeners:\n",
                 with: "listeners:\n  - path: /run/x/gate.sock\n    directory_mode: \"\(mode)\"\n"))
@@ -151,20 +187,20 @@ import UnixSocketEndpoint
     }
 
     @Test func `two sockets of one directory want the same of it`() throws {
-        func found(_ more: String) throws -> [ConfigurationProblem] {
+        func found(_ more: String) throws -> [ConfigurationDiagnostic] {
             let listeners = """
                 listeners:
                   - {path: /run/x/a.sock, directory_mode: "0711", group: 5}
                   - {path: /run/x/b.sock, \(more)}
 
                 """
-            return try problems(Self.complete.replacing("listeners:\n", with: listeners))
+            return try diagnostics(Self.complete.replacing("listeners:\n", with: listeners))
         }
         #expect(try found("directory_mode: \"0711\", group: 5, mode: \"0600\"").isEmpty)
         for more in ["group: 5", "directory_mode: \"0711\"", "directory_mode: \"0711\", group: 6"] {
-            let problems = try found(more)
-            #expect(problems.count == 1, "\(more)")
-            #expect(problems.first?.message.hasPrefix("`/run/x/b.sock` shares its directory") == true)
+            let diagnostics = try found(more)
+            #expect(diagnostics.count == 1, "\(more)")
+            #expect(diagnostics.first?.message.hasPrefix("`/run/x/b.sock` shares its directory") == true)
         }
     }
 
@@ -206,7 +242,7 @@ import UnixSocketEndpoint
         let environment = Dictionary(
             uniqueKeysWithValues: zip(names, keys).map { ("SENDGATE_POLICY_SIGNING_\($0.uppercased())", $1) })
         #expect(try self.read(unsigned, environment: environment).policySigning == read.policySigning)
-        func messages(_ text: String) throws -> [String] { try problems(text).map(\.message) }
+        func messages(_ text: String) throws -> [String] { try diagnostics(text).map(\.message) }
         #expect(
             try messages(unsigned)
                 == names.map { "`policy_signing.\($0)` is not set, so no bundle could ever come into force" })
@@ -232,7 +268,7 @@ import UnixSocketEndpoint
 
     @Test func `a misspelled key is named with its line and the nearest known one`() throws {
         let text = Self.complete.replacingOccurrences(of: "policies:", with: "polices:")
-        let found = try problems(text)
+        let found = try diagnostics(text)
         let typo = try #require(found.first { $0.message.contains("`polices`") })
         #expect(typo.place?.hasSuffix("gate.yaml:3:1") == true)
         #expect(typo.hint == "did you mean `policies`?")
@@ -251,7 +287,7 @@ import UnixSocketEndpoint
     func `a typo inside a section is an error with a hint`(
         old: String, new: String, name: String, hint: String
     ) throws {
-        let found = try problems(Self.complete.replacingOccurrences(of: old, with: new))
+        let found = try diagnostics(Self.complete.replacingOccurrences(of: old, with: new))
         let typo = try #require(found.first { $0.message == "`\(name)` is not a setting" })
         #expect(typo.place?.contains("gate.yaml:") == true)
         #expect(typo.hint == hint)
@@ -270,7 +306,7 @@ import UnixSocketEndpoint
         if let address {
             #expect(try read(file).publicListen == address)
         } else {
-            let found = try problems(file)
+            let found = try diagnostics(file)
             #expect(found.map(\.message) == ["`public_listen` is `\(text)`"])
             #expect(found.first?.hint?.contains("127.0.0.1:PORT") == true)
         }
@@ -282,21 +318,23 @@ import UnixSocketEndpoint
     ])
     func `pages link to https only`(url: String, isTaken: Bool) throws {
         let file = Self.complete + "preferences_url: \"\(url)\"\n"
-        #expect(try problems(file).isEmpty == isTaken)
+        #expect(try diagnostics(file).isEmpty == isTaken)
         if isTaken { #expect(try read(file).preferencesURL == url) }
         #expect(try read(Self.complete).preferencesURL == nil && read(Self.complete).publicListen == nil)
     }
 
-    @Test func `pages without a way to all other settings are warned of`() throws {
+    @Test func `links without pages, and pages without a way to all other settings, are warned of`() throws {
         let served = Self.complete + "public_listen: \"127.0.0.1:8080\"\n"
-        #expect(try read(Self.complete).warnings == [])
+        let unserved = try read(Self.complete).warnings
+        #expect(
+            unserved.count == 1 && unserved.first?.contains("`public_listen` is not") == true, "\(unserved)")
         let warnings = try read(served).warnings
         #expect(warnings.count == 1 && warnings.first?.contains("`preferences_url`") == true, "\(warnings)")
         #expect(try read(served + "preferences_url: https://example.com/settings\n").warnings == [])
     }
 
     @Test func `every problem is told at once`() throws {
-        let found = try problems(
+        let found = try diagnostics(
             """
             state: relative
             origin: has a space
@@ -321,20 +359,21 @@ import UnixSocketEndpoint
         ("SENDGATE_EVENT_LOOPS", "-1"), ("SENDGATE_EVENT_LOOPS", "01"),
     ])
     func `a number outside its range is refused where it was given`(name: String, value: String) throws {
-        let found = try problems(Self.complete, environment: [name: value])
+        let found = try diagnostics(Self.complete, environment: [name: value])
         #expect(found.count == 1)
         #expect(found.first?.place == "environment variable `\(name)`")
     }
 
     @Test func `a variable that is nearly one of ours is a typo, and others are nobody's business`() throws {
-        let found = try problems(Self.complete, environment: ["SENDGATE_SATE": "/x", "SENDGATE_PEERS": "/y"])
+        let found = try diagnostics(
+            Self.complete, environment: ["SENDGATE_SATE": "/x", "SENDGATE_PEERS": "/y"])
         #expect(found.count == 1)
         #expect(found.first?.place == "environment variable `SENDGATE_SATE`")
         #expect(found.first?.hint == "did you mean `SENDGATE_STATE`?")
     }
 
     @Test func `a user nobody knows is refused with its line`() throws {
-        let found = try problems(
+        let found = try diagnostics(
             Self.complete.replacingOccurrences(of: "[1001]", with: "[nobody-of-this-name]"))
         #expect(found.count == 1)
         #expect(found.first?.message.contains("`nobody-of-this-name`") == true)
@@ -347,25 +386,25 @@ import UnixSocketEndpoint
     }
 
     @Test func `a mode that a reader of YAML could take for a number must be quoted`() throws {
-        let found = try problems(Self.complete.replacingOccurrences(of: "\"0666\"", with: "0666"))
+        let found = try diagnostics(Self.complete.replacingOccurrences(of: "\"0666\"", with: "0666"))
         #expect(found.contains { $0.place?.contains("gate.yaml:10:") == true })
     }
 
     @Test func `the same key twice is refused`() throws {
-        let found = try problems(Self.complete + "state: /elsewhere\n")
+        let found = try diagnostics(Self.complete + "state: /elsewhere\n")
         #expect(found.contains { $0.place?.contains("gate.yaml:25:") == true }, "\(found)")
     }
 
     @Test func `a file everybody may write is refused`() throws {
         let path = try folder.file("open.yaml", Self.complete)
         try FileManager.default.setAttributes([.posixPermissions: 0o646], ofItemAtPath: path)
-        #expect(throws: ConfigurationProblems.self) {
+        #expect(throws: ConfigurationDiagnostics.self) {
             try GatewayConfiguration.read(environment: [:], filePath: path)
         }
     }
 
     @Test func `a listener cannot be two kinds at once, nor one socket two listeners`() throws {
-        let found = try problems(
+        let found = try diagnostics(
             Self.complete.replacingOccurrences(
                 of: "callers:\n",
                 with: "  - path: /run/sendgate/gate.sock\n  - {path: /a, systemd: b}\ncallers:\n"))

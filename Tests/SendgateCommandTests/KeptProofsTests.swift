@@ -31,7 +31,7 @@ import Testing
         #expect(!proofs.contains(digest(1), grain: .reasons))
         proofs.add(digest(1), grain: .reasons)
         #expect(KeptProofs(in: folder.root, key: key).contains(digest(1), grain: .reasons))
-        #expect(!proofs.contains(digest(1), grain: .verdicts))
+        #expect(!proofs.contains(digest(1), grain: .effects))
         #expect(!proofs.contains(digest(2), grain: .reasons))
     }
 
@@ -68,7 +68,7 @@ import Testing
         let policy = try TestBundle.minimal.compile()
         let forged = KeptProofs(in: folder.root, key: HMACKey(try .random(byteCount: 32)))
         forged.add(policy.digest, grain: PolicyProof.grain)
-        #expect(throws: PolicyProblems.self) { try PolicyProof.demand(policy, keptIn: proofs) }
+        #expect(throws: PolicyDiagnostics.self) { try PolicyProof.demand(policy, keptIn: proofs) }
         proofs.add(policy.digest, grain: PolicyProof.grain)
         try PolicyProof.demand(policy, keptIn: proofs)
     }
@@ -76,7 +76,7 @@ import Testing
     @Test func `what was refused is refused again, with kept proofs and without, and leaves none`() throws {
         let policy = try TestBundle.minimal.setting("bundle.yaml", "name", to: "refused-again").compile()
         for kept in [nil, proofs, nil, proofs] {
-            #expect(throws: PolicyProblems.self) { try PolicyProof.demand(policy, keptIn: kept) }
+            #expect(throws: PolicyDiagnostics.self) { try PolicyProof.demand(policy, keptIn: kept) }
         }
         #expect(!proofs.contains(policy.digest, grain: PolicyProof.grain))
     }

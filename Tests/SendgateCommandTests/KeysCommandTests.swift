@@ -11,7 +11,7 @@ import Testing
         let run = try await CommandLineRun("keys", "init", "--directory", directory)
         #expect(run.status == 0, "\(run.errors)")
         let names = try FileManager.default.contentsOfDirectory(atPath: directory)
-        #expect(names.count == 7)
+        #expect(names.count == 6 && !names.contains { $0.hasPrefix("policy-") })
         for name in names {
             let attributes = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
             #expect(attributes[.posixPermissions] as? Int == 0o400)
@@ -25,7 +25,29 @@ import Testing
         let fromDirectory = try await CommandLineRun("keys", "list", "--directory", directory)
         #expect(fromKeyring.status == 0, "\(fromKeyring.errors)")
         #expect(fromKeyring.output == fromDirectory.output)
-        #expect(fromKeyring.output.split(separator: "\n").count == 8)
+        #expect(fromKeyring.output.split(separator: "\n").count == 7)
+    }
+
+    /// systemd: root's, 0440, in a folder of 0550.
+    @Test func `a root key that is a credential of the service manager is listed, and none elsewhere`()
+        async throws
+    {
+        try #require(getuid() == 0, "only root's files are credentials, so run it as root")
+        let (directory, credentials) = (folder.path("keys"), folder.path("credentials"))
+        #expect(try await CommandLineRun("keys", "init", "--directory", directory).status == 0)
+        let root = try #require(
+            try FileManager.default.contentsOfDirectory(atPath: directory).first { $0.hasPrefix("root-") })
+        try FileManager.default.createDirectory(atPath: credentials, withIntermediateDirectories: false)
+        let laid = "\(credentials)/root"
+        try FileManager.default.moveItem(atPath: "\(directory)/\(root)", toPath: laid)
+        chmod(laid, 0o440)
+        chmod(credentials, 0o550)
+        let list = ["keys", "list", "--directory", directory, "--root-key", laid]
+        let elsewhere = try await CommandLineRun(list)
+        #expect(elsewhere.status == 1 && elsewhere.errors.contains(laid), "\(elsewhere.errors)")
+        let listed = try await CommandLineRun(list, environment: ["CREDENTIALS_DIRECTORY": credentials])
+        #expect(listed.status == 0, "\(listed.errors)")
+        #expect(listed.output.contains(root.dropLast(4)))
     }
 
     @Test func `nothing is ever overwritten`() async throws {
@@ -52,6 +74,50 @@ import Testing
         #expect(try String(contentsOfFile: keyring, encoding: .utf8) == text)
         // Refused before any key was made.
         #expect(!FileManager.default.fileExists(atPath: folder.path("b")))
+    }
+
+    @Test func `a policy key is made by itself, and the keyring has it below the others`() async throws {
+        let keyring = try folder.file("keyring.yaml", "# none yet\nkeys: []\n")
+        func make(_ name: String) async throws -> CommandLineRun {
+            try await CommandLineRun(
+                "keys", "init", "--only", "policy", "--directory", folder.path(name), "--keyring", keyring)
+        }
+        for (number, role) in ["compliance", "legal"].enumerated() {
+            let run = try await make(role)
+            #expect(run.status == 0 && run.output.isEmpty, "\(run.errors)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path(role))
+            #expect(names.count == 1 && names[0].hasPrefix("policy-"), "\(names)")
+            #expect(run.errors.contains("made \(folder.path(role))/\(names[0])"))
+            let list = try await CommandLineRun("keys", "list", "--keyring", keyring)
+            #expect(list.output.split(separator: "\n").count == number + 2, "\(list)")
+            #expect(list.output.contains(names[0].dropLast(".key".count)))
+        }
+        let gate = try folder.file("gate.yaml", "keys: []\n")
+        let made = try await CommandLineRun(
+            "keys", "init", "--directory", folder.path("gate"), "--keyring", gate)
+        #expect(made.status == 0, "\(made.errors)")
+        let before = try String(contentsOfFile: gate, encoding: .utf8)
+        let added = try await CommandLineRun(
+            "keys", "init", "--only", "policy", "--directory", folder.path("security"), "--keyring", gate)
+        #expect(added.status == 0, "\(added.errors)")
+        let after = try String(contentsOfFile: gate, encoding: .utf8)
+        #expect(after.hasPrefix(before) && after != before)
+
+        // A second one in the directory of the first, and below a list that takes no lines.
+        let text = try String(contentsOfFile: keyring, encoding: .utf8)
+        #expect(try await make("legal").status == 1)
+        #expect(try String(contentsOfFile: keyring, encoding: .utf8) == text)
+        let brackets = try folder.file(
+            "brackets.yaml",
+            "keys: [{id: x, purpose: trail, suite: Ed25519, state: active, created: \"2026\"}]\n")
+        let refused = try await CommandLineRun(
+            "keys", "init", "--only", "policy", "--directory", folder.path("other"), "--keyring", brackets)
+        #expect(refused.status == 1, "\(refused.errors)")
+        #expect(!FileManager.default.fileExists(atPath: folder.path("other")))
+        #expect(
+            try await CommandLineRun(
+                "keys", "init", "--only", "trail", "--directory", folder.path("other")
+            ).status == 64)
     }
 
     @Test func `the repository's keyring lists no keys and admits no secrets`() async throws {

@@ -2,6 +2,7 @@ import SealedFormat
 import AuditTrail
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateSteps
@@ -34,7 +35,8 @@ import TrailDirectory
     }
 
     private static func makeKey(in folder: TemporaryFolder, _ name: String) async throws -> String {
-        let run = try await CommandLineRun("keys", "init", "--directory", folder.path(name))
+        let run = try await CommandLineRun(
+            "keys", "init", "--only", "policy", "--directory", folder.path(name))
         try #require(run.status == 0, "\(run.errors)")
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.path(name))
         return "\(folder.path(name))/\(try #require(files.first { $0.hasPrefix("policy-") }))"
@@ -71,8 +73,10 @@ import TrailDirectory
         )
     }
 
+    private func path(of role: ApprovalRole) -> String { "\(policies)/\(role.rawValue).sig" }
+
     private func note(_ role: ApprovalRole = .compliance) throws -> SignedNote {
-        try SignedNote(parsing: Array(Data(contentsOf: URL(filePath: "\(policies)/\(role.rawValue).sig"))))
+        try SignedNote(parsing: Array(Data(contentsOf: URL(filePath: path(of: role)))))
     }
 
     private func setVersion(_ new: Int, from old: Int) throws {
@@ -81,15 +85,25 @@ import TrailDirectory
 
     /// What a gateway that pins one key for each role says of the folder.
     private func complaints(_ signing: GatewayConfiguration.PolicySigning) throws -> [String] {
-        do throws(PolicyProblems) {
+        do throws(PolicyDiagnostics) {
             _ = try PolicySignature.verify(PolicyLoading.bundle(at: policies), in: policies, by: signing.keys)
             return []
         } catch {
-            return error.problems.map { "\($0.file): \($0.message)" }
+            return error.diagnostics.map { "\($0.file): \($0.message)" }
         }
     }
 
     // MARK: Signing
+
+    @Test func `half a signature that a killed command left is in nothing's way`() async throws {
+        let part = path(of: .security) + OutputFile.unfinishedSuffix
+        try Data("sendgate/policy/v2\n{".utf8).write(to: URL(filePath: part))
+        let before = try PolicyLoading.bundle(at: policies).digest
+        let signed = try await signByCommand(.security)
+        #expect(try note(.security).attestations(by: [signed.key]).count == 1)
+        #expect(!FileManager.default.fileExists(atPath: part))
+        #expect(try PolicyLoading.bundle(at: policies).digest == before)
+    }
 
     @Test func `a signature is a signed note over what its role approves, and no part of the digest`()
         async throws
@@ -133,12 +147,14 @@ import TrailDirectory
 
     @Test func `only a policy key signs, and only a bundle that passes`() async throws {
         let key = try #require(keys[.compliance])
-        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path("compliance"))
+        let made = try await CommandLineRun("keys", "init", "--directory", folder.path("gateway"))
+        try #require(made.status == 0, "\(made.errors)")
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path("gateway"))
         let trailKey = try #require(files.first { $0.hasPrefix("trail-") })
         func sign(with key: String) async throws -> CommandLineRun {
             try await CommandLineRun("policy", "sign", policies, "--role", "compliance", "--key", key)
         }
-        let wrong = try await sign(with: folder.path("compliance/\(trailKey)"))
+        let wrong = try await sign(with: folder.path("gateway/\(trailKey)"))
         #expect(wrong.status == 1)
         #expect(wrong.errors.contains("of the purpose `trail`"))
         try folder.edit("Policies/critical.yaml", "allow:", "alow:")
@@ -244,7 +260,7 @@ import TrailDirectory
             do {
                 try await GatewayFixture(in: folder.root, policies: policies, signing: signing).stop()
                 return nil
-            } catch let error as PolicyProblems {
+            } catch let error as PolicyDiagnostics {
                 return "\(error)"
             }
         }
@@ -321,7 +337,7 @@ import TrailDirectory
         let signing = try signAll()
         let originals = try Dictionary(
             uniqueKeysWithValues: ApprovalRole.allCases.map { role in
-                (role, try Data(contentsOf: URL(filePath: "\(policies)/\(role.rawValue).sig")))
+                (role, try Data(contentsOf: URL(filePath: path(of: role))))
             })
         func signer(_ role: ApprovalRole) throws -> NoteSigner {
             let file = try PrivateKeyFile.read(try #require(keys[role]), roots: [:])
@@ -330,11 +346,11 @@ import TrailDirectory
         let signers = try Dictionary(
             uniqueKeysWithValues: ApprovalRole.allCases.map { ($0, try signer($0)) })
         func complaints(_ bundle: PolicyBundle) -> [String] {
-            do throws(PolicyProblems) {
+            do throws(PolicyDiagnostics) {
                 _ = try PolicySignature.verify(bundle, in: policies, by: signing.keys)
                 return []
             } catch {
-                return error.problems.map { "\($0.file): \($0.message)" }
+                return error.diagnostics.map { "\($0.file): \($0.message)" }
             }
         }
         let duties = Set(before.types.values.filter { $0.mandatory != nil }.map(\.messageKey))
@@ -389,7 +405,7 @@ import TrailDirectory
             }
             #expect(complaints(after) == [], "\(what)")
             for (role, bytes) in originals {
-                try bytes.write(to: URL(filePath: "\(policies)/\(role.rawValue).sig"))
+                try bytes.write(to: URL(filePath: path(of: role)))
             }
         }
         #expect(
@@ -596,7 +612,7 @@ import TrailDirectory
         if path == .start {
             try await GatewayFixture(in: folder.root, policies: policies, signing: signing).stop()
             try await mount(attack)
-            let error = await #expect(throws: PolicyProblems.self) {
+            let error = await #expect(throws: PolicyDiagnostics.self) {
                 _ = try await GatewayFixture(in: folder.root, policies: policies, signing: signing)
             }
             #expect(error?.description.contains(attack.complaint) == true, "\(error.map { "\($0)" } ?? "")")
@@ -703,7 +719,7 @@ import TrailDirectory
         }
         if path == .start {
             try edit()
-            let error = await #expect(throws: PolicyProblems.self) {
+            let error = await #expect(throws: PolicyDiagnostics.self) {
                 _ = try await GatewayFixture(in: folder.root, policies: policies)
             }
             #expect(error?.description.contains(complaint) == true, "\(error.map { "\($0)" } ?? "")")
@@ -746,7 +762,7 @@ import TrailDirectory
         // Whoever asks for signatures from now on starts from what was in force.
         try setVersion(2, from: 3)
         let signing = try signAll()
-        let error = await #expect(throws: PolicyProblems.self) {
+        let error = await #expect(throws: PolicyDiagnostics.self) {
             _ = try await GatewayFixture(in: folder.root, policies: policies, signing: signing)
         }
         #expect(error?.description.contains("version 3 was in force already") == true)

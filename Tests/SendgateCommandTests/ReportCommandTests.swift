@@ -191,6 +191,36 @@ import Testing
         #expect(report.alarms.first?.hasPrefix("95.00 % of push messages were accepted") == true)
     }
 
+    @Test func `what providers refused of what they spoke of is a rate and an alarm`() throws {
+        func report(refused: Int) throws -> Report {
+            let events: [SendEventKind] = [.failed, .tokenGone, .expired]
+            let now = Instant(seconds: 1_795_000_000)
+            return try self.report(
+                of: (0..<200).map { number in
+                    let event = number < refused ? events[number % 3] : .acceptedByProvider
+                    return (now, .receipt(event, category: .security, channel: .push))
+                } + [(now, .receipt(.userObserved, category: .security, channel: .push))])
+        }
+        let low = try report(refused: 5)
+        #expect(
+            low.json["accepted_by_provider"]?["push"] == ["part": 195, "of": 200, "per_ten_thousand": 9_750])
+        #expect(
+            low.alarms == [
+                "providers accepted 97.50 % of the push messages they spoke of, fewer than 98 in 100"
+            ])
+        let line = try #require(
+            ReportLines(low, isColoured: false).lines.drop { !$0.hasPrefix("accepted by providers") }
+                .dropFirst()
+                .first)
+        #expect(
+            line.split(separator: " ").map(String.init) == [
+                "push", "195", "200", "97.50", "%", "below", "98", "%",
+            ])
+        let chart = try Chart(ReportChart(low).text)
+        #expect(chart.figures["accepted_by_provider.push"] == ["part": "195", "of": "200"])
+        #expect(try report(refused: 4).alarms.isEmpty)
+    }
+
     @Test func `the chart of the week parses and its bars are the figures`() throws {
         let report = try report(of: Self.week())
         let chart = try Chart(ReportChart(report).text)

@@ -79,10 +79,10 @@ import Testing
     func `no gateway starts with one`(grant: Grant) async throws {
         let page = try String(contentsOfFile: "\(policies)/callers.yaml", encoding: .utf8)
         try hand([grant], to: "Campaigns.", on: page)
-        let error = await #expect(throws: PolicyProblems.self) {
+        let error = await #expect(throws: PolicyDiagnostics.self) {
             _ = try await GatewayFixture(in: folder.root, policies: policies)
         }
-        #expect(error?.problems.map(\.file) == ["callers.yaml"])
+        #expect(error?.diagnostics.map(\.file) == ["callers.yaml"])
         #expect(error?.description.contains("`\(grant.rawValue)`") == true)
     }
 

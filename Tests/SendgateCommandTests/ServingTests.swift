@@ -1,5 +1,6 @@
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import DeliveryRelay
 import Foundation
@@ -161,11 +162,11 @@ import WireProtocol
         let mode = try #require(
             try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
         try FileManager.default.setAttributes([.posixPermissions: mode | 0o002], ofItemAtPath: path)
-        let error = await #expect(throws: PolicyProblems.self) {
+        let error = await #expect(throws: PolicyDiagnostics.self) {
             try await GatewayFixture(in: folder.root, policies: policies)
         }
-        #expect(error?.problems.map(\.file) == [path])
-        #expect(error?.problems.first?.hint?.hasPrefix("run `chmod o-w \(path)`") == true)
+        #expect(error?.diagnostics.map(\.file) == [path])
+        #expect(error?.diagnostics.first?.hint?.hasPrefix("run `chmod o-w \(path)`") == true)
     }
 
     @Test func `a directory others may enter is refused for development`() async throws {

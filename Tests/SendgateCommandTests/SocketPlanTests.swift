@@ -42,7 +42,7 @@ import UnixSocketEndpoint
     @Test func `root as a caller is refused, but for development`() throws {
         let binding = GatewayConfiguration.CallerBinding(caller: CallerName("payments"), userIDs: [0])
         let listeners = [GatewayConfiguration.Listener(source: .path("/a.sock"))]
-        #expect(throws: PeerAttestation.Problem.rootUser(caller: CallerName("payments"))) {
+        #expect(throws: PeerAttestation.TableError.rootUser(caller: CallerName("payments"))) {
             try SocketPlan(Self.configuration(listeners: listeners, callers: [binding]), environment: [:])
         }
         _ = try SocketPlan(
@@ -52,12 +52,12 @@ import UnixSocketEndpoint
     }
 
     @Test func `a bound socket without users and the user who stands for everybody are refused`() {
-        #expect(throws: PeerAttestation.Problem.self) {
+        #expect(throws: PeerAttestation.TableError.self) {
             try SocketPlan(
                 Self.configuration(listeners: [.init(source: .path("/a.sock"), caller: CallerName("x"))]),
                 environment: [:])
         }
-        #expect(throws: PeerAttestation.Problem.overflowIdentifier(caller: CallerName("x"))) {
+        #expect(throws: PeerAttestation.TableError.overflowIdentifier(caller: CallerName("x"))) {
             try SocketPlan(
                 Self.configuration(
                     listeners: [.init(source: .path("/a.sock"))],
@@ -85,7 +85,7 @@ import UnixSocketEndpoint
 
     @Test(arguments: [[String](), ["other"], ["gate", "gate"], ["gate", "more"]])
     func `a socket that is missing, doubled or asked for by nobody stops the start`(names: [String]) {
-        #expect(throws: ConfigurationProblems.self) {
+        #expect(throws: ConfigurationDiagnostics.self) {
             try SocketPlan(
                 Self.configuration(listeners: [.init(source: .systemd(name: "gate"))]),
                 environment: Self.handedOver(names))

@@ -121,11 +121,11 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
         for round in 1...2 {
             switch path {
             case .start:
-                let error = await #expect(throws: PolicyProblems.self) {
+                let error = await #expect(throws: PolicyDiagnostics.self) {
                     _ = try await GatewayFixture(in: folder.root, policies: policies, signing: signing)
                 }
-                #expect(error?.problems.count == 1 && error?.description.contains(edit.says) == true)
-                #expect(error?.problems.first?.hint?.contains("`sendgate policy prove`") == true)
+                #expect(error?.diagnostics.count == 1 && error?.description.contains(edit.says) == true)
+                #expect(error?.diagnostics.first?.hint?.contains("`sendgate policy prove`") == true)
             case .signal:
                 await gate.wiring.reload.reload()
             case .activate:
@@ -160,7 +160,7 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
     @Test(arguments: UnlawfulEdit.all)
     func `a first start under it leaves no proof, no state and no trail`(edit: UnlawfulEdit) async throws {
         try make(edit)
-        let error = await #expect(throws: PolicyProblems.self) {
+        let error = await #expect(throws: PolicyDiagnostics.self) {
             _ = try await GatewayFixture(in: folder.root, policies: policies)
         }
         #expect(error?.description.contains(edit.says) == true)
@@ -176,7 +176,8 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
     func `nobody signs it with the command, in whatever role`(role: ApprovalRole, edit: UnlawfulEdit)
         async throws
     {
-        let made = try await CommandLineRun("keys", "init", "--directory", folder.path("keys"))
+        let made = try await CommandLineRun(
+            "keys", "init", "--only", "policy", "--directory", folder.path("keys"))
         try #require(made.status == 0, "\(made.errors)")
         let name = try #require(
             try FileManager.default.contentsOfDirectory(atPath: folder.path("keys")).first {

@@ -56,7 +56,11 @@ extension EndToEnd {
             let left = try FileManager.default.contentsOfDirectory(atPath: scratch.path("vault/keys"))
                 .sorted()
             #expect(left.map { $0.prefix { $0 != "-" } } == ["data", "index", "link", "origin", "trail"])
-            for folder in ["vault/keys", "root", "roles"] {
+            let keyring = try String(contentsOfFile: scratch.path("keyring.yaml"), encoding: .utf8)
+            let purposes = keyring.split(separator: "\n").filter { $0.hasPrefix("    purpose: ") }
+            #expect(purposes.count == 9 && purposes.count { $0.hasSuffix("policy") } == 3, "\(keyring)")
+            let roles = ["compliance", "security", "legal"].map { "roles/\($0)" }
+            for folder in ["vault/keys", "root"] + roles {
                 for file in try FileManager.default.contentsOfDirectory(atPath: scratch.path(folder)) {
                     let attributes = try FileManager.default.attributesOfItem(
                         atPath: scratch.path("\(folder)/\(file)"))

@@ -16,6 +16,7 @@ extension EndToEnd {
     @Suite struct Ground {
         @Test(arguments: [
             Machine.sendgate, Machine.python, Machine.schemathesis, Machine.verifyTiles, Machine.promtool,
+            Machine.prometheus,
         ])
         func `the binary and every foreign peer are there`(program: String) {
             #expect(
@@ -58,6 +59,26 @@ enum Sample {
         {"minor": 500000, "currency": "NOK"}, "recipient_name": "\(recipientName)", "transaction_id": \
         "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"}}
         """
+    }
+}
+
+extension RawConnection {
+    /// Sends what the reference of a type has as its example.
+    ///
+    /// - Parameter more: Other members of the body.
+    func sendExample(
+        of type: String, as id: String, to user: String = "u_1", with more: [String: String] = [:]
+    ) throws -> Reply {
+        let page = try request("GET", "/v1/types/\(type)")
+        let read = try JSONSerialization.jsonObject(with: Data(page.body)) as? [String: Any]
+        guard var body = read?["example"] as? [String: Any] else {
+            throw HarnessError("`\(type)` has no example: \(page)")
+        }
+        body["id"] = id
+        body["recipient"] = ["user": user]
+        body.merge(more) { _, new in new }
+        let bytes = try JSONSerialization.data(withJSONObject: body)
+        return try request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
     }
 }
 

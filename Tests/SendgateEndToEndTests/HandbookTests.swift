@@ -7,7 +7,7 @@ extension EndToEnd {
         /// Programs by which the pages are run, and the Debian package each comes with.
         @Test(arguments: [
             ("bash", "bash"), ("curl", "curl"), ("jq", "jq"), ("python3", "python3"), ("node", "nodejs"),
-            ("go", "golang-go"),
+            ("go", "golang-go"), ("openssl", "openssl"),
         ])
         func `what the pages are run with is there`(program: String, package: String) throws {
             let finished = try Finished.run(
@@ -18,7 +18,9 @@ extension EndToEnd {
                 "`\(program)` is missing: `make test` installs it, as `apt-get install \(package)` does")
         }
 
-        @Test(arguments: [("FirstSend", 8), ("ForApps", 8), ("MovingHere", 8), ("Runbook", 8), ("Drift", 5)])
+        @Test(arguments: [
+            ("FirstSend", 8), ("ForApps", 8), ("MovingHere", 8), ("Runbook", 8), ("Drift", 5), ("Replies", 4),
+        ])
         func `a page's commands run as written and print what it says`(name: String, stepCountMin: Int)
             throws
         {

@@ -85,7 +85,30 @@ extension EndToEnd {
             #expect(silent == named, "\(silent.symmetricDifference(named).sorted())")
         }
 
-        @Test func `the dashboard loads, and each of its queries is one of what is recorded`() throws {
+        @Test func `Grafana's models take the whole dashboard, and Prometheus has a number for each panel`()
+            throws
+        {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            try gate.registerSomebody()
+            // People are counted at a start, and then once a minute.
+            try gate.stop()
+            try gate.start()
+            let checked = try Finished.run(
+                [
+                    Machine.python, Machine.peer("check_dashboard.py"), Self.monitoring, gate.folder,
+                    Machine.prometheus, scratch.path("prometheus"),
+                ], environment: Machine.commands, in: scratch, within: 240)
+            #expect(checked.ending == .exit(0), "\(checked)")
+            #expect(checked.output.contains(#""panels": 24, "queries": 32,"#), "\(checked.output)")
+            #expect(checked.output.contains(#""rules": 30"#), "\(checked.output)")
+            #expect(try gate.stop() == .exit(0))
+        }
+
+        @Test func `the dashboard's panels lie well, and each of its queries is one of what is recorded`()
+            throws
+        {
             let scratch = try Scratch()
             let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(Self.monitoring)/dashboard.json"))
             let board = try JSONDecoder().decode(Dashboard.self, from: bytes)

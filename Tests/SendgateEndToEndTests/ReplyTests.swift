@@ -30,15 +30,7 @@ extension EndToEnd {
                 """)
             try #require(consent.status == 200, "\(consent)")
             func send(_ id: String) throws -> (status: Int, text: String) {
-                let page = try connection.request("GET", "/v1/types/promo.offer").text
-                let read = try JSONSerialization.jsonObject(with: Data(page.utf8)) as? [String: Any]
-                var body = try #require(read?["example"] as? [String: Any])
-                body["id"] = id
-                body["channel"] = "sms"
-                body["recipient"] = ["user": "u_1"]
-                let bytes = try JSONSerialization.data(withJSONObject: body)
-                let answer = try connection.request(
-                    "POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+                let answer = try connection.sendExample(of: "promo.offer", as: id, with: ["channel": "sms"])
                 return (answer.status, answer.text)
             }
             let receivedAt = time(1)

@@ -97,6 +97,41 @@ extension EndToEnd {
             #expect(try gate.stop() == .exit(0))
         }
 
+        @Test func `a start says in its log what the pages lack, and one that lacks nothing does not`() throws
+        {
+            let scratch = try Scratch(isShared: true)
+            let production = try Production(in: scratch)
+            let pages = scratch.path("pages.sock")
+            let listen = "public_listen: \(pages)\n"
+            let settings = "https://example.com/settings"
+            let starts: [(more: String, warning: String?)] = [
+                ("", "`public_listen` is not set"), (listen, "`preferences_url` is not"),
+                ("\(listen)preferences_url: \(settings)\n", nil),
+            ]
+            // Each start adds to one log.
+            var lineCount = 0
+            for (more, warning) in starts {
+                let configuration = try production.write(production.template + more)
+                let gate = GateProcess(in: scratch, configuration: configuration)
+                try gate.start()
+                #expect(gate.ready?.pages == (more.isEmpty ? nil : pages))
+                if !more.isEmpty {
+                    let page = try Production.curl(pages, as: [], "/u/x", in: scratch)
+                    #expect(page.status == 404 && page.body.contains(settings) == (warning == nil), "\(page)")
+                }
+                #expect(try gate.stop() == .exit(0))
+                let lines = gate.errors.split(separator: "\n")
+                let said = lines.dropFirst(lineCount).filter { $0.contains("public_listen") }
+                lineCount = lines.count
+                #expect(said.count == (warning == nil ? 0 : 1), "\(gate.errors)")
+                if let warning {
+                    #expect(said.first?.contains(" warning sendgate: ") == true, "\(gate.errors)")
+                    #expect(said.first?.contains(warning) == true, "\(gate.errors)")
+                }
+                #expect(!FileManager.default.fileExists(atPath: pages))
+            }
+        }
+
         @Test func `a bundle that does not parse on SIGHUP leaves the old one in force`() throws {
             let scratch = try Scratch()
             let policies = scratch.path("policies")
@@ -227,11 +262,6 @@ struct Production {
         let made = try Finished.run(
             [Machine.sendgate, "keys", "init", "--directory", keys], in: scratch, within: 60)
         guard made.ending == .exit(0) else { throw HarnessError("no keys: \(made.errors)") }
-        // The roles that sign keep theirs; a gateway does not start beside one.
-        for name in try FileManager.default.contentsOfDirectory(atPath: keys) where name.hasPrefix("policy-")
-        {
-            try FileManager.default.removeItem(atPath: "\(keys)/\(name)")
-        }
         template = """
             state: STATE
             trail: TRAIL
@@ -265,7 +295,8 @@ struct Production {
         return try ["compliance", "security", "legal"].map { role in
             let keys = scratch.path("keys-of-\(role)")
             let made = try Finished.run(
-                [Machine.sendgate, "keys", "init", "--directory", keys], in: scratch, within: 60)
+                [Machine.sendgate, "keys", "init", "--only", "policy", "--directory", keys], in: scratch,
+                within: 60)
             let key = try FileManager.default.contentsOfDirectory(atPath: keys).first {
                 $0.hasPrefix("policy-")
             }
@@ -339,6 +370,11 @@ struct TrailText {
             rest = rest.dropFirst(length)
         }
         return entries
+    }
+
+    /// Entries in which every one of the texts stands.
+    func count(ofAll texts: [String]) -> Int {
+        entries.count { entry in texts.allSatisfy { entry.contains($0) } }
     }
 
     func count(of part: String) -> Int {

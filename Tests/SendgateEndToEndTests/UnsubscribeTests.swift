@@ -32,9 +32,6 @@ extension EndToEnd {
             let gate = GateProcess(in: scratch)
             try gate.start()
             let connection = try gate.connect()
-            let type = try connection.request("GET", "/v1/types/social.mention").text
-            let read = try JSONSerialization.jsonObject(with: Data(type.utf8)) as? [String: Any]
-            var body = try #require(read?["example"] as? [String: Any])
             var links: [String] = []
             // The languages of the bundle.
             for language in ["en", "nb", "bs", "sq"] {
@@ -53,11 +50,9 @@ extension EndToEnd {
                     "time_zone": "Europe/Berlin", "os_permission": "granted", "critical_alerts": false}
                     """)
                 try #require(device.status == 200, "\(device)")
-                body["id"] = "s_\(language)"
-                body["recipient"] = ["user": "u_\(language)"]
-                body["locale"] = language
-                let bytes = try JSONSerialization.data(withJSONObject: body)
-                let sent = try connection.request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+                let sent = try connection.sendExample(
+                    of: "social.mention", as: "s_\(language)", to: "u_\(language)", with: ["locale": language]
+                )
                 try #require(sent["outcome"] == "forward", "\(sent)")
                 links.append("\(language)=\(try gate.newestLink(after: links.count))")
             }
@@ -83,12 +78,8 @@ extension EndToEnd {
                 let reply = try connection.request(method, target, asked)
                 try #require(reply.status == 200, "\(target): \(reply)")
             }
-            body["id"] = "s_mail"
-            body["recipient"] = ["user": "u_mail"]
-            body["locale"] = nil
-            body["channel"] = "email"
-            let bytes = try JSONSerialization.data(withJSONObject: body)
-            let sent = try connection.request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+            let sent = try connection.sendExample(
+                of: "social.mention", as: "s_mail", to: "u_mail", with: ["channel": "email"])
             try #require(sent["outcome"] == "forward", "\(sent)")
             links.append("en-email=\(try gate.newestLink(after: links.count))")
             let browsed = try Finished.run(
@@ -125,14 +116,7 @@ extension EndToEnd {
                 """)
             try #require(consent.status == 200, "\(consent)")
             func send(_ id: String, _ type: String = "promo.offer") throws -> String {
-                let page = try connection.request("GET", "/v1/types/\(type)").text
-                let read = try JSONSerialization.jsonObject(with: Data(page.utf8)) as? [String: Any]
-                var body = try #require(read?["example"] as? [String: Any])
-                body["id"] = id
-                body["recipient"] = ["user": "u_1"]
-                let bytes = try JSONSerialization.data(withJSONObject: body)
-                return try connection.request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
-                    .text
+                try connection.sendExample(of: type, as: id).text
             }
             let first = try send("s_1")
             try #require(first.contains(#""outcome":"forward""#), "\(first)")
@@ -209,14 +193,8 @@ extension EndToEnd {
             let gate = GateProcess(in: scratch)
             try gate.start()
             try gate.registerSomebody()
-            let page = try gate.connect().request("GET", "/v1/types/social.mention").text
-            let read = try JSONSerialization.jsonObject(with: Data(page.utf8)) as? [String: Any]
-            var body = try #require(read?["example"] as? [String: Any])
-            body["recipient"] = ["user": "u_1"]
             func send(_ id: String) throws -> Reply {
-                body["id"] = id
-                let bytes = try JSONSerialization.data(withJSONObject: body)
-                return try gate.connect().request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+                try gate.connect().sendExample(of: "social.mention", as: id)
             }
             /// The token of a message that this sends.
             func token(of id: String, after count: Int) throws -> String {
@@ -308,13 +286,7 @@ extension Alone {
             let gate = GateProcess(in: scratch)
             try gate.start()
             try gate.registerSomebody()
-            let connection = try gate.connect()
-            let type = try connection.request("GET", "/v1/types/social.mention").text
-            let read = try JSONSerialization.jsonObject(with: Data(type.utf8)) as? [String: Any]
-            var body = try #require(read?["example"] as? [String: Any])
-            body["recipient"] = ["user": "u_1"]
-            let bytes = try JSONSerialization.data(withJSONObject: body)
-            let sent = try connection.request("POST", "/v1/sends", String(decoding: bytes, as: UTF8.self))
+            let sent = try gate.connect().sendExample(of: "social.mention", as: "s_1")
             try #require(sent["outcome"] == "forward", "\(sent)")
             let flood = try Finished.run(
                 [

@@ -129,7 +129,7 @@ final class SimulatedGateway {
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: inForce, attestation: parts.attestation,
             dependencies: dependencies,
-            operations: GatewayOperations(
+            management: GatewayManagement(
                 privateKeys: NoPrivateKeys(), checks: { [] }, addMetrics: { _ in },
                 policySource: PolicySource(
                     load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },

@@ -38,7 +38,7 @@ import Testing
             #expect(try store.addresses(of: gone).isEmpty)
             #expect(try store.deviceKeys(of: gone, device: .sample(1)).isEmpty)
             #expect(try store.deviceKey(.sample(10_001)) == nil)
-            #expect(try store.consentEvents(of: gone).isEmpty)
+            #expect(try store.consentRecords(of: gone).isEmpty)
             #expect(try store.preferences(of: gone).isEmpty)
             #expect(try store.preferenceHistory(of: gone).isEmpty)
             #expect(try store.permissionPrompts(of: gone).isEmpty)

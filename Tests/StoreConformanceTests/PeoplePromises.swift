@@ -68,9 +68,9 @@ import Testing
             key.key = .sample(10_001)
             #expect(try store.deviceKeys(of: subject, device: .sample(1)) == [key])
             #expect(try store.deviceKey(.sample(10_001)) == key)
-            var consent = ConsentEvent.sample(subject)
+            var consent = ConsentRecord.sample(subject)
             consent.sequence = 1
-            #expect(try store.consentEvents(of: subject) == [consent])
+            #expect(try store.consentRecords(of: subject) == [consent])
             #expect(try store.preferences(of: subject) == [.sample(subject)])
             #expect(try store.preferenceHistory(of: subject) == [.sample(subject)])
             #expect(
@@ -134,7 +134,7 @@ import Testing
         address.verifiedAt = nil
         var key = DeviceKeyRecord.sample(subject)
         key.challenge = nil
-        var consent = ConsentEvent.sample(subject)
+        var consent = ConsentRecord.sample(subject)
         (consent.address, consent.jurisdiction, consent.notice, consent.expiresAt) = (nil, nil, nil, nil)
         consent.previousHash = ""
         let prompt = PermissionPrompt(subject: subject, device: .sample(1), shownAt: .sample(), answer: nil)
@@ -152,7 +152,7 @@ import Testing
             #expect(try store.devices(of: subject) == [device])
             #expect(try store.addresses(of: subject) == [address])
             #expect(try store.deviceKeys(of: subject, device: device.tag) == [key])
-            #expect(try store.consentEvents(of: subject) == [consent])
+            #expect(try store.consentRecords(of: subject) == [consent])
             #expect(try store.permissionPrompts(of: subject) == [prompt])
         }
     }
@@ -257,11 +257,11 @@ import Testing
         try opened.reopen()
         #expect(try opened.write { try $0.appendConsent(.sample(subject, 4)) } == 3)
         try opened.read { (store) throws in
-            let ledger = try store.consentEvents(of: subject)
+            let ledger = try store.consentRecords(of: subject)
             #expect(ledger.map(\.sequence) == [1, 2, 3])
             #expect(ledger.map(\.id) == ["consent-1", "consent-9", "consent-4"])
             #expect(ledger[1].state == .withdrawn && ledger[1].withdraws == .sample(300))
-            #expect(try store.consentEvents(of: other).count == 1)
+            #expect(try store.consentRecords(of: other).count == 1)
         }
     }
 

@@ -68,9 +68,9 @@ extension DeviceKeyRecord {
     }
 }
 
-extension ConsentEvent {
-    static func sample(_ subject: SubjectID, _ number: Int = 1, state: State = .given) -> ConsentEvent {
-        ConsentEvent(
+extension ConsentRecord {
+    static func sample(_ subject: SubjectID, _ number: Int = 1, state: State = .given) -> ConsentRecord {
+        ConsentRecord(
             subject: subject, id: "consent-\(number)", idTag: .sample(300 + number), purpose: .marketing,
             channel: .sms, address: .sample(101), state: state, eventTime: .sample(Int64(number)),
             receivedAt: .sample(Int64(number) + 1), method: .doubleOptIn, source: CallerName("app-backend"),

@@ -117,6 +117,41 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `recent forwards reach as far back from the newest entry as was asked`(_ kind: StoreUnderTest) throws
+    {
+        let opened = try OpenStore(kind)
+        let (user, subject) = (UserID("u_1"), SubjectID.sample(1))
+        func loaded(_ asks: [Ask]) throws -> BatchState {
+            let state = BatchState()
+            try opened.store.load(asks, into: state)
+            return state
+        }
+        let ask = Ask.recentForwards(user, seconds: 30)
+        try opened.write { try $0.makeSubject(for: user, subject: subject) }
+        // Without an entry there is no moment to count from.
+        #expect(try !loaded([.user(user), ask]).knows(ask))
+        try opened.write { (transaction) throws in
+            for number in 1...3 {
+                try transaction.insertSend(.sample(number, subject: subject))
+                try transaction.countForward(
+                    of: subject, type: sent, category: .transactional, at: .sample(Int64(number * 10)),
+                    send: .sample(number))
+            }
+            try transaction.appendEntry(.sample(0, at: .sample(50)))
+        }
+        let state = try loaded([.user(user), ask])
+        #expect(state.knows(ask))
+        #expect(state.knows(.forwards(subject, since: .sample(20))))
+        #expect(!state.knows(.forwards(subject, since: .sample(19))))
+        let forwards = try #require(try state.forwards[subject]?.get())
+        #expect(forwards.records.map(\.at) == [.sample(30), .sample(20)])
+        // Of a user who is not known, or was not asked for before, nothing is loaded.
+        #expect(
+            try loaded([.user(UserID("u_2")), .recentForwards(UserID("u_2"), seconds: 30)]).forwards.isEmpty)
+        #expect(try loaded([ask]).forwards.isEmpty)
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `events follow the caller's cursor and nobody else's`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try opened.write { (transaction) throws in

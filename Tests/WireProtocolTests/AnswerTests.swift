@@ -173,7 +173,8 @@ import Testing
             tree["title"] = .string(answer.reason.title)
             tree["type"] = .string("urn:sendgate:reason:\(answer.reason.rawValue)")
         }
-        if !answer.violations.isEmpty {
+        // What is sent in spite of them is not described with any.
+        if isRefusal, !answer.violations.isEmpty {
             tree["violations"] = .array(answer.violations.map { .object($0.json) })
         }
         return tree

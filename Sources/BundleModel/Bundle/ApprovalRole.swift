@@ -56,11 +56,11 @@ extension PolicyBundle {
     }
 
     /// Reviews of mandatory types that were due on or before a day: what was agreed to has not been looked at since.
-    package func lapsedReviews(at now: Instant) -> [PolicyProblem] {
+    package func lapsedReviews(at now: Instant) -> [PolicyDiagnostic] {
         types.values.sorted { $0.id < $1.id }.compactMap { type in
             guard let review = type.mandatory?.reviewOn, review.instant <= now else { return nil }
             let file = "types/\(type.id).yaml"
-            return PolicyProblem(
+            return PolicyDiagnostic(
                 file: file, at: location(file, ["mandatory", "review"]),
                 "`mandatory.review` was \(review), and the duty has not been reviewed since",
                 hint: "have it reviewed, write the next date, and sign the page as `legal`")

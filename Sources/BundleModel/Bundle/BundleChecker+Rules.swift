@@ -147,9 +147,8 @@ extension BundleChecker {
                     file, path, "names `\(name)`, which is less sensitive than `\(type.id)`",
                     hint: "a summary is as sensitive as the most sensitive type it can hold")
             }
-            if let duty = type.mandatory, !duty.passes.contains(.caps),
-                bundle.typeCap(of: type) != nil || bundle.categoryCap(of: type) != nil
-            {
+            let isCapped = bundle.typeCap(of: type) != nil || bundle.categoryCap(of: type) != nil
+            if let duty = type.mandatory, !duty.passes.contains(.caps), isCapped {
                 problem(
                     "types/\(type.id.text).yaml", ["mandatory", "passes"],
                     "lacks `caps`, and a duty is not told in a summary",
@@ -162,9 +161,7 @@ extension BundleChecker {
                     file, path, "names `\(name)`, which a device without a key could not get",
                     hint: "`without_key: generic`, as `\(type.id)` has it")
             }
-            let hasCap =
-                bundle.typeCap(of: type) != nil || bundle.categoryCap(of: type) != nil
-                || bundle.everythingCap(of: type) != nil
+            let hasCap = isCapped || bundle.everythingCap(of: type) != nil
             for channel in Channel.allCases where hasCap && type.body[channel] != .never {
                 let shown = summary.body[channel]
                 if shown != .never, shown.openness > type.body[channel].openness {
@@ -272,23 +269,20 @@ extension BundleChecker {
             let promotes = promotes(rule.types) && name != bundle.developmentCaller
             let held = rule.grants.intersection(.separatedFromPromotion).grants
             if promotes, !held.isEmpty {
-                let grants = held.map { "`\($0.rawValue)`" }.joined(separator: ", ")
                 problem(
-                    file, path + ["grants"], "may send marketing or social types and holds \(grants)",
+                    file, path + ["grants"],
+                    "may send marketing or social types and holds \(held.quoted(\.rawValue))",
                     hint:
                         "separation of duties: a sender that can mint its own consent defeats everything else"
                 )
             }
             for duties in GrantSet.separations where name != bundle.developmentCaller {
-                let (one, other) = (
-                    rule.grants.intersection(duties.held), rule.grants.intersection(duties.apart)
-                )
+                let one = rule.grants.intersection(duties.held).grants
+                let other = rule.grants.intersection(duties.apart).grants
                 guard !one.isEmpty, !other.isEmpty else { continue }
-                func words(_ set: GrantSet) -> String {
-                    set.grants.map { "`\($0.rawValue)`" }.joined(separator: ", ")
-                }
                 problem(
-                    file, path + ["grants"], "holds \(words(one)) together with \(words(other))",
+                    file, path + ["grants"],
+                    "holds \(one.quoted(\.rawValue)) together with \(other.quoted(\.rawValue))",
                     hint: "separation of duties: \(duties.because)")
             }
             if rule.grants.contains(.sendCritical), !rule.grants.contains(.send) {
@@ -308,15 +302,11 @@ extension BundleChecker {
             }
             for (key, types) in [("only", rule.types.only ?? []), ("except", rule.types.except)] {
                 for (index, id) in types.enumerated() {
-                    guard let type = bundle.types[id] else {
-                        problem(
-                            file, path + ["types", key, String(index)],
-                            "is `\(id)`, which is not in the registry")
-                        continue
-                    }
+                    let place = path + ["types", key, String(index)]
+                    guard let type = type(id, namedBy: file, place) else { continue }
                     if !rule.types.categories.contains(type.category) {
                         problem(
-                            file, path + ["types", key, String(index)],
+                            file, place,
                             "is `\(id)`, whose category `\(type.category.rawValue)` the caller has not")
                     }
                 }
@@ -341,10 +331,7 @@ extension BundleChecker {
             if !seen.insert(allowance.type).inserted {
                 problem(file, path + ["type"], "lists `\(allowance.type)` twice")
             }
-            guard let type = bundle.types[allowance.type] else {
-                problem(file, path + ["type"], "is `\(allowance.type)`, which is not in the registry")
-                continue
-            }
+            guard let type = type(allowance.type, namedBy: file, path + ["type"]) else { continue }
             if type.category != .security {
                 problem(
                     file, path + ["type"],
@@ -376,6 +363,7 @@ extension BundleChecker {
                 "channels.yaml", ["sms", "fallback", "marketing"],
                 "must be `forbidden`: a text never replaces a marketing push (S1)")
         }
+        checkReplacementNotice()
         for (index, region) in (bundle.channels.smsHours?.regions ?? []).enumerated()
         where bundle.regions.regions[region.country] == nil {
             problem(
@@ -384,12 +372,36 @@ extension BundleChecker {
         }
     }
 
-    func checkLimits() {
-        for id in bundle.limits.types.keys where bundle.types[id] == nil {
-            problem("limits.yaml", ["types", id.text], "is not in the registry")
+    /// What tells the holder of a replaced key goes at once, whatever the person chose about anything else.
+    private func checkReplacementNotice() {
+        guard let name = bundle.channels.deviceKeyAge?.replacementNotice else { return }
+        let path = ["push", "device_key", "replacement_notice"]
+        func refuse(_ message: String, _ hint: String? = nil) {
+            problem("channels.yaml", path, "names `\(name)`, \(message)", hint: hint)
         }
+        guard let type = bundle.types[name] else { return refuse("which is not in the registry") }
+        if type.category != .security || !type.isEnabled {
+            refuse("which is disabled or no security type")
+        }
+        if type.body.push != .sealed {
+            refuse("whose push is not sealed", "only the key that was replaced is to open it")
+        }
+        if type.params.values.contains(where: { !$0.isOptional }) {
+            refuse("which needs params", "the gateway knows of nothing to say in them")
+        }
+        if type.dedupeBy != nil || type.timing != nil || type.mandatory != nil || type.purpose != nil
+            || type.isMutableAlone
+        {
+            refuse(
+                "which has rules of its own", "it has no time, no consent and no switch but its category's")
+        }
+    }
+
+    func checkLimits() {
         for id in bundle.limits.types.keys {
-            guard let type = bundle.types[id], bundle.overflow(of: type) == .allow else { continue }
+            guard let type = type(id, namedBy: "limits.yaml", ["types", id.text]),
+                bundle.overflow(of: type) == .allow
+            else { continue }
             problem(
                 "limits.yaml", ["types", id.text],
                 "limits a `\(type.category.rawValue)` type, whose `overflow` is `allow`, so it limits nothing",

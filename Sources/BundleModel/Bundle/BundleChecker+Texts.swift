@@ -7,18 +7,17 @@ extension BundleChecker {
     func checkMessages() {
         guard let last = bundle.messages[LocaleMessages.lastLocale] else {
             list.add(
-                PolicyProblem(
+                PolicyDiagnostic(
                     file: "messages/\(LocaleMessages.lastLocale).yaml", message: "the file is missing",
                     hint: "every chain of locales ends there"))
             return
         }
         var typesByKey: [String: [NotificationType]] = [:]
         for type in bundle.types.values { typesByKey[type.messageKey, default: []].append(type) }
-        for type in bundle.types.values
-        where Channel.allCases.contains(where: { type.body[$0] == .sealed || type.body[$0] == .full }) {
+        for type in bundle.types.values where type.saysItsTexts {
             if last.texts[type.messageKey] == nil {
                 list.add(
-                    PolicyProblem(
+                    PolicyDiagnostic(
                         file: "messages/\(last.locale).yaml",
                         message: "lacks texts for `\(type.messageKey)`, which types/\(type.id).yaml needs",
                         hint: "every chain of locales ends here"))
@@ -91,12 +90,7 @@ extension BundleChecker {
     }
 
     private func check(_ texts: MessageTexts, of type: NotificationType, _ file: String, _ key: String) {
-        let parts: [(name: String, text: MessageText?, isPublic: Bool)] = [
-            ("title", texts.title, false), ("body", texts.body, false),
-            ("public_title", texts.publicTitle, true), ("public_body", texts.publicBody, true),
-        ]
-        for (name, text, isPublic) in parts {
-            guard let text else { continue }
+        for (name, text, isPublic) in texts.parts {
             if name.hasSuffix("title"), text.templates.contains(where: \.hasLineBreak) {
                 problem(file, [key, name], "has several lines, and a title has one")
             }
@@ -176,18 +170,14 @@ extension BundleChecker {
 
     /// A form that a language has and a text lacks is a wrong ending under every such number.
     private func checkPlurals(of texts: MessageTexts, in locale: String, _ file: String, _ key: String) {
-        let parts: [(name: String, text: MessageText?)] = [
-            ("title", texts.title), ("body", texts.body), ("public_title", texts.publicTitle),
-            ("public_body", texts.publicBody),
-        ]
-        for (name, text) in parts {
-            for variant in text?.asVariants ?? [] {
+        for (name, text, _) in texts.parts {
+            for variant in text.asVariants {
                 guard case .plural(let param, let forms) = variant.text else { continue }
                 let missing = PluralForm.needed(in: locale).filter { forms[$0] == nil }
                 guard !missing.isEmpty else { continue }
                 problem(
                     file, [key, name, param],
-                    "lacks \(missing.map { "`\($0.rawValue)`" }.joined(separator: ", ")), which \(locale) has",
+                    "lacks \(missing.quoted(\.rawValue)), which \(locale) has",
                     hint: "Unicode CLDR, Language Plural Rules")
             }
         }
@@ -198,8 +188,7 @@ extension BundleChecker {
         _ texts: MessageTexts, of type: NotificationType, _ file: String, _ key: String
     ) {
         let carriesCode = type.params.values.contains { $0.kind == .code }
-        let saysIt = Channel.allCases.contains { type.body[$0] == .sealed || type.body[$0] == .full }
-        guard type.mandatory != nil || carriesCode, saysIt else { return }
+        guard type.mandatory != nil || carriesCode, type.saysItsTexts else { return }
         let said = Set(texts.title.params + texts.body.params)
         let missing = type.params.filter { name, schema in
             let isSaid =
@@ -227,7 +216,7 @@ extension BundleChecker {
         let ids = Set(bundle.notices.keys.map(\.id))
         if !ids.isEmpty, bundle.documents[file] == nil {
             return list.add(
-                PolicyProblem(
+                PolicyDiagnostic(
                     file: file, message: "the file is missing",
                     hint:
                         "it says what each notice of notices/ asks for: `notices: {promo: {asks_for: [marketing], basis: GDPR Art. 6(1)(a)}}`"
@@ -322,10 +311,21 @@ extension BundleChecker {
         var seen: Set<String> = []
         for example in bundle.cases where !seen.insert(example.name).inserted {
             list.add(
-                PolicyProblem(
+                PolicyDiagnostic(
                     file: example.file, line: example.line,
                     message: "a second case is named `\(example.name)`"))
         }
+    }
+}
+
+extension MessageTexts {
+    /// Each text under its name on the page.
+    fileprivate var parts: [(name: String, text: MessageText, isPublic: Bool)] {
+        let parts: [(name: String, text: MessageText?, isPublic: Bool)] = [
+            ("title", title, false), ("body", body, false),
+            ("public_title", publicTitle, true), ("public_body", publicBody, true),
+        ]
+        return parts.compactMap { name, text, isPublic in text.map { (name, $0, isPublic) } }
     }
 }
 

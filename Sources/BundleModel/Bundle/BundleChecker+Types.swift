@@ -260,14 +260,14 @@ extension BundleChecker {
             problem(
                 file, ["mandatory", "if_unreachable"],
                 "is `\(mandatory.ifUnreachable)`, which is no way to reach somebody whom no push reached",
-                hint: "one of \(MandatoryRule.waysOut.map { "`\($0)`" }.joined(separator: ", "))")
+                hint: "one of \(MandatoryRule.waysOut.quoted)")
         }
         if mandatory.dischargedBy.isEmpty {
             problem(
                 file, ["mandatory", "discharged_by"], "names nothing",
                 hint: "say by which of push, sms, email, letter and phone the duty is done")
         }
-        if Set(mandatory.dischargedBy).count < mandatory.dischargedBy.count {
+        if mandatory.dischargedBy.namesOneTwice {
             problem(file, ["mandatory", "discharged_by"], "names one thing twice")
         }
         for channel in mandatory.dischargedBy.compactMap(\.channel) where type.body[channel] == .never {
@@ -284,7 +284,7 @@ extension BundleChecker {
                 "is `\(mandatory.ifUnreachable)`, which is not in `discharged_by`",
                 hint: "the last way must do the duty too")
         }
-        if Set(mandatory.passes).count < mandatory.passes.count {
+        if mandatory.passes.namesOneTwice {
             problem(file, ["mandatory", "passes"], "names one thing twice")
         }
         if let channel = Channel(rawValue: mandatory.ifUnreachable), type.body[channel] == .never {
@@ -301,9 +301,9 @@ extension BundleChecker {
             guard !mandatory.law.isEmpty else { return }
             return problem(
                 file, ["mandatory", "law"],
-                "cites \(mandatory.law.map { "`\($0)`" }.joined(separator: ", ")), which no table knows as a duty to tell",
+                "cites \(mandatory.law.quoted), which no table knows as a duty to tell",
                 hint:
-                    "one of \(DutyLaw.all.map { "`\($0.citation)`" }.joined(separator: ", ")), first in its line; or remove `mandatory`"
+                    "one of \(DutyLaw.all.quoted(\.citation)), first in its line; or remove `mandatory`"
             )
         }
         guard mandatory.dischargeWithinHours > strictest.hoursMax else { return }

@@ -79,7 +79,7 @@ package struct CallerRule: Hashable, Sendable {
     package var sources: [PreferenceSource]
     /// What it may claim about how a consent was given.
     package var methods: [ConsentMethod]
-    /// Whose yes it records, and where it was said; with `consents.write` only.
+    /// Why the caller records consents: of whom, and where they gave them. With `consents.write` only.
     package var consentsBecause: String?
     package var rationale: Rationale
 }
@@ -94,28 +94,48 @@ extension CallerRule {
         return Set(words).count >= reasonWordsMin
     }
 
+    static func page(_ reader: NodeReader) -> [CallerName: CallerRule] {
+        let page = reader.members()
+        var callers: [CallerName: CallerRule] = [:]
+        let rows = page.required("callers", "Every process that may speak to the gateway, by its name.")
+        for (key, value) in rows?.members().others(.names) ?? [] {
+            callers[CallerName(key)] = CallerRule(value)
+        }
+        page.ignoreRationale()
+        page.refuseOthers()
+        return callers
+    }
+
     init(_ reader: NodeReader) {
         let members = reader.members()
-        means = members.text("means")
-        grants = GrantSet(members.names("grants") as [Grant])
-        if let scope = members.optional("types")?.members() {
+        means = members.text("means", "What the process is.")
+        grants = GrantSet(
+            members.names("grants", "What it may ask for; everything else is denied.") as [Grant])
+        if let scope = members.optional("types", "Which types it may send; none without it.")?.members() {
             types = TypeScope(
-                categories: scope.optional("categories")?.elements().map { $0.name() } ?? [],
-                only: scope.optional("only")?.texts().map { TypeID($0) },
-                except: scope.optional("except")?.texts().map { TypeID($0) } ?? [])
+                categories: scope.optional("categories", "Those of these categories.")?.elements()
+                    .map { $0.name() } ?? [],
+                only: scope.optional("only", "Of them nothing but these, where there is a list.")?.typeIDs(),
+                except: scope.optional("except", "And none of these.")?.typeIDs() ?? [])
             scope.refuseOthers()
         } else {
             types = TypeScope(categories: [], only: nil, except: [])
         }
-        if let claims = members.optional("may_assert")?.members() {
-            sources = claims.optional("sources")?.elements().map { $0.name() } ?? []
-            methods = claims.optional("methods")?.elements().map { $0.name() } ?? []
+        if let claims = members.optional("may_assert", "What it may claim; nothing without it.")?.members() {
+            sources =
+                claims.optional("sources", "Where a preference came from.")?.elements().map { $0.name() }
+                ?? []
+            methods =
+                claims.optional("methods", "How a consent was given.")?.elements().map { $0.name() } ?? []
             claims.refuseOthers()
         } else {
             sources = []
             methods = []
         }
-        consentsBecause = members.optionalText("consents_because")
+        consentsBecause = members.optionalText(
+            "consents_because",
+            "Whose yes it records, and where it was said, in eight words or more; with `consents.write` only."
+        )
         rationale = members.rationaleWithoutLaw()
         members.refuseOthers()
     }
@@ -127,10 +147,20 @@ package struct CriticalAllowance: Hashable, Sendable {
     package var callers: [CallerName]
     package var rationale: Rationale
 
+    static func page(_ reader: NodeReader) -> [CriticalAllowance] {
+        let page = reader.members()
+        let rows = page.required("allow", "Every type that may, once each.")?.elements()
+        page.ignoreRationale()
+        page.refuseOthers()
+        return rows?.map { CriticalAllowance($0) } ?? []
+    }
+
     init(_ reader: NodeReader) {
         let members = reader.members()
-        type = TypeID(members.text("type", byteCountMax: 128))
-        callers = members.texts("callers").map { CallerName($0) }
+        type = members.required("type", "What may break through.")?.typeID() ?? TypeID("")
+        callers = members.texts("callers", countMin: 1, rule: .nameOfPage, "Who may ask for it.").map {
+            CallerName($0)
+        }
         rationale = members.rationale()
         members.refuseOthers()
     }

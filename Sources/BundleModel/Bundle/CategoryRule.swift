@@ -142,31 +142,52 @@ enum MinorsRule: String, CaseIterable { case allow, refuse }
 extension CategoryRule {
     private enum Default: String, CaseIterable { case on, off }
 
+    static func page(_ reader: NodeReader) -> [GateVocabulary.Category: CategoryRule] {
+        let rows = reader.members()
+        var categories: [GateVocabulary.Category: CategoryRule] = [:]
+        for category in GateVocabulary.Category.allCases {
+            let row = rows.required(category.rawValue, "What holds for every type of the category.")
+            if let row { categories[category] = CategoryRule(row.named("category_rule")) }
+        }
+        rows.refuseOthers()
+        return categories
+    }
+
     init(_ reader: NodeReader) {
         let members = reader.members()
-        let byDefault: Default = members.name("default")
-        let minors: MinorsRule = members.name("minors")
+        let byDefault: Default = members.name(
+            "default", "Whether it goes to a recipient who has not chosen; between double quotes.")
+        let minors: MinorsRule = members.name("minors", "Whether it goes to minors.")
         self.init(
-            means: members.text("means"), isOnByDefault: byDefault == .on,
-            permission: Self.permission(members.required("permission")),
-            quietHours: members.name("quiet_hours"), overflow: members.name("overflow"),
-            summary: members.optionalText("summary", byteCountMax: 128).map { TypeID($0) },
+            means: members.text("means", "What belongs to the category."), isOnByDefault: byDefault == .on,
+            permission: Self.permission(
+                members.required("permission", "What a send needs, by channel and regime.")),
+            quietHours: members.name("quiet_hours", "What happens in the recipient's quiet hours."),
+            overflow: members.name("overflow", "What happens above a limit."),
+            summary: members.optional(
+                "summary", "The type that tells what was gathered; with `overflow: digest` only.")?.typeID(),
             refusesMinors: minors == .refuse,
-            withheldFrom: members.optional("withheld_from")?.texts().map { Purpose($0) } ?? [],
-            hasUnsubscribeLink: members.boolean("unsubscribe_link"),
-            switchOff: members.name("switch_off"), rationale: members.rationale())
+            withheldFrom: members.optional(
+                "withheld_from", "A recipient who gave a consent to one of these purposes gets none of it.")?
+                .texts().map { Purpose($0) } ?? [],
+            hasUnsubscribeLink: members.boolean(
+                "unsubscribe_link",
+                "Whether every message has the link that mutes the category without a login."),
+            switchOff: members.name("switch_off", "How it is switched off."), rationale: members.rationale())
         members.refuseOthers()
     }
 
     private static func permission(_ reader: NodeReader?) -> ByChannel<ByRegime<PermissionRule>> {
         let members = reader?.members()
         func row(_ channel: Channel) -> ByRegime<PermissionRule> {
-            let rules = members?.required(channel.rawValue)?.members()
+            let rules = members?.required(channel.rawValue, "By regime.")?.named("permission").members()
             defer {
                 rules?.ignoreRationale()
                 rules?.refuseOthers()
             }
-            func rule(_ regime: Regime) -> PermissionRule { rules?.name(regime.rawValue) ?? .writtenConsent }
+            func rule(_ regime: Regime) -> PermissionRule {
+                rules?.name(regime.rawValue, "What a send needs under it.") ?? .writtenConsent
+            }
             return ByRegime(
                 gdpr: rule(.gdpr), ukGDPR: rule(.ukGDPR), gdprLike: rule(.gdprLike), other: rule(.other))
         }

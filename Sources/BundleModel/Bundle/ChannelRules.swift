@@ -88,6 +88,9 @@ package struct RevocationRule: Hashable, Sendable {
 package struct DeviceKeyAge: Hashable, Sendable {
     package var maxAgeDays: Int
     package var toldBeforeDays: Int
+    /// The type of the message that is sealed to a key when another takes its place; `nil` where a replaced key is told
+    /// nothing.
+    package var replacementNotice: TypeID?
 }
 
 /// The channels (`channels.yaml`).
@@ -115,19 +118,26 @@ extension ChannelRules {
 
     init(_ reader: NodeReader) {
         let members = reader.members()
-        let push = members.required("push")?.members()
-        let sms = members.required("sms")?.members()
-        let email = members.required("email")?.members()
+        let push = members.required("push", "Notifications by APNs and FCM.")?.members()
+        let sms = members.required("sms", "Text messages.")?.members()
+        let email = members.required("email", "E-mail.")?.members()
         rules = ByChannel(
             push: Self.rule(push, .push), sms: Self.rule(sms, .sms), email: Self.rule(email, .email))
-        deviceKeyAge = push?.optional("device_key").map { DeviceKeyAge($0) }
-        let fallback = sms?.required("fallback")?.members()
-        smsFallbackForMarketing = fallback?.name("marketing") ?? .forbidden
-        smsFallbackForOthers = fallback?.name("others") ?? .forbidden
+        deviceKeyAge = push?.optional(
+            "device_key", "How old a device's key may be; without it, of any age."
+        ).map { DeviceKeyAge($0) }
+        let fallback = sms?.required(
+            "fallback", "Whether a text message may stand in for what failed on another channel.")?.members()
+        smsFallbackForMarketing = fallback?.name("marketing", "For marketing.") ?? .forbidden
+        smsFallbackForOthers = fallback?.name("others", "For everything else.") ?? .forbidden
         fallback?.ignoreRationale()
         fallback?.refuseOthers()
-        smsHours = sms?.optional("hours").map { SendingHours($0) }
-        smsRevocation = sms?.optional("revocation").map { RevocationRule($0) }
+        smsHours = sms?.optional(
+            "hours", "Hours in which text messages may be sent, whatever quiet hours a recipient has."
+        ).map { SendingHours($0) }
+        smsRevocation = sms?.optional(
+            "revocation", "How a recipient takes consent back by answering a text message."
+        ).map { RevocationRule($0) }
         push?.refuseOthers()
         sms?.refuseOthers()
         email?.refuseOthers()
@@ -137,7 +147,8 @@ extension ChannelRules {
     private static func rule(_ members: MemberReader?, _ channel: Channel) -> ChannelRule {
         let most = payloadByteCountMax(of: channel)
         return ChannelRule(
-            payloadByteCountMax: members?.integer("payload_bytes_max", 1...most) ?? most,
+            payloadByteCountMax: members?.integer(
+                "payload_bytes_max", 1...most, "Bytes of the payload, as the provider counts them.") ?? most,
             rationale: members?.rationale()
                 ?? Rationale(because: "", law: [], reviewed: CalendarDate.first))
     }
@@ -146,8 +157,12 @@ extension ChannelRules {
 extension DeviceKeyAge {
     init(_ reader: NodeReader) {
         let members = reader.members()
-        maxAgeDays = members.integer("max_age_days", 1...3650)
-        toldBeforeDays = members.integer("told_before_days", 1...3650)
+        maxAgeDays = members.integer("max_age_days", 1...3650, "Days that a key may be old.")
+        toldBeforeDays = members.integer(
+            "told_before_days", 1...3650, "So many days before, the app is told to make a new key.")
+        replacementNotice = members.optional(
+            "replacement_notice",
+            "The type that tells a device whose key was replaced; without it, it is told nothing.")?.typeID()
         if toldBeforeDays > maxAgeDays {
             reader.problem(
                 "tells an app of its key's age before the key is made",
@@ -160,25 +175,27 @@ extension DeviceKeyAge {
 extension SendingHours {
     init(_ reader: NodeReader) {
         let members = reader.members()
-        earliest = members.required("earliest")?.timeOfDay() ?? 0
-        latest = members.required("latest")?.timeOfDay() ?? 0
+        earliest =
+            members.required("earliest", "The first minute in which sending is allowed, local time.")?
+            .timeOfDay() ?? 0
+        latest =
+            members.required("latest", "The first minute in which sending is no longer allowed, local time.")?
+            .timeOfDay() ?? 0
         if earliest >= latest { reader.problem("must start before it ends, on one day") }
-        categories = members.names("categories")
-        regions = []
-        for place in members.required("regions")?.elements() ?? [] {
-            if let code = RegionCode(place.text(byteCountMax: 6)) {
-                regions.append(code)
-            } else {
-                place.problem("is not an ISO 3166 code", hint: "write it as \"US\" or \"US-CA\"")
-            }
-        }
-        callingCodes = members.texts("calling_codes")
+        categories = members.names("categories", "Categories that keep the hours.")
+        regions =
+            members.required("regions", "Where they hold.")?.elements().compactMap { $0.region() } ?? []
+        callingCodes = members.texts(
+            "calling_codes", rule: .callingCodeOfPage,
+            "How a number of these places begins, e.g. \"+1\": it may ring there.")
         for code in callingCodes where !Self.isCallingCode(code) {
             reader.problem(
                 "has the calling code `\(code)`",
                 hint: "write it as \"+1\": E.164 without spaces, a country code, after 1 with its area code")
         }
-        zones = members.texts("zones")
+        zones = members.texts(
+            "zones", countMin: 1,
+            "Every IANA zone a number of these places could be in; the hours hold in all of them at once.")
         if zones.isEmpty { reader.problem("have no `zones`, so nobody would know when they are") }
         rationale = members.rationale()
         members.refuseOthers()
@@ -197,13 +214,19 @@ extension RevocationRule {
 
     init(_ reader: NodeReader) {
         let members = reader.members()
-        honouredWithinBusinessDays = members.integer("honoured_within_business_days", 0...365)
-        confirmationWithinMinutes = members.integer("confirmation_within_minutes", 0...1440)
+        honouredWithinBusinessDays = members.integer(
+            "honoured_within_business_days", 0...365,
+            "Business days in which a withdrawal takes effect, at most.")
+        confirmationWithinMinutes = members.integer(
+            "confirmation_within_minutes", 0...1440,
+            "Minutes after a reply in which its confirmation may be sent.")
         words = [:]
         var localeOfWord: [String: String] = [:]
-        for (locale, list) in members.required("words")?.members().others() ?? [] {
-            words[locale] = list.texts()
-            for word in list.texts() {
+        let lists = members.required("words", "Words that take consent back, by locale.")
+        for (locale, list) in lists?.members().others(.locales) ?? [] {
+            let own = list.texts(countMin: 1)
+            words[locale] = own
+            for word in own {
                 let letters = Self.letters(of: word).joined()
                 if letters.isEmpty { list.problem("has the word `\(word)`, in which there is no letter") }
                 if let other = localeOfWord.updateValue(locale, forKey: letters), other != locale {
@@ -214,7 +237,11 @@ extension RevocationRule {
             }
         }
         confirmations = [:]
-        for (locale, text) in members.optional("confirmation")?.members().others() ?? [] {
+        let answers = members.optional(
+            "confirmation",
+            "What confirms a withdrawal, by the locale of the word it was said in; the brand stands in front."
+        )
+        for (locale, text) in answers?.members().others(.locales) ?? [] {
             confirmations[locale] = text.text(byteCountMax: Self.confirmationByteCountMax)
             if words[locale] == nil {
                 text.problem(
@@ -227,7 +254,10 @@ extension RevocationRule {
             reader.problem(
                 "confirms nothing that was said in `\(missing)`", hint: "give `confirmation` a text for it")
         }
-        endsAllTextsFrom = members.optional("ends_all_texts_from").map { $0.date() }
+        endsAllTextsFrom = members.optional(
+            "ends_all_texts_from",
+            "The first day (UTC) on which such a reply ends every text that the recipient can switch off."
+        ).map { $0.date() }
         rationale = members.rationale()
         members.refuseOthers()
     }

@@ -40,10 +40,19 @@ extension LimitRules {
         categories = [:]
         types = [:]
         let members = reader.members()
-        everything = members.optional("everything").flatMap { Self.cap($0) }
-        if let rows = members.optional("tiers")?.members() {
+        everything = members.optional(
+            "everything",
+            "Over all categories of a recipient together: not of security, the highest tier, a duty and what `overflow: allow` lets through."
+        ).flatMap { Self.cap($0) }
+        if let rows = members.optional(
+            "tiers", "For each type of a tier that has no line of its own in `types`.")?.members()
+        {
             for tier in Tier.allCases {
-                guard let row = rows.optional(tier.rawValue) else { continue }
+                let row =
+                    tier == .critical
+                    ? rows.refused(tier.rawValue)
+                    : rows.optional(tier.rawValue, "For each type of the tier by itself.")
+                guard let row else { continue }
                 tiers[tier] = Self.cap(row)
                 if tier == .critical {
                     row.problem(
@@ -52,21 +61,30 @@ extension LimitRules {
             }
             rows.refuseOthers()
         }
-        if let rows = members.required("categories")?.members() {
+        if let rows = members.required("categories", "For all types of a category together.")?.members() {
             for category in GateVocabulary.Category.allCases {
-                if let row = rows.optional(category.rawValue) { categories[category] = Self.cap(row) }
+                let row = rows.optional(category.rawValue, "For all types of the category together.")
+                if let row { categories[category] = Self.cap(row) }
             }
             rows.refuseOthers()
         }
-        for (key, value) in members.optional("types")?.members().others() ?? [] {
+        let ownRows = members.optional("types", "For one type, by its id.")?.members().others(.typeIDs)
+        for (key, value) in ownRows ?? [] {
             types[TypeID(key)] = Self.cap(value)
         }
-        if let row = members.optional("disables_after_send")?.members() {
+        if let row = members.optional(
+            "disables_after_send",
+            "When so many switch a category off within 24 hours of a send of it, in one UTC day, that a review is recorded."
+        )?.members() {
             disableSpike = DisableSpikeRule(
-                count: row.integer("count", 1...1_000_000, hint: "a review of every single one is count: 1"),
+                count: row.integer(
+                    "count", 1...1_000_000, hint: "a review of every single one is count: 1",
+                    "At least so many."
+                ),
                 times: row.integer(
-                    "times", 1...1_000, hint: "how many times the mean of the seven days before"))
-            _ = row.text("source")
+                    "times", 1...1_000, hint: "how many times the mean of the seven days before",
+                    "More than so many times the mean of the seven days before."))
+            _ = row.text("source", "Where the numbers come from.")
             row.ignoreRationale()
             row.refuseOthers()
         }
@@ -77,7 +95,10 @@ extension LimitRules {
     /// A decision knows one count per type, one per category and one over everything, over one window each, so a list has one
     /// element. It stays a list in the format for the day facts carry more.
     private static func cap(_ reader: NodeReader) -> Cap? {
-        let elements = reader.elements()
+        let reader = reader.named(
+            "limit",
+            "One limit: a decision knows one count per type, one per category and one over everything.")
+        let elements = reader.elements(countMin: 1, shownCountMax: 1)
         if elements.count > 1 {
             reader.problem(
                 "has \(elements.count) limits, and one is supported",
@@ -90,13 +111,14 @@ extension LimitRules {
         let cap = Cap(
             count: members.integer(
                 "count", 1...1_000_000,
-                hint: "a cap lets something through; to let nothing through, disable the type"),
+                hint: "a cap lets something through; to let nothing through, disable the type",
+                "Forwards in any window, at most."),
             windowHours: members.integer(
                 "window_hours", 1...744,
                 hint:
-                    "a window is an hour to 31 days (744 hours) long: for so long at least it is known what was sent"
-            ),
-            source: members.text("source"))
+                    "a window is an hour to 31 days (744 hours) long: for so long at least it is known what was sent",
+                "Hours that the window is long."),
+            source: members.text("source", "Where the number comes from."))
         members.ignoreRationale()
         members.refuseOthers()
         return cap

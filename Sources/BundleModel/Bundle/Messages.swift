@@ -115,7 +115,7 @@ extension MessageText {
             } else if let text {
                 found.append(MessageVariant(given: given, text: MessageText(one: text)))
             }
-            if Set(given).count < given.count { element.problem("names one param twice in `given`") }
+            if given.namesOneTwice { element.problem("names one param twice in `given`") }
             if given.isEmpty != (index == elements.count - 1) {
                 element.problem(
                     given.isEmpty
@@ -167,9 +167,9 @@ extension MessageText {
                 "has `{\(name)}{\(next)}` without a blank between, which the two could make a link of",
                 hint: "write a blank or a word between them")
         }
-        if !filled.isEmpty, let violation = MessageTexts.rule.violation(in: filled) {
-            reader.problem(
-                violation.replacing("expected", with: "must have"),
+        if !filled.isEmpty {
+            reader.check(
+                filled, against: MessageTexts.rule,
                 hint: "a place in the app is the type's `deep_link`, one on the web a param of the kind `url`"
             )
         }

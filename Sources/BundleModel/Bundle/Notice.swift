@@ -63,14 +63,25 @@ extension Notice {
     static func scopes(_ reader: NodeReader) -> [String: Scope] {
         let members = reader.members()
         var scopes: [String: Scope] = [:]
-        for (id, node) in members.required("notices")?.members().others() ?? [] {
+        let rows = members.required("notices", "What each notice asks for, by its id.")
+        for (id, node) in rows?.members().others() ?? [] {
             let row = node.members()
             let scope = Scope(
-                purposes: row.texts("asks_for").map { Purpose($0) },
-                channels: row.optional("channels")?.elements().map { $0.name() } ?? Channel.allCases,
-                methods: row.optional("methods")?.elements().map { $0.name() } ?? Self.ordinaryMethods,
-                basis: row.text("basis"),
-                endsAfterDays: row.optional("ends_after_days")?.integer(1...3650))
+                purposes: row.texts("asks_for", countMin: 1, "Purposes that a yes to it is for.").map {
+                    Purpose($0)
+                },
+                channels: row.optional("channels", "On which channels; without it, on all.")?
+                    .elements(countMin: 1).map { $0.name() } ?? Channel.allCases,
+                methods: row.optional(
+                    "methods",
+                    "How a yes to it is given; without it, in every way that needs no text of its own.")?
+                    .elements(countMin: 1).map { $0.name() } ?? Self.ordinaryMethods,
+                basis: row.text(
+                    "basis", "What a send may rest on because of a yes to it, in the words of the law."),
+                endsAfterDays: row.optional(
+                    "ends_after_days",
+                    "Days after which a yes to it ends; without it, it lasts until it is taken back.")?
+                    .integer(1...3650))
             if scope.purposes.isEmpty { node.problem("asks for nothing") }
             if scope.channels.isEmpty { node.problem("asks for no channel") }
             if scope.methods.isEmpty { node.problem("can be agreed to in no way") }

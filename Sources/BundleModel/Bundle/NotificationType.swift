@@ -226,6 +226,9 @@ extension NotificationType {
     /// takes the place of the first on the device.
     package var isDeduplicated: Bool { dedupeBy != nil && mandatory == nil }
 
+    /// Whether a message of the type says what its texts say, on some channel; the others carry constant texts.
+    var saysItsTexts: Bool { Channel.allCases.contains { body[$0] == .sealed || body[$0] == .full } }
+
     /// Whether the channel is where a duty to tell is done: by e-mail, in full whatever was chosen for a lock screen.
     ///
     /// Never what is of high sensitivity: that leaves no seal.

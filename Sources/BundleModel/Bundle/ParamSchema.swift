@@ -76,7 +76,7 @@ extension ParamSchema {
         case .list:
             let values = reader.elements(countMax: 256).map { $0.text(byteCountMax: 64) }
             if values.isEmpty { reader.problem("is a list of no values, so nothing could fit it") }
-            if Set(values).count < values.count { reader.problem("names one value twice") }
+            if values.namesOneTwice { reader.problem("names one value twice") }
             return .oneOf(values)
         case .mapping:
             let members = reader.members()

@@ -3,7 +3,7 @@ import GateVocabulary
 /// What no single line can get wrong: rules that contradict one another, the law, or the source documents.
 extension PolicyBundle {
     /// Every problem that remains once each file reads well by itself.
-    package func check() -> [PolicyProblem] {
+    package func check() -> [PolicyDiagnostic] {
         let checker = BundleChecker(self)
         checker.checkCategories()
         checker.checkRegions()
@@ -14,17 +14,18 @@ extension PolicyBundle {
         for type in types.values { checker.check(type) }
         checker.checkAcrossTypes()
         checker.checkMessages()
+        checker.checkSentences()
         for type in types.values { checker.checkParamUse(of: type) }
         checker.checkNotices()
         checker.checkCases()
-        return checker.list.problems
+        return checker.list.diagnostics
     }
 }
 
 /// One pass over a bundle that was read: what each part may not say, in a file for each part.
 struct BundleChecker {
     package let bundle: PolicyBundle
-    let list = ProblemList()
+    let list = DiagnosticList()
     /// What nobody may miss, by id: marketing may neither sound like it nor share its channel.
     let alarms: [NotificationType]
 
@@ -35,36 +36,43 @@ struct BundleChecker {
     }
 
     func problem(_ file: String, _ path: [String], _ message: String, hint: String? = nil) {
-        let name = path.isEmpty ? "the file" : "`\(path.joined(separator: "."))`"
+        let name = PolicyDiagnostic.name(of: path)
         list.add(
-            PolicyProblem(file: file, at: bundle.location(file, path), "\(name) \(message)", hint: hint))
+            PolicyDiagnostic(file: file, at: bundle.location(file, path), "\(name) \(message)", hint: hint))
+    }
+
+    /// The type that a page names, or a problem of the page.
+    func type(_ id: TypeID, namedBy file: String, _ path: [String]) -> NotificationType? {
+        let type = bundle.types[id]
+        if type == nil { problem(file, path, "is `\(id)`, which is not in the registry") }
+        return type
     }
 }
 
 extension PolicyBundle {
     /// What is no problem and still worth a look: texts that a locale borrows from another, and types without a limit.
-    package var remarks: [PolicyProblem] { borrowedTexts + unlimitedTypes }
+    package var remarks: [PolicyDiagnostic] { borrowedTexts + unlimitedTypes }
 
     /// S0 limits what is important and gathers what informs, so a type of either that nobody limits may be one forgotten.
-    private var unlimitedTypes: [PolicyProblem] {
+    private var unlimitedTypes: [PolicyDiagnostic] {
         let forgotten = types.values.filter { type in
             [.important, .informational].contains(type.tier) && type.isEnabled && type.mandatory == nil
                 && overflow(of: type) != .allow && typeCap(of: type) == nil && categoryCap(of: type) == nil
                 && !summaries.contains(type.id)
         }
         guard !forgotten.isEmpty else { return [] }
-        let shown = forgotten.map(\.id).sorted().prefix(8).map { "`\($0)`" }.joined(separator: ", ")
+        let shown = forgotten.map(\.id).sorted().prefix(8).quoted
         let rest = forgotten.count > 8 ? " and \(forgotten.count - 8) more" : ""
         return [
-            PolicyProblem(
+            PolicyDiagnostic(
                 file: "limits.yaml", message: "has no limit for \(shown)\(rest)",
                 hint: "add `tiers`, a line for each, or `overflow: allow` to its page with the reason")
         ]
     }
 
-    private var borrowedTexts: [PolicyProblem] {
+    private var borrowedTexts: [PolicyDiagnostic] {
         let spoken = types.values.filter { type in
-            Channel.allCases.contains { type.body[$0] == .sealed || type.body[$0] == .full }
+            type.saysItsTexts
         }
         let keys = Set(spoken.map(\.messageKey)).sorted()
         return messages.values.sorted { $0.locale < $1.locale }.flatMap { own in
@@ -72,9 +80,9 @@ extension PolicyBundle {
                 reader(of: $0, from: own)
             }
             return missing.sorted { $0.key < $1.key }.map { locale, missing in
-                let shown = missing.prefix(8).map { "`\($0)`" }.joined(separator: ", ")
+                let shown = missing.prefix(8).quoted
                 let rest = missing.count > 8 ? " and \(missing.count - 8) more" : ""
-                return PolicyProblem(
+                return PolicyDiagnostic(
                     file: "messages/\(own.locale).yaml",
                     message:
                         "lacks texts for \(missing.count) of \(keys.count) types, whose readers get `\(locale)`: \(shown)\(rest)",

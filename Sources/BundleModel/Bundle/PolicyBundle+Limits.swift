@@ -7,6 +7,11 @@ extension PolicyBundle {
         Set(categories.values.compactMap(\.summary)).union(types.values.compactMap(\.ownSummary))
     }
 
+    /// What the gateway says on its own: the summaries, and the notice to a device key that was replaced.
+    package var gatewayTypes: Set<TypeID> {
+        summaries.union(channels.deviceKeyAge?.replacementNotice.map { [$0] } ?? [])
+    }
+
     /// The type's own rule, or its category's.
     package func overflow(of type: NotificationType) -> OverflowRule {
         type.ownOverflow ?? categories[type.category]?.overflow ?? .drop

@@ -30,6 +30,8 @@ package struct PolicyBundle: Sendable {
     package let noticeScopes: [String: Notice.Scope]
     /// By locale, the file's name without `.yaml`.
     package let messages: [String: LocaleMessages]
+    /// What is said of decisions, by locale; English is the gateway's own.
+    package let sentences: [String: Sentences]
     /// In the order of files and lines.
     package let cases: [PolicyCase]
     /// Every file by its path inside the bundle's folder; a notice is one text.
@@ -58,11 +60,11 @@ package struct PolicyBundle: Sendable {
     ///
     /// - Parameter documents: Every file but editors' schemas, by path; notices as texts.
     /// - Returns: The bundle, or **every** problem it has.
-    package static func read(documents: [String: PolicyNode]) -> Result<PolicyBundle, PolicyProblems> {
-        let list = ProblemList()
+    package static func read(documents: [String: PolicyNode]) -> Result<PolicyBundle, PolicyDiagnostics> {
+        let list = DiagnosticList()
         let bundle = PolicyBundle(documents, list)
-        for problem in bundle.check() { list.add(problem) }
-        return list.problems.isEmpty ? .success(bundle) : .failure(PolicyProblems(list.problems))
+        for diagnostic in bundle.check() { list.add(diagnostic) }
+        return list.diagnostics.isEmpty ? .success(bundle) : .failure(PolicyDiagnostics(list.diagnostics))
     }
 
     /// What is wrong with the pages that could be read, when others could not.
@@ -71,33 +73,33 @@ package struct PolicyBundle: Sendable {
     ///   - documents: The readable ones.
     ///   - unreadable: Paths of the rest. What is said of them, or may be true only because they are not
     ///     there, is left out: an author who mends them is told in the next round.
-    package static func problems(
+    package static func diagnostics(
         of documents: [String: PolicyNode], without unreadable: Set<String>
-    ) -> [PolicyProblem] {
+    ) -> [PolicyDiagnostic] {
         guard case .failure(let found) = read(documents: documents) else { return [] }
         let names = unreadable.map { path in
             let file = path.split(separator: "/").last ?? ""
             return path.hasPrefix("types/") ? String(file.dropLast(".yaml".count)) : path
         }
         let locales = unreadable.compactMap { name(of: $0, in: "messages/", ".yaml") }
-        return found.problems.filter { problem in
-            !unreadable.contains(problem.file) && !names.contains { problem.message.contains($0) }
-                && !locales.contains { problem.message.contains("leads to `\($0)`") }
+        return found.diagnostics.filter { diagnostic in
+            !unreadable.contains(diagnostic.file) && !names.contains { diagnostic.message.contains($0) }
+                && !locales.contains { diagnostic.message.contains("leads to `\($0)`") }
         }
     }
 
     /// Reads what an archive kept. Problems have no lines then.
     ///
-    /// It was checked before it was in force, by the checks of its day; those of today are not put to it, and a rule that
-    /// is none any more is passed over. So what decided once can be asked again years later. Nothing loads from an
-    /// archive what is to be in force.
+    /// An archived bundle was checked before it was in force, by the checks of its day; those of today are not put to it,
+    /// and a rule that is none any more is passed over. So what decided once can be asked again years later. Nothing loads
+    /// from an archive what is to be in force.
     ///
     /// - Parameter archive: ``canonicalJSON`` of a bundle, as one JSON value.
-    package static func read(archive: JSONValue) -> Result<PolicyBundle, PolicyProblems> {
+    package static func read(archive: JSONValue) -> Result<PolicyBundle, PolicyDiagnostics> {
         guard case .object(let files) = archive else {
             return .failure(
-                PolicyProblems([
-                    PolicyProblem(file: "bundle", message: "the archive is not an object of files")
+                PolicyDiagnostics([
+                    PolicyDiagnostic(file: "bundle", message: "the archive is not an object of files")
                 ]))
         }
         var documents: [String: PolicyNode] = [:]
@@ -106,24 +108,24 @@ package struct PolicyBundle: Sendable {
             // bundle is named outside ASCII.
             guard path.utf8.allSatisfy({ $0 < 0x80 }) else {
                 let message = "the archive names a file outside ASCII"
-                return .failure(PolicyProblems([PolicyProblem(file: "bundle", message: message)]))
+                return .failure(PolicyDiagnostics([PolicyDiagnostic(file: "bundle", message: message)]))
             }
             documents[path] = PolicyNode(json: document)
         }
-        let list = ProblemList(takesUnknownNames: true)
+        let list = DiagnosticList(takesUnknownNames: true)
         let bundle = PolicyBundle(documents, list)
-        return list.problems.isEmpty ? .success(bundle) : .failure(PolicyProblems(list.problems))
+        return list.diagnostics.isEmpty ? .success(bundle) : .failure(PolicyDiagnostics(list.diagnostics))
     }
 
-    private init(_ documents: [String: PolicyNode], _ list: ProblemList) {
+    private init(_ documents: [String: PolicyNode], _ list: DiagnosticList) {
         self.documents = documents
         digest = Self.digest(of: documents)
 
         func reader(_ file: String) -> NodeReader {
             guard let node = documents[file] else {
-                list.add(PolicyProblem(file: file, message: "the file is missing"))
+                list.add(PolicyDiagnostic(file: file, message: "the file is missing"))
                 // A stand-in that complains of nothing: its own list goes nowhere.
-                return NodeReader(PolicyNode(.mapping([])), file: file, list: ProblemList())
+                return NodeReader(PolicyNode(.mapping([])), file: file, list: DiagnosticList())
             }
             return NodeReader(node, file: file, list: list)
         }
@@ -135,35 +137,16 @@ package struct PolicyBundle: Sendable {
         isStarter = header.boolean("starter", default: false)
         let brand = header.required("brand", hint: "the company's name, as its customers know it")
         self.brand = brand?.text(byteCountMax: 32) ?? ""
-        if let brand, let violation = PlainTextRule(allowing: [.domainNames]).violation(in: self.brand) {
-            brand.problem(violation.replacing("expected", with: "must have"))
-        }
+        brand?.check(self.brand, against: PlainTextRule(allowing: [.domainNames]))
         if let files = header.required("files") { Self.check(listing: files, against: documents, list) }
         header.ignoreRationale()
         header.refuseOthers()
 
-        let categoryRows = reader("categories.yaml").members()
-        var categories: [GateVocabulary.Category: CategoryRule] = [:]
-        for category in GateVocabulary.Category.allCases {
-            if let row = categoryRows.required(category.rawValue) { categories[category] = CategoryRule(row) }
-        }
-        categoryRows.refuseOthers()
-        self.categories = categories
-
+        categories = CategoryRule.page(reader("categories.yaml"))
         regions = RegionRules(reader("regions.yaml"))
 
-        let callerPage = reader("callers.yaml").members()
-        var callers: [CallerName: CallerRule] = [:]
-        for (key, value) in callerPage.required("callers")?.members().others() ?? [] {
-            callers[CallerName(key)] = CallerRule(value)
-        }
-        callerPage.ignoreRationale()
-        callerPage.refuseOthers()
-
-        let criticalPage = reader("critical.yaml").members()
-        var critical = criticalPage.required("allow")?.elements().map { CriticalAllowance($0) } ?? []
-        criticalPage.ignoreRationale()
-        criticalPage.refuseOthers()
+        var callers = CallerRule.page(reader("callers.yaml"))
+        var critical = CriticalAllowance.page(reader("critical.yaml"))
 
         var developmentCaller: CallerName?
         if let page = documents[DevelopmentCaller.page] {
@@ -171,7 +154,7 @@ package struct PolicyBundle: Sendable {
             let (name, rule) = DevelopmentCaller.read(reader)
             if callers[name] != nil { reader.problem("names `\(name)`, who is in callers.yaml already") }
             callers[name] = rule
-            // It may ask for what somebody may ask for; the list itself grows by nothing.
+            // The development caller may ask for what any caller may ask for; the list itself grows by nothing.
             for index in critical.indices { critical[index].callers.append(name) }
             developmentCaller = name
         }
@@ -186,6 +169,7 @@ package struct PolicyBundle: Sendable {
         var types: [TypeID: NotificationType] = [:]
         var notices: [Notice.Key: Notice] = [:]
         var messages: [String: LocaleMessages] = [:]
+        var sentences: [String: Sentences] = [:]
         var casePages: [NodeReader] = []
         for file in documents.keys.sorted() {
             let reader = NodeReader(documents[file]!, file: file, list: list)
@@ -195,7 +179,7 @@ package struct PolicyBundle: Sendable {
                     let other = "types/\(type.id).yaml"
                     let isTaken = documents[other] != nil
                     list.add(
-                        PolicyProblem(
+                        PolicyDiagnostic(
                             file: file, at: reader.node.location(of: ["type"]),
                             "`type` is `\(type.id)`, and the file says `\(name)`"
                                 + (isTaken ? "; \(other) is that type already" : ""),
@@ -206,12 +190,14 @@ package struct PolicyBundle: Sendable {
                 types[TypeID(name)] = type
             } else if let locale = Self.name(of: file, in: "messages/", ".yaml") {
                 messages[locale] = LocaleMessages(locale: locale, reader)
+            } else if let locale = Self.name(of: file, in: Sentences.folder, ".yaml") {
+                sentences[locale] = Sentences(locale: locale, reader)
             } else if Self.name(of: file, in: "cases/", ".yaml") != nil {
                 casePages.append(reader)
             } else if file.hasPrefix("notices/") {
                 guard let key = Notice.Key(path: file) else {
                     list.add(
-                        PolicyProblem(
+                        PolicyDiagnostic(
                             file: file, message: "is not named like a notice",
                             hint: "notices/<id>.<version>.<language>.txt"))
                     continue
@@ -220,7 +206,7 @@ package struct PolicyBundle: Sendable {
             } else if !Self.pages.contains(file), file != DevelopmentCaller.page,
                 file != Notice.purposesPage
             {
-                list.add(PolicyProblem(file: file, message: "is no file a bundle has"))
+                list.add(PolicyDiagnostic(file: file, message: "is no file a bundle has"))
             }
         }
         self.types = types
@@ -230,6 +216,7 @@ package struct PolicyBundle: Sendable {
                 Notice.scopes(NodeReader($0, file: Notice.purposesPage, list: list))
             } ?? [:]
         self.messages = messages
+        self.sentences = sentences
         cases = casePages.flatMap { PolicyCase.read($0, types: types) }
     }
 
@@ -267,7 +254,7 @@ package struct PolicyBundle: Sendable {
 
     /// A file that is there but not listed, or listed but not there, is how a half-finished edit looks.
     private static func check(
-        listing: NodeReader, against documents: [String: PolicyNode], _ list: ProblemList
+        listing: NodeReader, against documents: [String: PolicyNode], _ list: DiagnosticList
     ) {
         var listed: Set<String> = []
         for element in listing.elements(countMax: 20_000) {
@@ -279,7 +266,7 @@ package struct PolicyBundle: Sendable {
         }
         for file in documents.keys where file != "bundle.yaml" && !listed.contains(file) {
             list.add(
-                PolicyProblem(
+                PolicyDiagnostic(
                     file: file, message: "is not listed in `files` of bundle.yaml",
                     hint: "list it there, or move it out of the folder"))
         }

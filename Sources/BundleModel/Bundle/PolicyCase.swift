@@ -66,7 +66,7 @@ extension PolicyCase {
         for (name, value) in page.optional("bases")?.members().others() ?? [] {
             let facts = CaseFacts.object(value)
             bases[name] = facts
-            CaseFacts.validate(facts, value)
+            _ = CaseFacts.read(facts, value)
         }
         let cases = page.required("cases")?.elements() ?? []
         page.refuseOthers()
@@ -208,7 +208,7 @@ private struct CaseFacts {
 
     /// What is different when the same message is looked at again.
     mutating func change(_ members: MemberReader) {
-        // It may go from now on: whatever it waited for has come.
+        // The message may go from now on: whatever it waited for has come.
         object["due"] = nil
         if let value = members.optional("facts") {
             place = value
@@ -234,13 +234,7 @@ private struct CaseFacts {
     /// What a case leaves unsaid is the usual: wanted at once, told for the first time, and living as long as its
     /// type.
     func facts(of type: NotificationType?) -> Facts {
-        var facts = Facts()
-        do throws(JSONShapeError) {
-            facts = try Facts(json: object)
-        } catch {
-            place.problem(
-                "do not read as facts: \(error)", hint: "known facts: \(Facts.names.joined(separator: ", "))")
-        }
+        var facts = Self.read(object, place)
         if facts.due == nil { facts.due = now }
         if facts.repetition == nil { facts.repetition = .first }
         if facts.withheld == nil { facts.withheld = false }
@@ -257,17 +251,21 @@ private struct CaseFacts {
             if let rest = facts.removing(name) {
                 facts = rest
             } else {
-                element.problem("is no fact", hint: "known facts: \(Facts.names.joined(separator: ", "))")
+                element.problem("is no fact", hint: Self.knownFacts)
             }
         }
         return facts
     }
 
-    static func validate(_ object: JSONObject, _ reader: NodeReader) {
+    private static var knownFacts: String { "known facts: \(Facts.names.joined(separator: ", "))" }
+
+    /// The facts, or none of them and a problem.
+    static func read(_ object: JSONObject, _ reader: NodeReader) -> Facts {
         do throws(JSONShapeError) {
-            _ = try Facts(json: object)
+            return try Facts(json: object)
         } catch {
-            reader.problem("do not read as facts: \(error)")
+            reader.problem("do not read as facts: \(error)", hint: knownFacts)
+            return Facts()
         }
     }
 
@@ -284,11 +282,7 @@ private struct CaseFacts {
 
     /// The mapping as JSON, its moments as milliseconds.
     static func object(_ reader: NodeReader) -> JSONObject {
-        guard case .mapping(let members) = reader.node.value else {
-            reader.problem("must be a mapping, and is \(reader.node.shapeName)")
-            return JSONObject()
-        }
-        return JSONObject(members.map { ($0.key, value($0.value, key: $0.key, reader)) })
+        JSONObject(reader.members().others().map { ($0.key, value($0.value.node, key: $0.key, reader)) })
     }
 
     private static func value(_ node: PolicyNode, key: String, _ reader: NodeReader) -> JSONValue {

@@ -19,20 +19,32 @@ package struct Rationale: Hashable, Sendable {
 extension MemberReader {
     /// `because`, `law` and `reviewed`, all required.
     func rationale() -> Rationale {
-        Rationale(because: required("because")?.reason() ?? "", law: texts("law"), reviewed: date("reviewed"))
+        Rationale(
+            because: required("because", Rationale.meansBecause)?.reason() ?? "",
+            law: required("law", Rationale.meansLaw).map { Self.law($0) } ?? [],
+            reviewed: date("reviewed", Rationale.meansReviewed))
     }
 
     /// The same where the format asks for less; `law` may be absent.
     func rationaleWithoutLaw() -> Rationale {
         Rationale(
-            because: required("because")?.reason() ?? "", law: optional("law")?.texts() ?? [],
-            reviewed: date("reviewed"))
+            because: required("because", Rationale.meansBecause)?.reason() ?? "",
+            law: optional("law", Rationale.meansLaw).map { Self.law($0) } ?? [],
+            reviewed: date("reviewed", Rationale.meansReviewed))
     }
 
     /// Accepts the three wherever an author wants to give a reason that nobody demands.
     func ignoreRationale() {
-        _ = optional("because")?.reason()
-        _ = optional("law")?.texts()
-        _ = optional("reviewed")?.date()
+        _ = optional("because", Rationale.meansBecause)?.reason()
+        _ = optional("law", Rationale.meansLaw).map { Self.law($0) }
+        _ = optional("reviewed", Rationale.meansReviewed)?.date()
     }
+
+    private static func law(_ reader: NodeReader) -> [String] { reader.named("law").texts() }
+}
+
+extension Rationale {
+    fileprivate static let meansBecause = "Why the rule is as it is, in a sentence."
+    fileprivate static let meansLaw = "What it rests on."
+    fileprivate static let meansReviewed = "When it was last read and agreed to."
 }

@@ -55,19 +55,35 @@ package struct PermissionRow: Hashable, Sendable {
 extension RegionRules {
     init(_ reader: NodeReader) {
         let members = reader.members()
-        freshnessDays = Self.freshness(members.required("freshness"))
-        regimes = Self.regimes(members.required("regimes"))
-        order = Self.order(members.required("strictest_first", hint: "every regime, the strictest first"))
-        regions = Self.regions(members.required("regions"))
-        permissionRows = members.optional("permission_rows")?.elements().map { PermissionRow($0) } ?? []
-        callingCodes = Self.callingCodes(members.optional("calling_codes"))
+        freshnessDays = Self.freshness(
+            members.required(
+                "freshness",
+                "Days after which an observation no longer says where a recipient is, by its source."
+            ))
+        regimes = Self.regimes(members.required("regimes", "What each regime is called in law."))
+        order = Self.order(
+            members.required(
+                "strictest_first", hint: "every regime, the strictest first",
+                "Every regime once, the strictest first: the first that a place of a recipient is under is theirs."
+            ))
+        regions = Self.regions(
+            members.required("regions", "Every country, and subdivisions where the country is not enough."))
+        permissionRows =
+            members.optional(
+                "permission_rows", "Rules that replace those of categories.yaml for recipients of one region."
+            )?
+            .elements().map { PermissionRow($0) } ?? []
+        callingCodes = Self.callingCodes(
+            members.optional("calling_codes", "Where a telephone number belongs by how it begins."))
         members.ignoreRationale()
         members.refuseOthers()
     }
 
     private static func order(_ reader: NodeReader?) -> [Regime] {
         guard let reader else { return [] }
-        let order: [Regime] = reader.elements().map { $0.name() }
+        let order: [Regime] = reader.elements(
+            countMin: Regime.allCases.count, shownCountMax: Regime.allCases.count
+        ).map { $0.name() }
         if order.count != Regime.allCases.count || Set(order).count != order.count {
             reader.problem("does not name every regime once", hint: "the strictest first")
         }
@@ -76,15 +92,11 @@ extension RegionRules {
 
     private static func callingCodes(_ reader: NodeReader?) -> [String: RegionCode] {
         var found: [String: RegionCode] = [:]
-        for (prefix, value) in reader?.members().others() ?? [] {
+        for (prefix, value) in reader?.members().others(.callingCodes) ?? [] {
             if !SendingHours.isCallingCode(prefix) {
                 value.problem("is not for the beginning of a telephone number", hint: "write it as \"+1\"")
             }
-            guard let code = RegionCode(value.text(byteCountMax: 6)) else {
-                value.problem("is not an ISO 3166 code", hint: "write it as \"US\"")
-                continue
-            }
-            found[prefix] = code
+            found[prefix] = value.region()
         }
         return found
     }
@@ -93,14 +105,10 @@ extension RegionRules {
         guard let members = reader?.members() else { return [:] }
         var days: [RegionSource: Int?] = [:]
         for source in RegionSource.allCases {
-            guard let value = members.required(source.rawValue, hint: "days, or null for never stale") else {
-                continue
-            }
-            if case .null = value.node.value {
-                days[source] = .some(nil)
-            } else {
-                days[source] = value.integer(1...3650)
-            }
+            let value = members.required(
+                source.rawValue, hint: "days, or null for never stale", "Days; null never ages.")
+            guard let value else { continue }
+            days[source] = .some(value.nullable { $0.integer(1...3650) })
         }
         members.ignoreRationale()
         members.refuseOthers()
@@ -111,8 +119,10 @@ extension RegionRules {
         guard let members = reader?.members() else { return [:] }
         var rules: [Regime: RegimeRule] = [:]
         for regime in Regime.allCases {
-            guard let rule = members.required(regime.rawValue)?.members() else { continue }
-            rules[regime] = RegimeRule(means: rule.text("means"), rationale: rule.rationale())
+            let value = members.required(regime.rawValue, "The regime's own line.")
+            guard let rule = value?.named("regime_rule").members() else { continue }
+            rules[regime] = RegimeRule(
+                means: rule.text("means", "Which laws it stands for."), rationale: rule.rationale())
             rule.refuseOthers()
         }
         members.refuseOthers()
@@ -122,12 +132,8 @@ extension RegionRules {
     private static func regions(_ reader: NodeReader?) -> [RegionCode: RegionRule] {
         guard let members = reader?.members() else { return [:] }
         var rules: [RegionCode: RegionRule] = [:]
-        for (key, value) in members.others() {
-            guard let code = RegionCode(key) else {
-                value.problem("is not an ISO 3166 code", hint: "write it as \"NO\" or \"US-CA\"")
-                continue
-            }
-            rules[code] = RegionRule(value)
+        for (key, value) in members.others(.regions) {
+            if let code = value.region(named: key) { rules[code] = RegionRule(value) }
         }
         return rules
     }
@@ -135,14 +141,17 @@ extension RegionRules {
 
 extension RegionRule {
     init(_ reader: NodeReader) {
-        if case .text = reader.node.value {
-            self.init(regime: reader.name(), since: nil, because: nil)
-            return
-        }
-        let members = reader.members()
+        self = reader.oneOf(
+            text: { RegionRule(regime: $0.name(), since: nil, because: nil) },
+            else: { RegionRule(row: $0) })
+    }
+
+    private init(row: NodeReader) {
+        let members = row.members()
         self.init(
-            regime: members.name("regime"), since: members.optional("since")?.date(),
-            because: members.optional("because")?.reason())
+            regime: members.name("regime", "The law of the place."),
+            since: members.optional("since", "The first day on which the line was true.")?.date(),
+            because: members.optional("because", "Why the answer is so, where it is not obvious.")?.reason())
         members.ignoreRationale()
         members.refuseOthers()
     }
@@ -151,14 +160,15 @@ extension RegionRule {
 extension PermissionRow {
     init(_ reader: NodeReader) {
         let members = reader.members()
-        let place = members.required("region")
-        let text = place?.text(byteCountMax: 6) ?? "XK"
-        let code = RegionCode(text)
-        if code == nil { place?.problem("is not an ISO 3166 code", hint: "write it as \"US\" or \"US-CA\"") }
         self.init(
-            region: code ?? RegionCode("XK")!, channel: members.name("channel"),
-            categories: members.names("categories"), rule: members.name("rule"),
-            from: members.optional("from")?.date(), rationale: members.rationale())
+            region: members.required("region", "Where the row counts.")?.region() ?? RegionCode("XK")!,
+            channel: members.name("channel", "On which channel it counts."),
+            categories: members.names("categories", countMin: 1, "Of which categories."),
+            rule: members.name("rule", "What a send needs there, in place of the category's own rule."),
+            from: members.optional(
+                "from", "The first day, in UTC, on which the row counts; without it, it counts always.")?
+                .date(),
+            rationale: members.rationale())
         members.refuseOthers()
     }
 }

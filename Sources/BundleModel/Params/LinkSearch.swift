@@ -1,3 +1,5 @@
+import GateVocabulary
+
 /// Looks for what a phone, a mail program or a browser would make into a link, and for what is written so that a reader
 /// makes one of it (`evil[.]com`, `hxxp:`).
 struct LinkSearch {
@@ -175,9 +177,9 @@ struct LinkSearch {
         var (result, index, isChanged) = (String.UnicodeScalarView(), 0, false)
         while index < word.count {
             if word[index] == "%", index + 2 < word.count,
-                let value = UInt8(
-                    String(String.UnicodeScalarView(word[(index + 1)...(index + 2)])), radix: 16),
-                value < 0x80
+                let high = UInt8(exactly: word[index + 1].value),
+                let low = UInt8(exactly: word[index + 2].value),
+                let value = PercentEncoding.byte(high, low), value < 0x80
             {
                 result.append(Unicode.Scalar(value))
                 (index, isChanged) = (index + 3, true)

@@ -25,7 +25,8 @@ extension StepContext {
     /// - Returns: The one that is under way where there is one of the same kind.
     /// - Throws: ``StepRefusal`` while one of the other kind is under way.
     package func startDriftRun(by caller: CallerName, isDryRun: Bool, at now: Instant) throws -> DriftRun {
-        if let run = try view.driftRun(), run.isUnderWay {
+        let newest = try view.driftRun()
+        if let run = newest, run.isUnderWay {
             guard run.isDryRun == isDryRun else {
                 throw StepRefusal(
                     .wrongState,
@@ -35,7 +36,7 @@ extension StepContext {
             }
             return run
         }
-        let run = DriftRun(startedAt: now, startedBy: caller, isDryRun: isDryRun)
+        let run = DriftRun(startedAt: now, startedBy: caller, isDryRun: isDryRun, after: newest)
         try view.setSetting(DriftRun.settingName, to: run.text)
         return run
     }
@@ -45,12 +46,12 @@ extension StepContext {
 
     // MARK: One person
 
-    /// Looks at one person, and records what is new.
+    /// Audits one person, and records what is new.
     ///
-    /// What is found is compared with what the state has, so that looking again writes nothing.
+    /// Findings are compared with those in the person's state, so that auditing again writes nothing.
     ///
-    /// - Parameter isDryRun: Whether it records nothing.
-    /// - Returns: `nil` of somebody who is not registered, or not any more.
+    /// - Parameter isDryRun: Whether nothing is recorded.
+    /// - Returns: `nil` for a person who is not registered, or not any more.
     package func auditDrift(
         of id: SubjectID, by caller: CallerName, isDryRun: Bool, at now: Instant
     ) throws -> AuditedPerson? {
@@ -101,7 +102,7 @@ extension StepContext {
         if hasChanged { try reconsider(person.subject, because: .recipientChanged, at: now) }
     }
 
-    /// Lets nothing of a category go to a device, or takes that back to what was chosen there before.
+    /// Suppresses a category at a device, or restores the choice that was there before.
     private func choose(
         _ state: PreferenceState, _ category: Category, at device: Tag, of subject: SubjectID, _ now: Instant
     ) throws {
@@ -112,8 +113,8 @@ extension StepContext {
             receivedAt: now)
     }
 
-    /// Ends what an audit suppressed of a category, because the recipient has chosen since: their word is newer than
-    /// whatever the provider has.
+    /// Ends an audit's suppressions of a category when the recipient chooses, because the choice is newer than the
+    /// provider's state.
     func endSuppressions(of category: Category, of state: RecipientState, at now: Instant) throws {
         for suppression in state.suppressions(of: category) {
             try choose(suppression.before, category, at: suppression.device, of: state.subject, now)
@@ -146,7 +147,7 @@ extension StepContext {
 
     // MARK: The provider's state
 
-    /// What the provider has a device subscribed to, as somebody who asked it reports.
+    /// Records what the provider has a device subscribed to, as a caller that asked the provider reports it.
     package func putSubscriptions(
         _ body: SubscriptionsBody, at device: DestinationID, of user: UserID, by caller: CallerName,
         at now: Instant

@@ -10,29 +10,47 @@ package struct DriftRun: Hashable, Sendable {
     static let settingName = "drift_run"
 
     package var startedAt: Instant
-    /// Who asked for it; ``CallerName/gateway`` where its week was over.
+    /// The caller that started it; ``CallerName/gateway`` for the weekly run.
     package var startedBy: CallerName
-    /// Whether it only counts.
+    /// Whether the run counts drifts and records nothing.
     package var isDryRun: Bool
-    /// Whom it came by last, in the order of pseudonyms; `nil` before the first.
+    /// The person whom the run looked at last, in the order of pseudonyms; `nil` before the first.
     package var newest: SubjectID?
     package var examinedCount: Int64 = 0
     /// People whose rows cannot be read; the store's own list names them.
     package var unreadableCount: Int64 = 0
     /// Drifts that there are, by kind and what is done about them.
     package var found: [DriftKind: [DriftAction: Int64]] = [:]
-    /// Entries that this run wrote, those of drifts that are no more among them; of one that only counts, that it would
-    /// write.
+    /// Entries that this run wrote, those of resolved drifts among them; for a dry run, those that it would write.
     package var recordedCount: Int64 = 0
     package var resolvedCount: Int64 = 0
     /// `nil` while it is under way.
     package var finishedAt: Instant?
+    /// The newest finished run before it that recorded what it found; `nil` before the first.
+    private var auditBefore: Audit?
 
-    package init(startedAt: Instant, startedBy: CallerName, isDryRun: Bool) {
+    /// When a run that records what it finds began and finished.
+    private struct Audit: Hashable, Sendable {
+        var startedAt: Instant
+        var finishedAt: Instant
+    }
+
+    /// - Parameter earlier: The finished run that it takes the place of.
+    package init(startedAt: Instant, startedBy: CallerName, isDryRun: Bool, after earlier: DriftRun? = nil) {
         self.startedAt = startedAt
         self.startedBy = startedBy
         self.isDryRun = isDryRun
+        guard let earlier else { return }
+        auditBefore = earlier.auditBefore
+        if !earlier.isDryRun, let finishedAt = earlier.finishedAt {
+            auditBefore = Audit(startedAt: earlier.startedAt, finishedAt: finishedAt)
+        }
     }
+
+    /// When the newest run began that records what it finds. A run that only counts puts off no audit.
+    package var auditStartedAt: Instant? { isDryRun ? auditBefore?.startedAt : startedAt }
+    /// When the newest finished run did that recorded what it found, also while the next one is under way.
+    package var auditFinishedAt: Instant? { (isDryRun ? nil : finishedAt) ?? auditBefore?.finishedAt }
 
     package var isUnderWay: Bool { finishedAt == nil }
     package var foundCount: Int64 { found.values.flatMap(\.values).reduce(0, +) }
@@ -61,6 +79,8 @@ extension DriftRun {
         object["found"] = .object(JSONObject(kinds))
         object["newest"] = newest.map { .string($0.hexadecimal) }
         object["finished"] = finishedAt.map { .integer($0.milliseconds) }
+        object["audit_started"] = auditBefore.map { .integer($0.startedAt.milliseconds) }
+        object["audit_finished"] = auditBefore.map { .integer($0.finishedAt.milliseconds) }
         return String(decoding: CanonicalJSON.write(object), as: UTF8.self)
     }
 
@@ -91,6 +111,12 @@ extension DriftRun {
         (examinedCount, unreadableCount) = (examined, unreadable)
         (recordedCount, resolvedCount) = (recorded, resolved)
         finishedAt = object["finished"]?.integerValue.map { Instant(milliseconds: $0) }
+        if let started = object["audit_started"]?.integerValue,
+            let finished = object["audit_finished"]?.integerValue
+        {
+            auditBefore = Audit(
+                startedAt: Instant(milliseconds: started), finishedAt: Instant(milliseconds: finished))
+        }
     }
 }
 

@@ -10,17 +10,17 @@ import RecipientModel
 /// What belongs to the message itself (params, sizes, expiry, what it replaces) is as it was; what belongs
 /// to the person, the device and the time is read afresh.
 struct DecidedAgain {
-    /// What to do with a row after looking at it again.
-    enum Verdict {
-        /// It may go, or go on waiting, as it is.
+    /// What becomes of a row that was decided again.
+    enum Disposition {
+        /// The message may go, or go on waiting, as it is.
         case keep
-        /// It may go later: quiet hours began while it waited.
+        /// The message may go later: quiet hours began while it waited.
         case waits(until: Instant)
-        /// It must not go any more.
+        /// The message must not go any more.
         case withdraw
     }
 
-    package var verdict: Verdict
+    package var disposition: Disposition
     package var facts: Facts
     package var decision: Decision
 
@@ -39,12 +39,12 @@ struct DecidedAgain {
             decision = decide(row.request, given: facts, under: step.policy)
         }
         if !decision.stands(forMessageOf: row.state == .ready ? row.form : nil) {
-            verdict = .withdraw
+            disposition = .withdraw
         } else if decision.outcome == .defer {
-            verdict = .waits(until: decision.notBefore ?? now)
+            disposition = .waits(until: decision.notBefore ?? now)
         } else {
             // Over a cap as well: it counts when something is forwarded, and what is ready was counted then.
-            verdict = .keep
+            disposition = .keep
         }
     }
 
@@ -117,7 +117,7 @@ extension Decision {
 }
 
 extension PrivacyLevel {
-    /// Whether a lock screen tells less at this level.
+    /// Whether a lock screen shows less at this level than at another.
     fileprivate func hidesMore(than other: PrivacyLevel) -> Bool {
         func rank(_ level: PrivacyLevel) -> Int {
             switch level {

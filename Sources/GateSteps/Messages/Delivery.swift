@@ -84,7 +84,7 @@ package enum HopResult: Sendable, Hashable {
     case refused(status: Int)
     /// Anything else, such as 3xx, 429 and 5xx: later, not before so many milliseconds when the hop says so.
     case busy(status: Int, retryAfterMilliseconds: Int64?)
-    /// Nothing was written to the hop: the message is still ours alone.
+    /// Nothing was written to the hop, so it cannot have the message.
     case notWritten(String)
     /// Written, and no answer came: the hop may have it.
     case ambiguous(String)

@@ -5,7 +5,8 @@ import RecipientModel
 import SendPlanning
 
 extension StepContext {
-    /// One message at its turn: expired, decided again, composed if it was held, and marked as tried.
+    /// Handles one message at its turn: ends it when it has expired, decides it again where that is due, composes it
+    /// if it was deferred, and marks it as tried.
     ///
     /// - Returns: `nil` when it does not go now.
     package func handOver(_ message: MessageID, at now: Instant) throws -> MessageOffer? {
@@ -39,7 +40,7 @@ extension StepContext {
         // A row that was tried may be on its way already: deciding against it cannot call it back. After a change of its
         // person that refuses it (``decideFirstThing(_:as:)``) it is not tried again either.
         if row.attemptedAt != nil, row.decidedAt == .longAgo,
-            case .withdraw = try DecidedAgain(row, person: person, step: self, now: now).verdict
+            case .withdraw = try DecidedAgain(row, person: person, step: self, now: now).disposition
         {
             try giveUp(row, because: .old, at: now)
             return nil
@@ -102,7 +103,8 @@ extension Delivery {
 extension StepContext {
     /// How long a message that could not be handled waits before it is tried again, in seconds.
     private static let putOffSeconds: Int64 = 60
-    /// The same for one that a damaged row stops: only a person can mend that, and has been told of the row.
+    /// The same for a message that a damaged row stops: only an operator can repair the row, and the alarm has named
+    /// it.
     private static let quarantineSeconds: Int64 = 3600
 
     /// Moves the next try of a message, and raises an alarm with the reason.
@@ -119,7 +121,7 @@ extension StepContext {
                 because: "\(error)", at: now))
     }
 
-    /// The same for one that is not in the store at the moment.
+    /// The same for a row that is not in the store at the moment.
     func puttingOff(_ row: OutboxRecord, because reason: String) throws -> OutboxRecord {
         var row = row
         row.notBefore = timeOfNextTry(
@@ -149,7 +151,8 @@ extension OutboxRecord {
         .damaged(table: "outbox", row: message.hexadecimal, "the sealed content cannot be read")
     }
 
-    /// What authenticates and cannot be used. Without a row: nothing is wrong with the file.
+    /// The error for content that authenticates and cannot be used. Names no row, because nothing is wrong with the
+    /// file.
     func damaged(_ what: String) -> StoreError {
         .damaged(table: "outbox", "message \(message): \(what)")
     }

@@ -6,7 +6,7 @@ import RecipientModel
 import SendPlanning
 
 extension StepContext {
-    /// Looks again at one waiting row and does what the verdict says.
+    /// Decides one waiting row again and carries out the result.
     ///
     /// - Returns: Whether it may go now.
     @discardableResult
@@ -14,13 +14,13 @@ extension StepContext {
         _ row: OutboxRecord, person: RecipientSnapshot?, cause: WithdrawalCause, at now: Instant
     ) throws -> Bool {
         guard !row.isDamaged else {
-            // It cannot be decided again, so it must not go under a decision that may not hold any more.
+            // A damaged row cannot be decided again, so its message must not go under a decision that may not hold any more.
             try withdraw(row, because: .damaged, at: now)
             return false
         }
         let again = try DecidedAgain(row, person: person, step: self, now: now)
         var row = row
-        switch again.verdict {
+        switch again.disposition {
         case .keep:
             if cause == .old {
                 row.decidedAt = now
@@ -74,11 +74,11 @@ extension StepContext {
         }
     }
 
-    /// A message that is being handed over right now: should the hop turn out not to have it, it is decided again
+    /// Marks a message that is being handed over right now: if the hop turns out not to have it, it is decided again
     /// before anything else happens to it.
     ///
-    /// - Parameter person: As they are now. That the key it is sealed to is no longer trusted is kept in its facts, because the
-    ///   device may have another one by then.
+    /// - Parameter person: The recipient's present state. If the key that the message is sealed to is no longer
+    ///   trusted, the row's facts keep that, because the device may have another key by then.
     func decideFirstThing(_ row: OutboxRecord, as person: RecipientSnapshot?) throws {
         // One that cannot be read does not go again anyway.
         guard !row.isDamaged else { return }
@@ -100,7 +100,7 @@ extension StepContext {
         try decideAgain(row, person: person, cause: .old, at: now)
     }
 
-    /// Takes one row out for good, with an entry and an event.
+    /// Takes one row out of the outbox, with an entry and an event.
     func withdraw(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
         try remove(row)
         try record(

@@ -5,14 +5,15 @@ package import GateVocabulary
 import RecipientModel
 import SendPlanning
 
-/// What became of one message in flight.
+/// How a try to hand over one message ended.
 package enum MessageOutcome: Sendable {
     /// The hop's result, and when to try again; `nil` ends the message.
     case tried(HopResult, retryAt: Instant?)
-    /// It was offered, and the relay did not take it.
+    /// The message was offered, and the relay did not take it.
     case neverTaken
 
-    /// Whether what is sealed of the message has a say in what becomes of it: not of one that the hop has.
+    /// Whether the sealed content of the message is needed to decide what happens to it: not when the hop has the
+    /// message.
     fileprivate var needsContent: Bool {
         switch self {
         case .tried(.accepted, _), .tried(.seenBefore, _): false
@@ -20,14 +21,14 @@ package enum MessageOutcome: Sendable {
         }
     }
 
-    /// What the step that records it looks at.
+    /// The ask for what the step that records it reads.
     package func ask(for message: MessageID) -> Ask {
         needsContent ? .message(message) : .messageHead(message)
     }
 }
 
 extension StepContext {
-    /// Writes down what became of one message in flight.
+    /// Records how a try to hand over one message ended.
     package func record(_ outcome: MessageOutcome, of message: MessageID, at now: Instant) throws {
         // Erased or cancelled while it was under way: the entry of that says so already.
         guard var row = try outcome.needsContent ? view.outbox(message) : view.outboxHead(message) else {
@@ -98,7 +99,7 @@ extension StepContext {
         if !result.fate.mayHaveArrived { try cameToNothing(row, at: now) }
     }
 
-    /// Takes out a message for good. What may have been handed over is not said to be withdrawn.
+    /// Takes a message out of the outbox. One that may have been handed over is not recorded as withdrawn.
     func giveUp(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
         if row.attemptedAt == nil {
             try withdraw(row, because: cause, at: now)

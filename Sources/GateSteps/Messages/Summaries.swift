@@ -6,20 +6,20 @@ import RecipientModel
 import SendPlanning
 import WireProtocol
 
-// What goes over a cap and is gathered waits until the cap has room again. Then everything gathered for the person on
-// that channel by the same summary is decided again, and what still may go becomes one message: a send of the gateway's
-// own, of the type that its page or its category names as its summary, decided and recorded like any other. It counts
-// once.
+// A digesting message went over a cap and waits until the count is below the cap again. Then all digesting messages of the
+// person on that channel with the same summary type are decided again, and those that still may go become one message: a
+// send of the gateway's own, of the type that its page or its category names as its summary, decided and recorded like any
+// other. It counts once.
 
 extension StepContext {
     /// Members of one summary; more than that go into the next. Each is composed and recorded again, so this bounds
     /// the work of one transaction.
     private static let memberCountMax = 256
-    /// How long a message may be gathered before it is given up, in seconds: 14 days, well inside the time for which
-    /// its send is remembered.
+    /// How long a message may wait for a summary before it is given up, in seconds: 14 days, well inside the time for
+    /// which its send is remembered.
     private static let gatheredSecondsMax: Int64 = 14 * 86_400
 
-    /// One gathered message whose time has come, and with it all that wait beside it.
+    /// Summarises one digesting message whose time has come, with all others that wait for the same summary.
     func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
         let summary = summary(of: first)
         let together = try view.outbox(of: first.subject).filter {
@@ -59,8 +59,8 @@ extension StepContext {
         }
     }
 
-    /// By which type a gathered message is told. A policy that came into force meanwhile may know its type no more, or
-    /// gather it no more: it is then decided again beside what its category gathers.
+    /// The type of the summary that tells a digesting message. A newer policy may no longer have the message's type,
+    /// or no longer summarise it: it is then decided again with the others of its category.
     private func summary(of row: OutboxRecord) -> TypeID? {
         policy.type(row.request.type).flatMap { policy.bundle.summary(of: $0) }
             ?? policy.category(row.category).summary
@@ -71,14 +71,14 @@ extension StepContext {
         var draft: DeliveryDraft
     }
 
-    /// Does with one gathered message what its decision says.
+    /// Carries out the decision on one digesting message.
     private func place(
         _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
     ) throws {
         switch draft.decision.outcome {
         case .defer: try keepWaiting([row], until: draft.decision.notBefore ?? now)
         case .digest:
-            // The room went to others meanwhile.
+            // Other sends have reached the cap meanwhile.
             guard let type = policy.type(row.request.type) else { return }
             try keepWaiting([row], until: roomReturns(for: type, of: row.subject, at: now))
         case .forward, .suppress, .reject: try settle(row, as: draft, of: person, at: now)
@@ -104,7 +104,7 @@ extension StepContext {
                 ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
             let composer = SendComposer(
                 deciding(at: now), person: person, material: material,
-                verdict: ParamsVerdict(material.params, of: type.id, under: policy), fallback: .notFallback,
+                paramsCheck: ParamsCheck(material.params, of: type.id, under: policy), fallback: .notFallback,
                 repetition: .first, due: now)
             let draft = try composer.decide(for: destination)
             switch draft.decision.outcome {
@@ -112,7 +112,7 @@ extension StepContext {
                 drafts.append(draft)
                 told += group
             case .defer, .digest:
-                // Quiet hours that began, or a category's cap without room, hold a summary back as any send.
+                // Quiet hours that began, or a category's cap that is reached, defer a summary like any send.
                 let until =
                     try draft.decision.notBefore ?? roomReturns(for: type, of: person.subject.id, at: now)
                 try keepWaiting(rows, until: until)
@@ -122,26 +122,9 @@ extension StepContext {
         guard !drafts.isEmpty else { return alone }
         // Before the summary counts: they were decided on what was before it.
         for member in told { try close(member, into: send, at: now) }
-        let entry = SendEntry(
-            send: send, subject: person.subject.id, caller: .gateway,
-            peer: settings.process,
-            request: SendEntry.RecordedRequest(type: type.id, channel: channel, critical: false),
-            paramsVerdict: [], deliveries: drafts.map(\.record), policy: policy.digest,
-            tzdata: LocalTime.dataVersion)
-        let trail = try record(at: now) { index, time in
-            try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
-        }
-        try view.insertSend(
-            SendRecord(
-                id: send, caller: .gateway, idHash: send.bytes,
-                contentMAC: [UInt8](repeating: 0, count: 32), subject: person.subject.id, type: type.id,
-                category: type.category, channel: channel, receivedAt: now, entryIndex: trail.index,
-                requestID: "summary-\(send.uuidText)",
-                destinationNames: drafts.destinationNames))
-        observe(
-            .decided(
-                reason: entry.overall.reason, type: TypeAxes(category: type.category, tier: type.tier),
-                channel: channel, caller: .gateway))
+        try recordOwnSend(
+            send, of: type, on: channel, as: drafts, to: person, requestID: "summary-\(send.uuidText)",
+            at: now)
         // Many messages end in this one, so none of them comes back should its seal fail: its step throws, and the turn
         // of the first is put off.
         for draft in drafts { try enqueue(draft, of: person, at: now) }
@@ -150,7 +133,7 @@ extension StepContext {
         return alone
     }
 
-    /// A member ends where its summary begins; what the summary came to is in the summary's own entry.
+    /// Closes a member of a summary. The summary's own entry says what became of it.
     private func close(_ member: Member, into summary: SendID, at now: Instant) throws {
         let row = member.row
         try recordAgain(row, member.draft.facts, member.draft.decision, cause: .summarised, at: now)
@@ -191,7 +174,7 @@ extension StepContext {
         return params
     }
 
-    /// When every cap a type is under has room for one more.
+    /// The moment from which every cap of a type allows one more.
     func roomReturns(for type: NotificationType, of subject: SubjectID, at now: Instant) throws -> Instant {
         let caps = [
             policy.bundle.typeCap(of: type), policy.bundle.categoryCap(of: type),

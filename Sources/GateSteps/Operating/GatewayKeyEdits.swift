@@ -4,9 +4,9 @@ package import GateVocabulary
 package import KeyLifecycle
 import SealedFormat
 
-/// The gateway's own keys: what a caller may have happen to them, and what a start finds.
+/// The gateway's own keys: the changes that a caller may ask for, and the keys that a start finds.
 extension StepContext {
-    /// What became of a request about one key.
+    /// The result of a request about one key.
     package struct GatewayKeyChange {
         package var keyring: Keyring
         /// The key that was named, as it is now.
@@ -14,7 +14,7 @@ extension StepContext {
         package var trail: EntryReference
     }
 
-    /// Takes in a key whose private half was just made and is durable.
+    /// Adds a key to the keyring whose private half was just made and is durable.
     package func addGatewayKey(
         _ key: GatewayKey, by caller: CallerName, at now: Instant
     ) throws -> GatewayKeyChange {
@@ -23,7 +23,7 @@ extension StepContext {
         return try adopt([added], in: keyring, by: caller, at: now)
     }
 
-    /// Has one thing happen to a key: one entry for each key that changes its state.
+    /// Changes the state of a key, with one entry for each key that changes.
     package func changeGatewayKey(
         _ id: String, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant
     ) throws -> GatewayKeyChange {
@@ -66,7 +66,7 @@ extension StepContext {
         return GatewayKeyChange(keyring: keyring, key: newest.key, trail: newest.trail)
     }
 
-    /// Takes note of the keys that a start found.
+    /// Records the keys that a start found.
     ///
     /// - Returns: What changed, as the entry of the start has it; `nil` when nothing did.
     package func adoptKeys(_ found: [GatewayKey], at now: Instant) throws -> JSONValue? {
@@ -79,7 +79,7 @@ extension StepContext {
         return .array(transitions.map { .object($0.members) })
     }
 
-    /// Remembers under which data key every stored row is sealed.
+    /// Records the data key that every stored row is sealed under.
     package func resealed(under key: String) throws {
         guard try view.keyring()?.active(.data)?.id == key, try view.resealedDataKey() != key else { return }
         try view.setResealedDataKey(key)
@@ -112,7 +112,7 @@ extension RecordReading {
 }
 
 extension StepView {
-    fileprivate func setKeyring(_ keyring: Keyring) throws {
+    func setKeyring(_ keyring: Keyring) throws {
         try setSetting(KeySettings.keyring, to: keyring.text)
     }
 

@@ -5,7 +5,7 @@ package import KeyLifecycle
 import OpenSSLCrypto
 package import SealedFormat
 
-/// Whose keysets a gateway takes: the pinned authorities, for its own name.
+/// The authorities whose keysets a gateway accepts: the pinned ones, for its own name.
 package struct KeysetTrust: Sendable {
     /// Empty where no authority is configured, and no keyset is taken.
     package var authorities: [NoteVerifierKey]
@@ -37,7 +37,7 @@ package struct KeysetTrust: Sendable {
 
 /// The list of genuine keys: what the offline authority signed, and two callers put in force.
 extension StepContext {
-    /// What became of a keyset that a caller brought.
+    /// The result of a keyset that a caller brought.
     package struct KeysetChange {
         package var keyset: Keyset
         /// Until when another caller must bring the same; `nil` when it is in force.
@@ -46,14 +46,15 @@ extension StepContext {
         package var trail: EntryReference?
     }
 
-    /// Takes a keyset. The first caller proposes it, another one who brings the same within the hour puts it in force.
+    /// Accepts a keyset. The first caller proposes it; a second caller that brings the same within the hour puts it
+    /// in force.
     ///
     /// Refused unless every key in use is in it: phones and auditors would stop believing this gateway.
     package func adoptKeyset(
         _ note: String, trusting trust: KeysetTrust, by caller: CallerName, at now: Instant
     ) throws -> KeysetChange {
         let keyset = try checkedKeyset(note, trusting: trust, at: now)
-        // Whoever lost the answer asks again.
+        // A caller that lost the answer asks again.
         if try view.keysetNote() == note { return KeysetChange(keyset: keyset) }
         let digest = Hexadecimal.encode(SHA256.digest(Array(note.utf8)).bytes)
         let proposal = try view.keysetProposal()
@@ -144,6 +145,11 @@ private enum KeysetSettings {
     static let proposal = "keyset_proposal"
 }
 
+extension StepView {
+    /// Puts a keyset back in force that the authority signed, after a restore.
+    package func restoreKeyset(_ note: String) throws { try setSetting(KeysetSettings.note, to: note) }
+}
+
 extension RecordReading {
     /// The signed note of the keyset in force; `nil` before the first.
     package func keysetNote() throws -> String? { try setting(KeysetSettings.note) }
@@ -158,7 +164,7 @@ extension RecordReading {
         }
     }
 
-    /// Why a key cannot come into use: nobody outside would believe what it signs; `nil` when it can.
+    /// Why a key may not come into use: phones and auditors would not believe what it signs; `nil` when it may.
     package func refusal(toUse key: GatewayKey) throws -> StepRefusal? {
         guard key.state == .active, let keyset = try keyset(), !keyset.vouches(for: key) else { return nil }
         return StepRefusal(

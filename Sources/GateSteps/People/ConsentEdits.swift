@@ -9,7 +9,7 @@ package import WireProtocol
 
 /// Consent and preference are one will: whatever changes one changes the other in the same transaction.
 extension StepContext {
-    /// Records that somebody gave, refused or withdrew consent.
+    /// Records that a person gave, refused or withdrew consent.
     package func addConsent(
         _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
@@ -29,7 +29,7 @@ extension StepContext {
             }
             return address.tag
         }
-        let shown = ConsentEvent.NoticeReference(
+        let shown = ConsentRecord.NoticeReference(
             id: body.notice.id, version: body.notice.version, sha256: body.notice.sha256,
             language: body.notice.language)
         let idTag = person.subject.tag(.consent, body.id)
@@ -62,7 +62,7 @@ extension StepContext {
         }
         if body.method == .existingCustomer { try requireSilence(of: person, about: body, at: address) }
         let age = now.milliseconds - body.eventTime.milliseconds
-        guard age <= ConsentEvent.freshMilliseconds || grants.contains(.consentsImport) else {
+        guard age <= ConsentRecord.freshMilliseconds || grants.contains(.consentsImport) else {
             throw StepRefusal(
                 .grantMissing, detail: "an event older than 24 hours needs the grant `consents.import`")
         }
@@ -98,7 +98,7 @@ extension StepContext {
                         "expected \(known): a yes to the notice `\(notice.id)` is given in no other way")
                 ])
         }
-        let event = ConsentEvent(
+        let event = ConsentRecord(
             subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
             channel: body.channel, address: address, state: body.state.ledgerState,
             eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
@@ -132,9 +132,9 @@ extension StepContext {
         return asked
     }
 
-    /// Having bought something is the company's word, not the recipient's: it speaks for e-mail about own similar products
-    /// where they themselves said nothing, and undoes no refusal, no objection and no yes (ePrivacy Directive Art. 13(2),
-    /// GDPR Art. 21(3)).
+    /// A consent by purchase is the company's statement, not the recipient's: it permits e-mail about own similar
+    /// products where the recipient said nothing, and overrides no refusal, no objection and no consent (ePrivacy
+    /// Directive Art. 13(2), GDPR Art. 21(3)).
     private func requireSilence(
         of person: RecipientWithLedger, about body: ConsentBody, at address: Tag?
     ) throws {
@@ -255,8 +255,8 @@ extension StepContext {
         return try reloaded(person)
     }
 
-    /// A no goes with whoever said it to the address that takes the place of the old one under the same id; a yes does
-    /// not.
+    /// Carries withdrawals over to the address that replaces an old one under the same id. Consents are not carried
+    /// over.
     func carryWithdrawals(
         from old: Tag, to new: Tag, on channel: Channel, of subject: Subject, by caller: CallerName,
         at now: Instant
@@ -369,14 +369,16 @@ extension StepContext {
         return Recorded(trail, noEffect: isNews ? nil : .alreadySo)
     }
 
-    /// Ends what one person agreed to at a number or mailbox, because its owner answered so: every consent that counts
-    /// there, whatever it is to, and marketing, whether consented to or not. One who said so before changes and records
-    /// nothing, however often it is said again.
+    /// Ends what one person agreed to at a number or mailbox, because its owner replied so: every consent that counts
+    /// there, whatever it is to, and marketing, whether consented to or not. A person who had already said so changes
+    /// and records nothing by repeating it.
     ///
-    /// What only a step-up switches off (security notices) goes on wherever the law asks no consent for it.
+    /// A category that only a step-up switches off (security notices) goes on wherever the law asks no consent for
+    /// it.
     ///
-    /// - Parameter everyText: Whether every category that anyone may switch off ends there, consented to or not.
-    /// - Returns: Whether it changed anything that they said before.
+    /// - Parameter everyText: Whether every category that the recipient may switch off ends there, consented to or
+    ///   not.
+    /// - Returns: Whether this changed anything.
     func stop(
         _ address: AddressKey, of subject: SubjectID, everyText: Bool, by caller: CallerName, at now: Instant
     ) throws -> Bool {
@@ -386,7 +388,7 @@ extension StepContext {
         else { return false }
         let before = Will(person)
         let channel = address.channel
-        // Nobody speaks of a text by pressing a link, nor of an e-mail by a keyword to a number.
+        // A link is never a reply to a text, nor a keyword to a number one to an e-mail.
         let (method, source): (ConsentMethod, PreferenceSource) =
             channel == .sms ? (.smsKeyword, .inAppSettings) : (.webForm, .unsubscribeLink)
         let ofMarketing = policy.purposes(endedWith: .marketing)
@@ -430,7 +432,7 @@ extension StepContext {
     }
 
     private func append(
-        _ event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
+        _ event: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
         let trail = try appendLedger(event, at: now)
         // A notice that was only shown is no will.
@@ -451,9 +453,10 @@ extension StepContext {
         return Recorded(trail, noEffect: isSo ? .alreadySo : .newerWord)
     }
 
-    /// A no to marketing that holds ends what only marketing asks for besides and was given in the same place up to then.
+    /// A refusal of marketing that holds also ends the consents that only marketing asks for and that were given at
+    /// the same place up to then.
     private func endWhatElseIsAsked(
-        with event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
+        with event: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws {
         guard event.state != .given, let category = Category(rawValue: event.purpose.text) else { return }
         let fact = ConsentLedger.fact(
@@ -473,10 +476,10 @@ extension StepContext {
         }
     }
 
-    /// Records the preference that goes with a consent event. The event may be older than what the ledger knows, and
-    /// older than a choice made since; what counts is the newest, and at equal times the no.
+    /// Records the preference that goes with a consent event. The event may be older than the newest one in the
+    /// ledger, and older than a choice made since. The newest counts, and at equal times the refusal.
     private func syncPreference(
-        _ event: ConsentEvent, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
+        _ event: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws {
         let fact = ConsentLedger.fact(
             purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
@@ -556,7 +559,7 @@ extension StepContext {
     }
 
     @discardableResult
-    func appendLedger(_ event: ConsentEvent, at now: Instant) throws -> EntryReference {
+    func appendLedger(_ event: ConsentRecord, at now: Instant) throws -> EntryReference {
         // The entry's own index is the ledger's way back to the trail.
         var event = event
         event.entryIndex = upcomingIndex
@@ -571,9 +574,9 @@ extension StepContext {
     }
 
     private func withdrawal(
-        of given: ConsentEvent, at eventTime: Instant, method: ConsentMethod, by caller: CallerName,
+        of given: ConsentRecord, at eventTime: Instant, method: ConsentMethod, by caller: CallerName,
         person: RecipientWithLedger, receivedAt now: Instant
-    ) -> ConsentEvent {
+    ) -> ConsentRecord {
         var event = withdrawal(
             to: given.purpose, on: given.channel, for: given.address, named: given.id, at: eventTime,
             method: method, by: caller, person: person, receivedAt: now)
@@ -587,10 +590,10 @@ extension StepContext {
         to purpose: Purpose, on channel: Channel, for address: Tag?, named name: String? = nil,
         at eventTime: Instant, method: ConsentMethod, by caller: CallerName, person: RecipientWithLedger,
         receivedAt now: Instant
-    ) -> ConsentEvent {
+    ) -> ConsentRecord {
         let position = person.consents.count + 1
         let id = "\(name ?? "\(purpose)/\(channel.rawValue)")/withdrawn/\(position)"
-        return ConsentEvent(
+        return ConsentRecord(
             subject: person.subject.id, id: id, idTag: person.subject.tag(.consent, id), purpose: purpose,
             channel: channel, address: address, state: .withdrawn, eventTime: eventTime, receivedAt: now,
             method: method, source: caller, jurisdiction: nil, notice: nil, expiresAt: nil, withdraws: nil,
@@ -606,7 +609,7 @@ extension StepContext {
 
     /// Chains the ledger: SHA-256 over the canonical form of one record, lower-case hexadecimal. Everything that
     /// proves a consent is under it: what was shown, under whose law, until when.
-    static func hash(_ event: ConsentEvent) -> String {
+    static func hash(_ event: ConsentRecord) -> String {
         var object: JSONObject = [
             "sequence": .integer(event.sequence), "consent": .string(event.idTag.hexadecimal),
             "purpose": .string(event.purpose.text), "channel": .string(event.channel.rawValue),
@@ -629,7 +632,7 @@ extension StepContext {
     }
 }
 
-/// What a person's consents and preferences come to, compared before and after an act to tell whether it had an effect.
+/// The consents and preferences of a person, compared before and after an act to tell whether it had an effect.
 private struct Will: Equatable {
     /// Of each scope where something was said, the record that gives; `nil` where the answer is no.
     private let consents: [ConsentWords.Scope: Tag?]
@@ -652,7 +655,7 @@ private struct Will: Equatable {
 }
 
 extension ConsentBody.State {
-    fileprivate var ledgerState: ConsentEvent.State {
+    fileprivate var ledgerState: ConsentRecord.State {
         switch self {
         case .given: .given
         case .refused: .refused
@@ -673,12 +676,12 @@ extension ConsentMethod {
 
 extension PreferenceSource {
     /// The same the other way round, for the withdrawal that a choice makes.
-    fileprivate var consentMethod: ConsentMethod {
+    var consentMethod: ConsentMethod {
         switch self {
         case .inAppSettings, .osSettingsSync, .inAppStepUp: .inAppToggle
         case .unsubscribeLink: .webForm
         case .adminOverride: .phoneCall
-        // An audit speaks for nobody.
+        // An audit's record is no choice of the person.
         case .driftAudit: preconditionFailure("what an audit suppresses withdraws no consent")
         }
     }

@@ -15,8 +15,8 @@ package import WireProtocol
 // on any of them: of one transfer both a notice and a warning would be two of it.
 
 extension RecipientSnapshot {
-    /// The mark of what a send of a type tells this person; `nil` for a type that may be told again, or without
-    /// the param (gate 1 objects to that).
+    /// The tag of the event that a send of a type tells this person; `nil` for a type that may be told again, or
+    /// without the param (gate 1 refuses that).
     func event(
         _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel
     ) -> Tag? {
@@ -50,8 +50,8 @@ extension RecordReading {
 }
 
 extension RecipientSnapshot {
-    /// The marks of what a send tells this person: on its own channel, and, of a type that is sent in place of another or
-    /// has another sent in its place, on every other. Empty for a type that may be told again.
+    /// The tags of the event that a send tells this person: on its own channel, and, for a type that is sent in place
+    /// of another or has another sent in its place, on every other. Empty for a type that may be told again.
     func eventTags(
         _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel,
         under policy: CompiledPolicy
@@ -103,7 +103,7 @@ extension RecordReading {
 }
 
 extension StepContext {
-    /// Remembers that an event need not be told any more, and withdraws what waits to tell it.
+    /// Records that an event need not be told any more, and withdraws the waiting messages that tell it.
     package func acknowledge(
         _ body: AcknowledgeBody, by caller: CallerName, at now: Instant
     ) throws -> Citing<AcknowledgeAnswer> {
@@ -163,8 +163,8 @@ extension StepContext {
         return { [withdrawn] in AcknowledgeAnswer(withdrawn: withdrawn, trail: $0[trail]) }
     }
 
-    /// What follows when a message leaves the outbox without having gone on: when no other of its send is left and
-    /// none arrived, its event may be told again, and a notice the law demands raises the alarm.
+    /// Called when a message has left the outbox without having been handed over. When no other message of its send
+    /// is left and none arrived, its event may be told again, and a notice that the law demands raises the alarm.
     ///
     /// Call it after the row is out of the outbox and its event is written.
     func cameToNothing(_ row: OutboxRecord, at now: Instant) throws {
@@ -197,7 +197,7 @@ extension StepContext {
         }
     }
 
-    /// The alarm for a mandatory notice that reached nobody; nothing for any other type.
+    /// Raises the alarm for a mandatory notice that did not reach its recipient; does nothing for any other type.
     package func raiseUnreached(
         _ type: NotificationType, of send: SendID, by caller: CallerName, to subject: SubjectID?,
         at now: Instant

@@ -12,15 +12,16 @@ package import WireProtocol
 extension StepContext {
     /// How long a challenge waits for its answer: 5 minutes, in seconds.
     static let challengeSeconds: Int64 = 300
-    /// Keys of one device that wait to be proved. One more takes the place of the oldest: whoever registers last holds the
-    /// phone, and a client that never answers must not grow what is kept of a person.
+    /// Keys of one device that wait to be proved. One more replaces the oldest: the newest registration is the phone's, and a
+    /// client that never answers must not grow a person's state.
     static let unprovedKeyCountMax = 4
-    /// Registrations of one device within ``registrationWindowSeconds``. Each validates a point, seals one challenge or two,
-    /// and is an entry for good. No more than ``unprovedKeyCountMax``: so many of the newest are known.
+    /// Registrations of one device within ``registrationWindowSeconds``. Each validates a point, seals one or two
+    /// challenges, and adds an entry. No more than ``unprovedKeyCountMax``, because the state has only so many of the
+    /// newest.
     static let registrationCountMax = 4
     static let registrationWindowSeconds: Int64 = 60
 
-    /// Takes a public key in and challenges its owner. It seals nothing until possession is proved.
+    /// Adds a device's public key and challenges its owner. Nothing is sealed to it until possession is proved.
     package func addDeviceKey(
         _ body: DeviceKeyBody, to deviceID: DestinationID, of user: UserID, by caller: CallerName,
         at now: Instant
@@ -53,7 +54,7 @@ extension StepContext {
             ChallengeOrder(
                 key: key, suite: suite, publicKey: sealingKey.publicKey.rawBytes, app: device.app,
                 device: device.id, message: try identifiers.newMessageID(), expiresAt: expiry))
-        // Whoever steals a session must not be able to replace the key alone: the old key answers too.
+        // A stolen session alone must not suffice to replace the key: the old key has to answer too.
         let active = known.first { KeyState(rawValue: $0.state) == .active }
         let old = try active.map { active in
             try view.challenge(
@@ -78,7 +79,7 @@ extension StepContext {
         }
     }
 
-    /// Checks the proof and puts the key to use; the key before it stops sealing in the same step.
+    /// Checks the proof and puts the key to use; the device's earlier key stops sealing in the same step.
     package func confirmDeviceKey(
         _ key: KeyID, _ body: KeyConfirmBody, of deviceID: DestinationID, user: UserID, by caller: CallerName,
         at now: Instant
@@ -125,17 +126,18 @@ extension StepContext {
                             : "; register the key again for a new challenge")))
         }
         record.state = KeyState.active.rawValue
-        try deactivateOthers(than: record, by: caller, at: now)
+        let notices = try deactivateOthers(than: record, of: person, by: caller, at: now)
         let trail = try self.record(
             .deviceKey(record, proof: .right, by: .init(event: .promote)), of: person.subject.id, by: caller,
             at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
+        for notice in notices { try enqueue(notice, at: now) }
         return .right { [state = record.state] in
             KeyChangedAnswer(key: key.hexadecimal, state: state, trail: $0[trail])
         }
     }
 
-    /// The security team's verbs on one device key.
+    /// Changes the state of one device key, at the security team's request.
     package func changeDeviceKey(
         _ key: KeyID, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant
     ) throws -> Citing<KeyChangedAnswer> {
@@ -150,21 +152,22 @@ extension StepContext {
             throw StepRefusal(.wrongState, detail: error.message)
         }
         if next == .compromised, !record.publicKey.isEmpty {
-            let mark = settings.index.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
-            try view.setSetting(Self.compromisedSetting(mark), to: now.rfc3339)
+            let mark = try view.markCompromised(record, under: settings.index, at: now)
             try revokeOthers(with: mark, than: key, of: person, by: caller, at: now)
         }
+        var notices: [KeyReplacementNotice] = []
         if next == .active {
             try requireUncompromised(record.publicKey, record.sealingSuite)
-            try deactivateOthers(than: record, by: caller, at: now)
+            notices = try deactivateOthers(than: record, of: person, by: caller, at: now)
         }
         let trail = try change(
             record, to: next, for: .init(event, because: cause), by: caller, at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
+        for notice in notices { try enqueue(notice, at: now) }
         return { KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: $0[trail]) }
     }
 
-    /// Has one thing happen to those of many keys that are meant still, each with an entry of its own.
+    /// Changes the state of those of many keys that the selection still includes, each with an entry of its own.
     ///
     /// - Returns: How many changed their state.
     package func revokeDeviceKeys(
@@ -180,7 +183,7 @@ extension StepContext {
         return count
     }
 
-    /// The same public key under other ids of the person's.
+    /// Revokes the same public key under the person's other key ids.
     private func revokeOthers(
         with mark: [UInt8], than key: KeyID, of person: RecipientSnapshot, by caller: CallerName,
         at now: Instant
@@ -197,24 +200,21 @@ extension StepContext {
         }
     }
 
-    /// A key that was once revoked as compromised is nobody's any more: on no device, of no person, in no spelling, also
-    /// after the person it was taken from was erased. What is kept is a MAC under the index key and the moment, which
-    /// tell of nobody.
+    /// Refuses a key that was ever revoked as compromised: on every device, of every person, in every encoding, also
+    /// after the person it was taken from was erased. The store keeps a MAC under the index key and the moment, which
+    /// identify no person.
     private func requireUncompromised(_ publicKey: [UInt8], _ suite: SealingSuite) throws {
         let mark = settings.index.fingerprint(ofKey: publicKey, suite)
-        guard try view.setting(Self.compromisedSetting(mark)) == nil else {
+        guard try view.setting(StepView.compromisedSetting(mark)) == nil else {
             throw StepRefusal(
                 .wrongState,
                 detail: "this public key was revoked as compromised; make a new key pair on the device")
         }
     }
 
-    private static func compromisedSetting(_ mark: [UInt8]) -> String {
-        "compromised key \(Hexadecimal.encode(mark))"
-    }
-
-    /// A proof answers the challenge that was made. A key that came into use since then has answered nothing, so the
-    /// proof does not replace it; and while one is suspended, only the security team says which key is used.
+    /// Refuses a proof that does not answer the present challenge. A key that came into use since then has answered
+    /// nothing, so the proof does not replace it; and while a key is suspended, only the security team decides which
+    /// key is used.
     private func requireUnchanged(
         since challenge: DeviceKeyRecord.PendingChallenge, of record: DeviceKeyRecord
     ) throws {
@@ -258,14 +258,19 @@ extension StepContext {
     }
 
     /// One device has one active key.
+    ///
+    /// - Returns: What the holders of the others are told.
     private func deactivateOthers(
-        than key: DeviceKeyRecord, by caller: CallerName, at now: Instant
-    ) throws {
+        than key: DeviceKeyRecord, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
+    ) throws -> [KeyReplacementNotice] {
+        var notices: [KeyReplacementNotice] = []
         for other in try view.deviceKeys(of: key.subject, device: key.device)
         where other.key != key.key && KeyState(rawValue: other.state) == .active {
+            if let notice = try announceReplacement(of: other, of: person, at: now) { notices.append(notice) }
             try change(
                 other, to: .deactivated, for: .init(.deactivate, because: .rotation), by: caller, at: now)
         }
+        return notices
     }
 
     /// Records that a key is in another state, in which no challenge of before is open.
@@ -317,13 +322,13 @@ extension PersonChange.KeyTransition {
     }
 }
 
-/// What comes of a proof. A wrong one is refused and remembered all the same.
+/// The result of a proof. A wrong one is refused, and recorded all the same.
 package enum KeyConfirmation {
     case right(Citing<KeyChangedAnswer>)
     case wrong(StepRefusal)
 }
 
-/// Which of everybody's device keys are meant, and what happens to them.
+/// Which device keys, of all people, a change is for, and the change.
 package struct DeviceKeySelection: Sendable {
     package var event: KeyEvent
     package var cause: KeyCause
@@ -331,7 +336,7 @@ package struct DeviceKeySelection: Sendable {
     package var app: String?
     package var suite: String?
 
-    /// Keys looked at in one piece: what one step may hold up others for.
+    /// Keys looked at in one step, so that a step does not hold up others for long.
     package static let pieceCount = 64
 
     package init(cause: KeyCause, registeredBefore: Instant, app: String?, suite: String?) {
@@ -349,5 +354,23 @@ package struct DeviceKeySelection: Sendable {
         else { return false }
         guard let app else { return true }
         return try people.devices(of: record.subject).contains { $0.tag == record.device && $0.app == app }
+    }
+}
+
+extension StepView {
+    /// Keeps that a public key is compromised, whatever becomes of the person it belonged to.
+    ///
+    /// - Returns: What every spelling of the key shares.
+    @discardableResult
+    func markCompromised(
+        _ record: DeviceKeyRecord, under index: IndexKey, at now: Instant
+    ) throws -> [UInt8] {
+        let mark = index.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
+        try setSetting(Self.compromisedSetting(mark), to: now.rfc3339)
+        return mark
+    }
+
+    fileprivate static func compromisedSetting(_ mark: [UInt8]) -> String {
+        "compromised key \(Hexadecimal.encode(mark))"
     }
 }

@@ -4,14 +4,15 @@ import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
 
-/// How many switched a category off within 24 hours of a send of it, day by day, and when that was a review.
+/// Counts, day by day, the people who switched a category off within 24 hours of a send of it, and remembers the days
+/// that raised a review.
 ///
-/// Kept in the store as a setting, and changed in the transaction that records a switching off: what is counted is what is in
-/// the trail, and a restart forgets nothing.
+/// Kept in the store as a setting, and changed in the transaction that records a switching off: the counts agree with
+/// the trail, and a restart loses none.
 package struct DisableDays: Hashable, Sendable {
     /// Days before today that the mean is of.
     package static let usualDayCount = 7
-    /// Days for which a review is shown as one that somebody must look at, the day it was raised on among them.
+    /// Days for which a review is shown, the day it was raised on among them.
     package static let reviewDayCount = 7
     static let settingName = "disable_days"
 
@@ -30,7 +31,8 @@ package struct DisableDays: Hashable, Sendable {
         now.seconds >= 0 ? now.seconds / 86_400 : (now.seconds - 86_399) / 86_400
     }
 
-    /// A day on which so many more than usual switched off that somebody has to look at what was sent.
+    /// A day on which so many more people than usual switched a category off that an operator has to review what was
+    /// sent.
     struct Spike: Hashable {
         var category: Category
         var day: Day
@@ -59,7 +61,7 @@ package struct DisableDays: Hashable, Sendable {
         return Spike(category: category, day: today, count: count, usual: (before + days - 1) / days)
     }
 
-    /// Categories that somebody has to look at, with the day it was raised.
+    /// Categories under review, with the day on which the review was raised.
     package func reviews(at now: Instant) -> [(category: Category, day: Day)] {
         let today = Self.day(now)
         return Category.allCases.compactMap { category in
@@ -116,8 +118,8 @@ extension RecordReading {
 }
 
 extension StepContext {
-    /// Counts one who switched a category off within 24 hours of a send of it, and raises a review where a day has far
-    /// more of them than the week before.
+    /// Counts one person who switched a category off within 24 hours of a send of it, and raises a review where a day
+    /// has far more of them than the week before.
     func countDisabling(of category: Category, at now: Instant) throws {
         var days = try view.disableDays()
         let spike = days.add(category, at: now, under: policy.bundle.limits.disableSpike)
@@ -137,8 +139,8 @@ extension StepContext {
     }
 }
 
-/// What the gateway found that a person has to look at.
+/// Why an operator has to review a category.
 package enum ReviewCause: String, CaseIterable, Sendable, Hashable {
-    /// Far more than usual switched a category off within 24 hours of a send of it.
+    /// Far more people than usual switched the category off within 24 hours of a send of it.
     case disables = "disables_after_send"
 }

@@ -3,17 +3,17 @@ import CanonicalJSON
 import GateVocabulary
 import RecipientModel
 
-/// Who switches notifications off soon after one says something about it: what S0 watches as the disable rate.
+/// Records when a person switches notifications off soon after a send: what S0 watches as the disable rate.
 ///
-/// Each is an entry of its own, because what somebody did shows only in what they would get: one tap may write a choice and
+/// Each is an entry of its own, because it shows only in what the person would get: one tap may write a choice and
 /// several withdrawals, and one that changes nothing is no switching off.
 extension StepContext {
-    /// How long a send has a part in what its recipient switches off afterwards: 24 hours, in seconds (S0).
+    /// How long after a send a switching off counts as following it: 24 hours, in seconds (S0).
     private static let disablingSeconds: Int64 = 86_400
 
-    /// Somebody switched a category off, or all push.
+    /// Records that a person switched a category off, or all push.
     ///
-    /// - Parameter category: `nil` for all push: every category they were sent lately has a part in it.
+    /// - Parameter category: `nil` for all push, which counts for every category that the person was sent lately.
     func recordDisabling(
         by means: DisabledBy, of category: Category? = nil, subject: SubjectID, at now: Instant
     ) throws {
@@ -40,8 +40,8 @@ extension StepContext {
         }
     }
 
-    /// The same where a consent to a category ended.
-    func recordDisabling(_ event: ConsentEvent, _ recorded: Recorded, at now: Instant) throws {
+    /// The same for a consent to a category that ended.
+    func recordDisabling(_ event: ConsentRecord, _ recorded: Recorded, at now: Instant) throws {
         guard recorded.noEffect == nil, event.state == .withdrawn || event.state == .refused,
             let category = Category(rawValue: event.purpose.text)
         else { return }
@@ -49,11 +49,11 @@ extension StepContext {
     }
 }
 
-/// What an entry of the kind `switch_off` says.
+/// The members of an entry of the kind `switch_off`.
 struct SwitchOff: Hashable {
     var means: DisabledBy
-    /// What was switched off; of a switch of everything, what the recipient was sent lately, and `nil` where that is
-    /// nothing.
+    /// The category that was switched off; for a switch of everything, each that the recipient was sent lately, and
+    /// `nil` where there is none.
     var category: Category?
     var subject: SubjectID
     /// The newest send of the category that was forwarded to them in the 24 hours before.

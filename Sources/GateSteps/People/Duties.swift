@@ -9,7 +9,7 @@ import SendPlanning
 // in the form its page gives that channel. What is owed past its time raises `mandatory_unreached`.
 
 extension RecipientSnapshot {
-    /// Tells one duty towards this person from another, whichever channel it is told on: by the event's own param where
+    /// The tag of a duty towards this person, whichever channel it is told on: made from the event's own param where
     /// the type has one.
     func duty(_ type: NotificationType, _ params: JSONObject) -> Tag {
         let value = type.dutyParam.flatMap { params[$0] }
@@ -24,10 +24,11 @@ extension RecipientSnapshot {
 }
 
 extension StepContext {
-    /// What a mandatory send leaves owed; empty when it, or an earlier send of the same event, discharges the duty.
+    /// The duty that a mandatory send leaves owed; empty when it, or an earlier send of the same event, discharges
+    /// it.
     ///
-    /// - Parameter isInOrder: Whether it was only for want of a way to the recipient if nothing was promised. A send
-    ///   that is wrong itself owes nothing to anybody yet.
+    /// - Parameter isInOrder: Whether, if nothing was promised, only a way to the recipient was missing. A send that
+    ///   is invalid itself leaves no duty.
     func owed(
         after drafts: [DeliveryDraft], of type: NotificationType, duty: Tag?, to subject: SubjectID?,
         isInOrder: Bool
@@ -42,7 +43,8 @@ extension StepContext {
         return rule.dischargedBy
     }
 
-    /// Remembers what a promised send leaves owed, from the first that left it so; a send that discharges it ends that.
+    /// Records the duty that a promised send leaves owed, from the first send that left it so; a send that discharges
+    /// it ends it.
     func settleDuty(
         _ duty: Tag, of type: NotificationType, towards subject: SubjectID, owing: Bool, send: SendID,
         caller: CallerName, at now: Instant

@@ -5,10 +5,10 @@ package import GateVocabulary
 import KeyLifecycle
 package import RecipientModel
 
-/// Turns what is stored into what a decision may look at.
+/// Derives the facts of a decision from the stored records.
 ///
-/// Reads through one transaction, so that all facts of a send are of one moment. Facts hold what the
-/// world said, never what policy makes of it.
+/// Reads through one transaction, so that all facts of a send are of one moment. Facts hold what was recorded, never
+/// what policy makes of it.
 package struct FactsLoading {
     package let store: any RecordReading
     package let policy: CompiledPolicy
@@ -20,7 +20,7 @@ package struct FactsLoading {
         self.now = now
     }
 
-    /// What is the same for every destination of a send.
+    /// The facts that are the same for every destination of a send.
     package struct Common {
         package var request: AttestedRequest
         package var expiry: Instant
@@ -45,7 +45,7 @@ package struct FactsLoading {
         }
     }
 
-    /// Facts of a send that reaches no destination: nobody of this name, or nothing to send to.
+    /// Facts of a send that reaches no destination: the recipient is unknown, or has no destination on the channel.
     package func facts(
         _ common: Common, person: RecipientSnapshot?, without destination: DestinationFact
     ) throws -> Facts {
@@ -158,13 +158,13 @@ package struct FactsLoading {
         return person.words.fact(purpose: purpose, channel: channel, address: address)
     }
 
-    /// What is known of a person whatever is sent and wherever.
+    /// Adds the facts about a person that depend neither on the send nor on the destination.
     private func add(_ person: RecipientSnapshot, to facts: inout Facts) {
         facts.age = person.record.age
         facts.accountRegion =
             person.record.region
             ?? RegionObservation(code: .unknown, source: .userDeclared, observedAt: now)
-        // A device nobody heard from for as long as a device's word on its whereabouts counts is out of use.
+        // A device that has reported nothing for as long as its region counts is out of use.
         let inUseSince = policy.deviceFreshSeconds.map { now.advanced(bySeconds: -$0) } ?? .longAgo
         facts.deviceRegions = person.devices.filter { $0.isActive && $0.seenAt >= inUseSince }.map { device in
             device.region ?? RegionObservation(code: .unknown, source: .device, observedAt: now)
@@ -178,7 +178,7 @@ package struct FactsLoading {
         purposes.contains { person.words.isGiven($0, at: now) }
     }
 
-    /// A text rings where its number belongs, wherever its owner is: one more place, as told by the number.
+    /// Adds the region that a number belongs to, for a text: the text arrives there wherever the number's owner is.
     private func addNumber(of destination: Destination?, to facts: inout Facts) {
         guard case .address(let address)? = destination, let region = policy.region(of: address) else {
             return
@@ -223,7 +223,7 @@ extension CompliancePolicy.CompiledPolicy {
 }
 
 extension RecipientState {
-    /// The key a sealed body to a device would be sealed to, and how it stands.
+    /// The key that a body for a device would be sealed to, and the fact that says whether there is one.
     package func sealingKey(of device: Tag) -> (record: DeviceKeyRecord?, fact: DeviceKeyFact) {
         let keys = keys(of: device)
         if let usable = keys.first(where: { KeyState(rawValue: $0.state) == .active }) {

@@ -2,9 +2,9 @@ package import BundleModel
 package import CompliancePolicy
 import GateVocabulary
 
-/// The texts people are shown, by digest, and what each asked for: kept from the moment its bundle comes into force, so
-/// that a yes that was said to it can be recorded, and read, long after a later bundle has let it go. They say nothing of
-/// anybody.
+/// The texts that people are shown when they consent, by digest, and what each asks for. Kept from the moment when a
+/// bundle with the text comes into force, so that a consent to it can be recorded, and read, long after a later
+/// bundle has dropped it. They hold no personal data.
 extension RecordReading {
     /// - Parameter sha256: 64 lower-case hexadecimal digits.
     package func noticeText(_ sha256: String) throws -> String? { try setting(textSetting(sha256)) }
@@ -44,7 +44,7 @@ extension RecordReading {
 
 extension RecordReading {
     /// Notices of a bundle that have other words than were in force here under their id, version and language.
-    package func editedNotices(of bundle: PolicyBundle) throws -> [PolicyProblem] {
+    package func editedNotices(of bundle: PolicyBundle) throws -> [PolicyDiagnostic] {
         try bundle.editedNotices { notice in
             let name = wordsSetting(notice)
             guard let sha256 = try setting(name) else { return nil }
@@ -58,7 +58,7 @@ extension RecordReading {
 }
 
 extension StepView {
-    /// Keeps every notice of a bundle that comes into force, and by which words it goes from now on.
+    /// Archives every notice of a bundle that comes into force, and records which text each has from now on.
     package func archiveNotices(of policy: CompiledPolicy) throws {
         for notice in policy.bundle.notices.values {
             guard let scope = policy.scope(of: notice.key) else { continue }

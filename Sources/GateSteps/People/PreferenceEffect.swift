@@ -3,14 +3,17 @@ import CompliancePolicy
 package import GateVocabulary
 import RecipientModel
 
-/// Whether a choice has its effect, and if not, what stands in the way: the very gates that decide sends say so.
+/// Whether a choice has its effect, and if not, why not, as the gates that decide sends say.
 package struct PreferenceEffect {
     package var isOn: Bool
     /// A reason's name, or `chosen`, `default`, `drift_audit`, `permitted`, `withheld`.
     package var why: String
     /// What exactly is missing, for a consent.
     package var detail: Detail?
-    package var howToFix: String?
+    /// What the person can do about it; `nil` when they cannot change it.
+    package var remedy: Sentence.Remedy?
+    /// What a type needs consent to besides its category, where that is what is missing.
+    package var purpose: Purpose?
 
     /// - Parameter destination: `nil` for the account, whose row speaks for all its destinations: it is on while it is
     ///   on at one of them.
@@ -45,30 +48,34 @@ package struct PreferenceEffect {
         case .userPreference where isSuppressed:
             self.init(
                 isOn: false, why: PreferenceSource.driftAudit.rawValue,
-                howToFix: "The provider has this device unsubscribed: choose it again in the app")
+                remedy: .chooseAgain)
         case .userPreference where own.isOff: self.init(isOn: false, why: "chosen")
         case .userPreference where obstacle.isWithheld: self.init(isOn: false, why: "withheld")
         case .userPreference where !obstacle.isChosen: self.init(isOn: false, why: "default")
         case .userPreference:
             let isOffForAccount = person.preference(scope, channel, at: nil).isOff
-            let first =
+            let first: Sentence.Remedy =
                 isOffForAccount && destination != nil
-                ? "Switch it on for the account first"
+                ? .switchOnForAccount
                 : destination == nil && obstacle.detail == .destinationOff
-                    ? "Switch it on at the device or address" : "Switch on its category first"
-            self.init(isOn: false, why: Reason.userPreference.rawValue, howToFix: first)
+                    ? .switchOnAtPlace : .switchOnCategory
+            self.init(isOn: false, why: Reason.userPreference.rawValue, remedy: first)
         case let reason:
             self.init(
                 isOn: false, why: reason.rawValue, detail: obstacle.detail,
-                howToFix: Self.remedy(reason, for: obstacle.purpose, at: obstacle.place))
+                remedy: Self.remedy(reason, at: obstacle.place), purpose: obstacle.purpose)
         }
     }
 
-    private init(isOn: Bool, why: String, detail: Detail? = nil, howToFix: String? = nil) {
+    private init(
+        isOn: Bool, why: String, detail: Detail? = nil, remedy: Sentence.Remedy? = nil,
+        purpose: Purpose? = nil
+    ) {
         self.isOn = isOn
         self.why = why
         self.detail = detail
-        self.howToFix = howToFix
+        self.remedy = remedy
+        self.purpose = purpose
     }
 
     /// A scope is a category, or a type that has one.
@@ -80,16 +87,15 @@ package struct PreferenceEffect {
         var reason: Reason
         var detail: Detail?
         var place: Destination?
-        /// Whether somebody switched something off, and it is not only off by default.
+        /// Whether the person switched something off, as opposed to a category that is off by default.
         var isChosen: Bool
         /// Whether the person takes part in what the category is withheld from.
         var isWithheld: Bool
-        /// What a type needs consent to besides its category, where that is what is missing.
         var purpose: Purpose?
     }
 
-    /// What is in the way at one destination, the nearest to the person first: what the phone blocks, what they switched
-    /// off, what they did not agree to.
+    /// What prevents delivery at one destination. What the phone blocks comes first, then what the person switched
+    /// off, then a missing consent.
     private static func obstacle(
         to scope: String, on channel: Channel, at place: Destination?, of person: RecipientSnapshot,
         _ loading: FactsLoading
@@ -120,18 +126,13 @@ package struct PreferenceEffect {
         return nil
     }
 
-    /// What the person can do about it; `nil` when it is not theirs to change.
-    private static func remedy(_ reason: Reason, for purpose: Purpose?, at place: Destination?) -> String? {
+    private static func remedy(_ reason: Reason, at place: Destination?) -> Sentence.Remedy? {
         switch reason {
-        case .blockedAtOSLevel:
-            place?.device?.platform == .ios
-                ? "Open Settings, Notifications, this app, and allow notifications"
-                : "Open Settings, Apps, this app, Notifications, and allow them"
-        case .pushDisabled: "Switch push notifications on for the account"
-        case .noGDPRConsent, .noMarketingOptIn, .noPurposeConsent:
-            "Give consent to \(purpose.map { "`\($0)`" } ?? "offers") on this channel"
-        case .noSMSConsent: "Give consent to text messages at this number"
-        case .noEmailConsent: "Give consent to e-mail at this address"
+        case .blockedAtOSLevel: place?.device?.platform == .ios ? .allowOnIOS : .allowOnAndroid
+        case .pushDisabled: .switchPushOn
+        case .noGDPRConsent, .noMarketingOptIn, .noPurposeConsent: .giveConsent
+        case .noSMSConsent: .giveSMSConsent
+        case .noEmailConsent: .giveEmailConsent
         default: nil
         }
     }

@@ -36,8 +36,8 @@ extension StepContext {
         return Recorded(trail)
     }
 
-    /// Forgets a person: everything held goes, what waits is taken out, and the trail keeps a pseudonym that
-    /// nothing leads to any more (GDPR Art. 17).
+    /// Erases a person: removes everything stored about them and takes their waiting messages out. The trail keeps a
+    /// pseudonym that leads to nothing any more (GDPR Art. 17).
     package func erase(_ user: UserID, by caller: CallerName, at now: Instant) throws -> Recorded {
         guard let subject = try view.subject(of: user), try isRegistered(subject.id) else {
             throw StepRefusal(.notFound, detail: "nobody of this name is registered")
@@ -50,7 +50,7 @@ extension StepContext {
         return Recorded(trail)
     }
 
-    /// A damaged row is somebody's, too: nothing may keep anybody from being forgotten.
+    /// Also true of a person whose row is damaged: damage must not keep a person from being erased.
     private func isRegistered(_ subject: SubjectID) throws -> Bool {
         do {
             return try view.recipient(subject) != nil
@@ -78,15 +78,17 @@ extension StepContext {
             subject: person.subject.id, tag: tag, id: id, platform: body.platform, app: body.app,
             token: body.token, region: region, timeZone: body.timeZone, osPermission: body.osPermission,
             criticalAlerts: body.criticalAlerts, isActive: true, seenAt: now)
-        // A token is one app on one phone. Whoever had it registered, in this or another account, is not there any more.
+        // A token is one app on one phone. A record with it in another account is out of date.
         if let other = try view.device(withToken: device.tokenIdentity),
             (other.subject, other.tag) != (device.subject, device.tag)
         {
             try deactivate(other, because: .tokenTaken, by: caller, at: now)
         }
         let trail = try record(
-            .device(device, action: earlier == nil ? .registered : .updated), of: person.subject.id,
-            by: caller, at: now)
+            .device(
+                device, action: earlier == nil ? .registered : .updated,
+                isTokenChanged: earlier.map { $0.tokenIdentity != device.tokenIdentity }),
+            of: person.subject.id, by: caller, at: now)
         try reconsider(person.subject, because: .recipientChanged, at: now)
         if earlier?.osPermission == .granted, body.osPermission == .denied {
             try recordDisabling(by: .osPermission, subject: person.subject.id, at: now)
@@ -152,7 +154,8 @@ extension StepContext {
         return Recorded(try record(.addressRemoved(address.tag), of: person.subject.id, by: caller, at: now))
     }
 
-    /// What waits for a destination that is no more. What is being handed over right now cannot be called back.
+    /// Withdraws the messages that wait for a removed destination. One that is being handed over right now cannot be
+    /// recalled.
     private func withdrawWaiting(for destination: Tag, of person: RecipientSnapshot, at now: Instant) throws {
         for row in try view.outbox(of: person.subject.id)
         where row.destination == destination {

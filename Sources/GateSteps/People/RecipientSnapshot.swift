@@ -19,10 +19,10 @@ package final class RecipientSnapshot {
 
     package var devices: [DeviceRecord] { state.devices }
     package var addresses: [AddressRecord] { state.addresses }
-    /// What they consented to, and refused.
+    /// The person's consents and refusals.
     package var words: ConsentWords { state.words }
 
-    /// `nil` for somebody never registered or erased: the two cannot be told apart.
+    /// `nil` for a person who was never registered, or was erased: the two cannot be told apart.
     package static func load(_ user: UserID, from store: any RecordReading) throws -> RecipientSnapshot? {
         guard let subject = try store.subject(of: user) else { return nil }
         return try load(subject, from: store)
@@ -33,6 +33,16 @@ package final class RecipientSnapshot {
     ) throws -> RecipientSnapshot? {
         guard let state = try store.state(of: subject.id), let record = state.record else { return nil }
         return RecipientSnapshot(subject: subject, record: record, state: state)
+    }
+
+    /// The clock by which the person reads a moment: that of a device, or the account's, or that of the newest device
+    /// in use.
+    ///
+    /// - Parameter destination: `nil`, and an address, for the account's.
+    package func clock(at destination: Tag?) -> ZoneClock {
+        let device = devices.first { $0.tag == destination }
+        let newest = devices.filter(\.isActive).max { $0.seenAt < $1.seenAt }
+        return LocalTime.clock(zones: [device?.timeZone, record.timeZone, newest?.timeZone])
     }
 
     package func preference(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceState {
@@ -120,7 +130,7 @@ package final class RecipientSnapshot {
 /// A person with the whole of their consent ledger, oldest event first: for what adds to it, or shows it.
 package struct RecipientWithLedger {
     package var person: RecipientSnapshot
-    package var consents: [ConsentEvent]
+    package var consents: [ConsentRecord]
 
     var subject: Subject { person.subject }
 
@@ -136,7 +146,7 @@ package struct RecipientWithLedger {
     private static func load(
         _ person: RecipientSnapshot, from store: any RecordReading
     ) throws -> RecipientWithLedger {
-        RecipientWithLedger(person: person, consents: try store.consentEvents(of: person.subject.id))
+        RecipientWithLedger(person: person, consents: try store.consentRecords(of: person.subject.id))
     }
 }
 

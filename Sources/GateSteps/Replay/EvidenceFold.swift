@@ -8,14 +8,14 @@ package import RecipientModel
 package import SendPlanning
 import WireProtocol
 
-/// Everybody's evidence as the trail alone tells it: entries applied one by one to nothing.
+/// The evidence about all people as the trail alone tells it: entries applied one by one, from an empty state.
 ///
-/// The same ``RecipientState/apply(_:)`` that a step uses, so what an auditor gets here is what the gateway
-/// decided on. What no entry holds is not in it: names, tokens, numbers, public keys, texts.
+/// Applies the same ``RecipientState/apply(_:)`` as a step, so an auditor gets here what the gateway decided on. It
+/// lacks what no entry holds: names, tokens, numbers, public keys, texts.
 package struct EvidenceFold {
     /// By pseudonym, without erased people.
     package private(set) var people: [SubjectID: RecipientState] = [:]
-    private var ledgers: [SubjectID: [ConsentEvent]] = [:]
+    private var ledgers: [SubjectID: [ConsentRecord]] = [:]
     /// Oldest first.
     private var forwards: [SubjectID: [ForwardRecord]] = [:]
     private var sends = SendFold()
@@ -25,7 +25,11 @@ package struct EvidenceFold {
     /// The zone data that the gateway resolved local times with.
     private var tzdata: String?
 
-    package init() {}
+    /// Facts that came with later gates: an entry that was decided without the gate lacks them.
+    private let laterFacts: [String: GateRevision]
+
+    /// - Parameter gates: Where the gates after the first thirteen come from.
+    package init(of gates: any LaterGates.Type = BuiltGates.self) { laterFacts = gates.facts }
 
     /// Applies what an entry says of a person. Entries are given in their order, from the first.
     ///
@@ -74,7 +78,7 @@ package struct EvidenceFold {
         }
     }
 
-    /// What became of a message, or was seen of one.
+    /// Applies what happened to a message, or was observed of it.
     private mutating func applyFate(of entry: TrailEntry) throws {
         guard let send = entry.members["send_id"]?.stringValue.flatMap(SendID.init(uuidText:)) else { return }
         let message = entry.members["message_id"]?.stringValue.flatMap(MessageID.init(uuidText:))
@@ -119,7 +123,7 @@ package struct EvidenceFold {
 // MARK: Deriving facts
 
 extension EvidenceFold {
-    /// Facts that come with the request or the message and not from what is held of a person.
+    /// Facts that come with the request or the message and not from the person's state.
     private static let ofRequest: Set<String> = ["params", "sizes"]
     /// A summary lives as long as what is in it.
     private static let ofSummary = ofRequest.union(["expiry", "due"])
@@ -169,7 +173,7 @@ extension EvidenceFold {
                     of: entry, as: recalled, to: destination, of: person, under: policy)
                 differences += compare(
                     delivery.facts, derived, besides: isSummary ? Self.ofSummary : Self.ofRequest,
-                    tzdata: entry.tzdata,
+                    tzdata: entry.tzdata, asked: delivery.decision.trace.revision,
                     at: JSONPointer(["deliveries", String(position), "facts"]))
             }
             return differences
@@ -191,7 +195,8 @@ extension EvidenceFold {
                 to: person?.destination(tagged: entry.destination, on: entry.request.channel), of: person,
                 under: policy)
             return compare(
-                entry.facts, derived, besides: Self.ofMessage, tzdata: tzdata, at: JSONPointer(["facts"]))
+                entry.facts, derived, besides: Self.ofMessage, tzdata: tzdata,
+                asked: entry.decision.trace.revision, at: JSONPointer(["facts"]))
         default: return []
         }
     }
@@ -298,10 +303,13 @@ extension EvidenceFold {
     }
 
     private func compare(
-        _ recorded: Facts, _ derived: Facts, besides: Set<String>, tzdata: String?, at pointer: JSONPointer
+        _ recorded: Facts, _ derived: Facts, besides: Set<String>, tzdata: String?,
+        asked revision: GateRevision, at pointer: JSONPointer
     ) -> [ReplayDifference] {
         let (recorded, derived) = (recorded.json, derived.json)
         return Set(recorded.keys).union(derived.keys).subtracting(besides).sorted().compactMap { name in
+            // Nothing looked it up then. A fact that is recorded all the same is a difference.
+            if let since = laterFacts[name], revision < since, recorded[name] == nil { return nil }
             // Local time is resolved with the zone data of its day.
             if ["quiet_hours", "due", "expiry"].contains(name), let tzdata, tzdata != LocalTime.dataVersion {
                 return nil
@@ -318,7 +326,7 @@ extension EvidenceFold: RecordReading {
     package func subject(of user: UserID) throws -> Subject? { nil }
     package func subject(_ id: SubjectID) throws -> Subject? { snapshot(of: id)?.subject }
     package func state(of subject: SubjectID) throws -> RecipientState? { people[subject] }
-    package func consentEvents(of subject: SubjectID) throws -> [ConsentEvent] {
+    package func consentRecords(of subject: SubjectID) throws -> [ConsentRecord] {
         ledgers[subject, default: []]
     }
     package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {

@@ -2,7 +2,8 @@ import GateVocabulary
 import RecipientModel
 import SendPlanning
 
-/// What the trail alone tells of sends: what each told its recipient, and whether anything of it can still arrive.
+/// The state of sends as the trail alone tells it: what each told its recipient, and whether anything of it can still
+/// arrive.
 struct SendFold {
     struct Sent {
         let caller: CallerName
@@ -36,7 +37,7 @@ struct SendFold {
     enum Ending {
         case mayHaveArrived
         case cameToNothing
-        /// It did not go, and there is nothing left to tell.
+        /// The send did not go, and there is nothing left to tell.
         case settled
     }
 
@@ -63,7 +64,7 @@ struct SendFold {
         }
     }
 
-    /// A message that waited was looked at again.
+    /// A message that waited was decided again.
     mutating func apply(_ entry: RedecisionEntry) {
         guard let known = sends[entry.send]?.messages[entry.message] else { return }
         let decision = entry.decision

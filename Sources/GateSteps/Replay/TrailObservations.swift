@@ -6,12 +6,13 @@ package import GateVocabulary
 import SendPlanning
 import WireProtocol
 
-/// What the gateway counted, told again by the trail alone: the observations of each entry, in the order in which they were
-/// made.
+/// Derives what the gateway counted from the trail alone: the observations of each entry, in the order in which they
+/// were made.
 ///
-/// It remembers the messages that wait or are under way, and nothing of what has ended, so it is as large as the outbox was.
-/// Two things are in no entry and so not in it: tries that failed and were repeated, and that a message was put off because a
-/// row could not be read, which makes the time to accept that the trail tells longer than the one that was counted.
+/// Keeps the messages that wait or are under way, and nothing of those that have ended, so it is as large as the
+/// outbox was. Two things are in no entry, and so not in it: tries that failed and were repeated, and that a message
+/// was put off because a row could not be read. The latter makes the time to accept that the trail tells longer than
+/// the counted one.
 package struct TrailObservations {
     private struct Waiting {
         var axes: TypeAxes

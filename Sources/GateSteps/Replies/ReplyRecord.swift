@@ -1,10 +1,10 @@
 package import GateVocabulary
 package import RecipientModel
 
-/// One phone number or one mailbox, whoever registered it.
+/// One phone number or one mailbox, whichever people registered it.
 package struct AddressKey: Hashable, Sendable {
     package let channel: Channel
-    /// In small letters: a mailbox is the same one in capitals.
+    /// Lower-case: a mailbox is the same one in capitals.
     package let value: String
 
     package init(_ channel: Channel, _ value: String) {
@@ -15,16 +15,16 @@ package struct AddressKey: Hashable, Sendable {
     package init(_ address: AddressRecord) { self.init(address.channel, address.value) }
 }
 
-/// What was answered to one reply of a recipient, kept as long as a send is, so that a carrier that tells it again gets the
-/// same answer.
+/// The answer to one reply of a recipient. Kept as long as a send is, so that a carrier that reports the reply again
+/// gets the same answer.
 package struct ReplyRecord: Hashable, Sendable {
     /// The carrier's id for it, under the index key.
     package var key: RequestKey
-    /// Of everything but the id; 32 bytes.
+    /// MAC of everything but the id; 32 bytes.
     package var contentMAC: [UInt8]
     package var entryIndex: UInt64
     package var isWithdrawal: Bool
-    /// `nil` where nothing confirmed it.
+    /// `nil` where no text confirmed it.
     package var confirmation: ReplyConfirmation?
     /// When it was taken.
     package var at: Instant
@@ -42,7 +42,7 @@ package struct ReplyRecord: Hashable, Sendable {
     }
 }
 
-/// That a withdrawal was confirmed, so that the same number is not sent a second text for saying it twice.
+/// Records that a withdrawal was confirmed, so that the same number is not sent a second text for repeating it.
 package struct ReplyConfirmation: Hashable, Sendable {
     /// The number's, under the index key; 16 bytes. See ``IndexKey/addressHash(_:)``.
     package var addressHash: [UInt8]

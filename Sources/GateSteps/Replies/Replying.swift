@@ -7,17 +7,18 @@ import OpenSSLCrypto
 import RecipientModel
 package import WireProtocol
 
-/// What a recipient answers to a text or an e-mail can do: take consent back, and nothing else.
+/// What a recipient's reply to a text or an e-mail can do: withdraw consent, and nothing else.
 extension StepContext {
     /// People of one number or mailbox for whom one reply counts: the bound of a step and of its entry.
     package static var replyHolderCountMax: Int { 100 }
     /// How long one confirmation stands for all that a number says again, in milliseconds.
     static var confirmationIntervalMilliseconds: Int64 { 86_400_000 }
 
-    /// Takes a reply. One that begins with a word of the bundle ends the consents of everybody who registered the number or
-    /// mailbox; any other changes nothing. Both are recorded.
+    /// Takes a reply. One that begins with a word of the bundle ends the consents of all people who registered the
+    /// number or mailbox; any other changes nothing. Both are recorded.
     ///
-    /// The answer follows from what came from the address: it is the same whether anybody registered the address or not.
+    /// The answer follows from what came from the address, so it is the same whether the address is registered or
+    /// not.
     ///
     /// - Throws: ``StepRefusal`` `eventInFuture`, and `idConflict` for an id that another reply had.
     package func takeReply(

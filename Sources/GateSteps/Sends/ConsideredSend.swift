@@ -4,7 +4,7 @@ import GateVocabulary
 import RecipientModel
 package import SendPlanning
 
-/// What a decision is made in: one snapshot of the store, the policy in force, and the time.
+/// The inputs of a decision besides the request: one snapshot of the store, the policy in force, and the time.
 package struct DecidingContext {
     let store: any RecordReading
     let policy: CompiledPolicy
@@ -23,12 +23,12 @@ extension StepContext {
 
 /// One send with the decision at each of its destinations; nothing of it is written yet.
 ///
-/// The same for a send that comes in and for the question what would become of one, so that the two cannot differ.
+/// Serves a send that comes in and a request to explain one, so that the two cannot differ.
 package final class ConsideredSend {
     package let person: RecipientSnapshot?
     let material: SendMaterial
-    package let verdict: ParamsVerdict
-    /// What it tells, for a type that is told once, by channel.
+    package let paramsCheck: ParamsCheck
+    /// The tags of the event it tells, by channel; for a type that is told once.
     let events: [Channel: Tag]
     /// The entry of the send it stands in for.
     let replaced: UInt64?
@@ -37,14 +37,14 @@ package final class ConsideredSend {
 
     init(
         _ request: SendRequest, as attested: AttestedRequest, to person: RecipientSnapshot?,
-        verdict: ParamsVerdict, in context: DecidingContext
+        paramsCheck: ParamsCheck, in context: DecidingContext
     ) throws {
         let store = context.store
         let policy = context.policy
         let type = policy.type(request.type)
         // Gate 0 comes first and would say what the recipient was told and when it is quiet where they are. Who may
         // not send this at all is not to learn either.
-        let isAdmitted = policy.admits(attested, params: verdict.fact)
+        let isAdmitted = policy.admits(attested, params: paramsCheck.fact)
         let material = Self.material(
             request, as: attested, of: type, to: person,
             send: try context.identifiers.newSendID(at: context.now), at: context.now)
@@ -60,11 +60,11 @@ package final class ConsideredSend {
                 replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil)
         }
         var composer = SendComposer(
-            context, person: person, material: material, verdict: verdict, fallback: fallback,
+            context, person: person, material: material, paramsCheck: paramsCheck, fallback: fallback,
             repetition: repetition ?? .first, due: context.now)
         self.person = person
         self.material = material
-        self.verdict = verdict
+        self.paramsCheck = paramsCheck
         self.events = events
         self.replaced = replaced
         composer.event = events[request.channel]

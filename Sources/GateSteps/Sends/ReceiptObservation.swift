@@ -2,7 +2,8 @@ import CanonicalJSON
 import GateVocabulary
 import WireProtocol
 
-/// What one receipt tells, beside what is on record already. Its entry says the same, so that who counts entries needs no other.
+/// What one receipt adds to what is already recorded. Its entry says the same, so that counting entries gives the
+/// same numbers.
 struct Observed {
     var event: SendEventKind
     /// `nil` of a type that is in no bundle.
@@ -10,10 +11,10 @@ struct Observed {
     var channel: Channel
     /// `nil` for what a provider reports.
     var act: ObservedAct?
-    /// From the hand-over to the first time that somebody had the message before them; `nil` for any later one, and where
-    /// nobody need have looked at it.
+    /// From the hand-over to the first time that the person had the message before them; `nil` for any later one, and
+    /// for an event that does not imply a look.
     var openedAfterMilliseconds: Int64?
-    /// Whether it is the first tap at this destination: who acts on a message twice has tapped it once.
+    /// Whether it is the first tap at this destination: a person who acts on a message twice has tapped it once.
     var isFirstTap = false
 
     /// - Parameter known: The events of the send at this destination so far.
@@ -65,11 +66,13 @@ struct Observed {
         return observations
     }
 
-    /// Whether somebody had the message before them: a number that goes from an icon tells of the app alone.
+    /// Whether the act shows that the person had the message before them: changing an icon's number tells of the app
+    /// alone.
     static func isLook(_ act: ObservedAct) -> Bool { act != .badgeCleared }
 }
 
 extension StepContext {
-    /// Receipts of one destination of a send: so many of what a person did with it, and as many of the provider's word.
+    /// Bound on the receipts of one destination of a send: so many of what a person did with it, and as many of the
+    /// provider's reports, and beyond them the first of each event.
     package static var receiptCountMax: Int { 32 }
 }

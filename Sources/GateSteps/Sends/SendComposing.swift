@@ -17,7 +17,7 @@ struct SendComposer {
     let identifiers: any IdentifierDrawing
     package let person: RecipientSnapshot?
     let material: SendMaterial
-    package let verdict: ParamsVerdict
+    package let paramsCheck: ParamsCheck
     let fallback: FallbackFact
     let repetition: RepetitionFact
     /// When it wants to go out: later than ``now`` for a type with a time of its own.
@@ -31,7 +31,7 @@ struct SendComposer {
 
     init(
         _ context: DecidingContext, person: RecipientSnapshot?, material: SendMaterial,
-        verdict: ParamsVerdict, fallback: FallbackFact, repetition: RepetitionFact, due: Instant
+        paramsCheck: ParamsCheck, fallback: FallbackFact, repetition: RepetitionFact, due: Instant
     ) {
         loading = FactsLoading(store: context.store, policy: context.policy, now: context.now)
         policy = context.policy
@@ -40,7 +40,7 @@ struct SendComposer {
         now = context.now
         self.person = person
         self.material = material
-        self.verdict = verdict
+        self.paramsCheck = paramsCheck
         self.fallback = fallback
         self.repetition = repetition
         self.due = due
@@ -48,11 +48,11 @@ struct SendComposer {
 
     private func common(_ material: SendMaterial) -> FactsLoading.Common {
         FactsLoading.Common(
-            request: material.request, expiry: material.expiresAt, due: due, params: verdict.fact,
+            request: material.request, expiry: material.expiresAt, due: due, params: paramsCheck.fact,
             fallback: fallback, repetition: repetition, decidedBefore: isAgain ? material.send : nil)
     }
 
-    /// Nobody of this name, or nothing to send to: one decision without a destination.
+    /// The recipient is unknown, or has no destination: one decision without a destination.
     func decide(without missing: DestinationFact) throws -> DeliveryDraft {
         let facts = try loading.facts(common(material), person: person, without: missing)
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
@@ -79,19 +79,27 @@ struct SendComposer {
         // What cannot be said has no size, and what its sender may not send is not composed; the gate that says why comes
         // before the gate that weighs it.
         let content =
-            policy.admits(material.request, params: verdict.fact)
+            policy.admits(material.request, params: paramsCheck.fact)
             ? try? SendContent(
                 material, recipientLocale: person.record.locale,
                 utcOffsetSeconds: LocalTime.offsetSeconds(
                     at: now, zones: destination.timeZones(account: person.record.timeZone)),
                 under: policy) : nil
         let message = try message ?? identifiers.newMessageID()
-        let link = unsubscribeLink(to: destination, of: person)
+        var link: UnsubscribeLink?
         let plan = ContentPlan(
             material, saying: content ?? nil, to: try profile(of: destination, key: key), as: message,
             ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
             // The one-tap way out that S1 asks for inside every marketing and social push.
-            unsubscribeLink: link.map(unsubscribe.text), facts: &facts, under: policy)
+            unsubscribeLink: { mayLeave in
+                guard let category = categoryWithLink else { return nil }
+                guard mayLeave else { return unsubscribe.placeholder }
+                let made = UnsubscribeLink(
+                    of: person.subject, category: category, channel: material.request.channel,
+                    destination: destination.tag)
+                link = made
+                return unsubscribe.text(of: made)
+            }, facts: &facts, under: policy)
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
             destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
@@ -110,16 +118,13 @@ struct SendComposer {
         return now >= end.advanced(bySeconds: -Int64(age.toldBeforeDays) * 86_400) ? end : nil
     }
 
-    /// `nil` for what has no one-tap way out. A text message is answered with a word instead.
-    private func unsubscribeLink(
-        to destination: Destination, of person: RecipientSnapshot
-    ) -> UnsubscribeLink? {
-        let channel = material.request.channel
-        guard channel != .sms, let category = policy.type(material.request.type)?.category,
+    /// The category that a link of this send would switch off; `nil` for a send that has no one-tap unsubscribe. A
+    /// text message is answered with a word instead.
+    private var categoryWithLink: GateVocabulary.Category? {
+        guard material.request.channel != .sms, let category = policy.type(material.request.type)?.category,
             policy.category(category).hasUnsubscribeLink
         else { return nil }
-        return UnsubscribeLink(
-            of: person.subject, category: category, channel: channel, destination: destination.tag)
+        return category
     }
 }
 
@@ -139,7 +144,7 @@ package final class DeliveryDraft {
     package let key: DeviceKeyRecord?
     /// What it tells, for a type that is told once.
     let event: Tag?
-    /// The way out that it carries.
+    /// The unsubscribe link that it carries.
     let link: UnsubscribeLink?
 
     init(
@@ -167,7 +172,7 @@ package final class DeliveryDraft {
 }
 
 extension [DeliveryDraft] {
-    /// What the caller calls the destinations of a send; entries and events know their tags only.
+    /// The caller's names for the destinations of a send; entries and events know their tags only.
     var destinationNames: [Tag: String] {
         reduce(into: [:]) { names, draft in
             if let destination = draft.destination { names[destination.tag] = destination.id.text }
@@ -176,10 +181,11 @@ extension [DeliveryDraft] {
 }
 
 extension StepContext {
-    /// Writes one promise into the outbox: ready now, sealed or signed by the time of the commit, or deferred.
+    /// Writes one promised message into the outbox: ready now, sealed or signed by the time of the commit, or
+    /// deferred.
     ///
-    /// - Parameter waiting: The row it takes the place of, which needs no room of its own and comes back should
-    ///   sealing or signing fail.
+    /// - Parameter waiting: The row it replaces. Its bytes do not count twice, and it is restored if sealing or signing
+    ///   fails.
     /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
     @discardableResult
     func enqueue(
@@ -203,7 +209,7 @@ extension StepContext {
             if draft.decision.outcome == .digest {
                 row.state = .digesting
                 row.notBefore = try roomReturns(for: type, of: person.subject.id, at: now)
-                // It lives on in the summary, whose own time begins when it is due.
+                // The message lives on in the summary, whose own time begins when that is due.
                 row.expiresAt = max(row.expiresAt, row.notBefore.advanced(bySeconds: type.ttlSeconds))
                 if let waiting { row.decidedAt = waiting.decidedAt }
             } else {
@@ -249,14 +255,14 @@ extension StepContext {
             return nil
         }
         var material = try SendMaterial(json: object)
-        // What waits lives as long as its row does: quiet hours that moved and a summary moved the row's end.
+        // A waiting message lives as long as its row: moved quiet hours and a summary move the row's end.
         material.expiresAt = row.expiresAt
         guard case .object(let recordedFacts) = try CanonicalJSON.read(row.facts) else {
             throw row.damaged("the recorded facts are not an object")
         }
         var composer = SendComposer(
             deciding(at: now), person: person, material: material,
-            verdict: ParamsVerdict(
+            paramsCheck: ParamsCheck(
                 material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
             repetition: try view.repetition(of: row.event, to: row.subject, besides: row.send),
@@ -296,7 +302,7 @@ extension StepContext {
 
     // MARK: Room
 
-    /// Refuses a send before it is decided when nobody could keep what it leads to.
+    /// Refuses a send before it is decided when the trail or the outbox cannot take its entry and messages.
     package func requireRoom(isSecurity: Bool) throws {
         let headroom = try view.headroom()
         guard headroom.publishLag <= limits.publishLagMillisecondsMax else {
@@ -323,8 +329,7 @@ extension StepContext {
         let rest = 100 - limits.securitySharePercent
         let personMax = (limits.outboxRowCountPerPersonMax * 100 + rest - 1) / rest
         let personShare = isSecurity ? personMax : limits.outboxRowCountPerPersonMax
-        // Counted once for everybody who asks in a batch, so as far as security may go; and only where so many wait at
-        // all.
+        // Loaded once for all steps of a batch, so up to the bound that security has; and only where so many wait at all.
         guard
             try depth.rowCount < personShare || view.outboxCount(of: subject, limit: personMax) < personShare
         else { throw EngineFailure.outboxFullForRecipient }

@@ -6,9 +6,10 @@ package import GateVocabulary
 import RecipientModel
 package import WireProtocol
 
-/// What can still be done about a send, and what was seen of it.
+/// Cancelling a send, and what was observed of it.
 extension StepContext {
-    /// Withdraws what of a send still waits. What was handed over is gone; what may have been is told as gone.
+    /// Withdraws the messages of a send that still wait. One that was handed over cannot be withdrawn, and one that
+    /// may have been is reported as handed over.
     package func cancel(_ id: SendID, by caller: CallerName, at now: Instant) throws -> Citing<CancelAnswer> {
         guard let send = try view.send(id), send.caller == caller else {
             throw StepRefusal(.notFound, detail: "no send of this id is yours")
@@ -41,13 +42,14 @@ extension StepContext {
         }
     }
 
-    /// What the delivery layer or the app observed. There is no "delivered": receipts lie (S1).
+    /// Records what the delivery layer or the app observed. There is no "delivered": receipts lie (S1).
     ///
-    /// Receipts come late, twice and in any order, so each stands for itself; the same one again is answered with the entry of
-    /// the first.
+    /// Receipts come late, twice and in any order, so each stands for itself; a repeated one is answered with the
+    /// entry of the first.
     ///
-    /// - Throws: ``StepRefusal`` `notFound` for a destination that the send did not go to, `eventInFuture`, `invalid` for a time
-    ///   before the send's, and `wrongState` where the message never left or has ``receiptCountMax`` receipts.
+    /// - Throws: ``StepRefusal`` `notFound` for a destination that the send did not go to, `eventInFuture`, `invalid`
+    ///   for a time before the send's, and `wrongState` where the message never left, or has ``receiptCountMax``
+    ///   receipts and one of this event among them.
     package func addReceipt(_ body: ReceiptBody, by caller: CallerName, at now: Instant) throws -> Recorded {
         guard let send = try view.send(body.send),
             let (tag, _) = send.destinationNames.first(where: { $0.value == body.destination.text })
@@ -70,9 +72,14 @@ extension StepContext {
             return Recorded(try reference(toEntry: index), isReplayed: true)
         }
         try refuseReceipt(of: send, at: tag, known: known)
-        // However much an app tells of its user, there is room for the provider's word.
+        // However much an app reports of its user, a provider's receipt is still accepted.
         let isOfPerson = body.event == .userObserved
-        guard told.count(where: { ($0.event == .userObserved) == isOfPerson }) < Self.receiptCountMax else {
+        // The first receipt of its kind is always accepted: a token that is gone is removed however many failures came first.
+        let isFirstOfKind = !told.contains { $0.event == body.event.fate }
+        guard
+            isFirstOfKind
+                || told.count(where: { ($0.event == .userObserved) == isOfPerson }) < Self.receiptCountMax
+        else {
             throw StepRefusal(
                 .wrongState,
                 detail:
@@ -105,7 +112,8 @@ extension StepContext {
         return Recorded(trail)
     }
 
-    /// Nobody can have observed what never left: a message that waits here untried, went into a summary, or was taken back.
+    /// Refuses a receipt for a message that never left: one that waits here untried, went into a summary, or was
+    /// recalled.
     private func refuseReceipt(of send: SendRecord, at tag: Tag, known: [EventRecord]) throws {
         if let end = known.first(where: { $0.event == .withdrawn || $0.event == .summarised }) {
             throw StepRefusal(
@@ -125,8 +133,8 @@ extension StepContext {
         }
     }
 
-    /// A duty is not done by what a provider refused: once nothing of a mandatory send waits, and at no destination
-    /// what is known last leaves hope, the alarm is raised, once.
+    /// Raises the alarm, once, for a mandatory send of which nothing waits any more and whose last known result at
+    /// every destination is a failure: a refusal by a provider does not discharge a duty.
     private func failedEverywhere(_ send: SendRecord, at now: Instant) throws {
         guard let type = policy.type(send.type), type.mandatory != nil, try view.outbox(of: send.id).isEmpty
         else { return }

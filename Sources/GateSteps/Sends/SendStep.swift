@@ -1,4 +1,5 @@
 import BundleModel
+package import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
@@ -13,13 +14,15 @@ package struct SendStep: Sendable {
     package let peer: SendEntry.PeerEvidence
     /// See ``IndexKey``; 16 bytes.
     package let idHash: [UInt8]
-    /// Of everything but the id; 32 bytes.
+    /// MAC of everything but the id; 32 bytes.
     package let contentMAC: [UInt8]
     /// Whether the last share of room is open to it.
     package let isSecurity: Bool
     /// The policy under which the params were found to fit before the send waits for its turn; `nil` where they do not, and
     /// the step says why.
     private let fitsUnder: PolicyDigest?
+    /// Seconds for which the caps count forwards, under the policy of the moment the send came in.
+    private let countedSeconds: Int64?
 
     /// - Parameter policy: The one in force now. Should another one be in force when the send's turn comes, that one counts.
     package init(
@@ -32,16 +35,19 @@ package struct SendStep: Sendable {
         self.idHash = idHash
         self.contentMAC = contentMAC
         self.isSecurity = isSecurity
-        let verdict = ParamsVerdict(
+        let paramsCheck = ParamsCheck(
             request.params, deepLink: request.deepLink, of: request.type, under: policy)
-        fitsUnder = verdict.violations.isEmpty ? policy.digest : nil
+        fitsUnder = paramsCheck.violations.isEmpty ? policy.digest : nil
+        countedSeconds = policy.needs(for: attested)?.longestWindowSeconds
     }
 
     package var asks: [Ask] {
-        [
+        var asks: [Ask] = [
             .request(RequestKey(caller: attested.caller, idHash: idHash)), .user(request.user), .headroom,
             .outboxDepth,
         ]
+        if let countedSeconds { asks.append(.recentForwards(request.user, seconds: countedSeconds)) }
+        return asks
     }
 
     package enum Outcome {
@@ -58,20 +64,21 @@ package struct SendStep: Sendable {
             }
             return .decidedBefore(earlier)
         }
+        if let restored = try step.restoredSend(request, as: attested) { return .decidedBefore(restored) }
         try step.requireRoom(isSecurity: isSecurity)
         return .decided(try decide(in: step, requiringRoom: true))
     }
 
-    /// What was decided, and everything that follows from it.
+    /// The decision on a send, and everything that follows from it.
     package struct Decided {
         package let considered: ConsideredSend
-        /// Of the send as a whole.
+        /// The outcome of the send as a whole.
         package let outcome: GateVocabulary.Outcome
         package let answer: Citing<SendAnswer>
     }
 
-    /// Decides and does what the decision says: the whole step of a send that is no repeat. To explain a send is to run this
-    /// and to drop its change.
+    /// Decides and carries the decision out: the whole step of a send that is no repeat. Explaining a send runs this
+    /// and drops its change.
     ///
     /// - Parameter requiringRoom: Whether there has to be room for what it leads to.
     package func decide(in step: StepContext, requiringRoom: Bool) throws -> Decided {
@@ -79,12 +86,12 @@ package struct SendStep: Sendable {
         let policy = step.policy
         let snapshot = try RecipientSnapshot.load(request.user, from: step.view)
         try step.requireForwards(to: snapshot, for: attested, at: now)
-        let verdict =
+        let paramsCheck =
             fitsUnder == policy.digest
-            ? ParamsVerdict.fits
-            : ParamsVerdict(request.params, deepLink: request.deepLink, of: request.type, under: policy)
+            ? ParamsCheck.fits
+            : ParamsCheck(request.params, deepLink: request.deepLink, of: request.type, under: policy)
         let considered = try ConsideredSend(
-            request, as: attested, to: snapshot, verdict: verdict, in: step.deciding(at: now))
+            request, as: attested, to: snapshot, paramsCheck: paramsCheck, in: step.deciding(at: now))
         let (person, material, drafts) = (considered.person, considered.material, considered.drafts)
         let type = policy.type(request.type)
 
@@ -101,7 +108,7 @@ package struct SendStep: Sendable {
         let entry = SendEntry(
             send: material.send, subject: person?.subject.id, caller: attested.caller, peer: peer,
             request: recordedRequest(considered, isRegistered: type != nil, under: policy),
-            paramsVerdict: considered.verdict.recorded(for: request.type, under: policy),
+            paramsVerdict: considered.paramsCheck.recorded(for: request.type, under: policy),
             deliveries: drafts.map(\.record), policy: policy.digest, tzdata: LocalTime.dataVersion,
             replaces: considered.replaced, owed: owed)
         let overall = entry.overall
@@ -134,7 +141,7 @@ package struct SendStep: Sendable {
         if let person {
             try release(drafts, of: person, entry: entry, requiringRoom: requiringRoom, in: step, at: now)
         }
-        let violations = considered.verdict.answered
+        let violations = considered.paramsCheck.answered
         let hint = overall.reason == .typeDisabled ? type?.disabledHint : nil
         return Decided(considered: considered, outcome: overall.outcome) { places in
             SendAnswer(
@@ -143,7 +150,7 @@ package struct SendStep: Sendable {
         }
     }
 
-    /// The first answer again.
+    /// Rebuilds the first answer.
     ///
     /// - Parameters:
     ///   - bytes: Of the entry that records it.
@@ -167,12 +174,12 @@ package struct SendStep: Sendable {
                 Violation(.body($0), "did not fit the type at the time")
             }
         }
-        return ParamsVerdict(
+        return ParamsCheck(
             request.params, deepLink: request.deepLink, of: request.type, under: policy
         ).answered
     }
 
-    /// Whether the send was in order, and it is for want of a way to the recipient that nobody gets it.
+    /// Whether the send is valid and reaches its recipient by no channel, so that only a way to them is missing.
     private func isUnreached(_ drafts: [DeliveryDraft]) -> Bool {
         drafts.allSatisfy { draft in
             draft.decision.reason == .expiresBeforeDue
@@ -180,7 +187,7 @@ package struct SendStep: Sendable {
         }
     }
 
-    /// Only what a registry or the gateway itself named is written as it is.
+    /// The request as the entry has it: only names that a registry or the gateway made are written as they are.
     private func recordedRequest(
         _ considered: ConsideredSend, isRegistered: Bool, under policy: CompiledPolicy
     ) -> SendEntry.RecordedRequest {
@@ -205,7 +212,7 @@ package struct SendStep: Sendable {
             locale: policy.registeredLocale(for: request.locale))
     }
 
-    /// Puts what may go into the outbox and counts it once, however many devices it goes to.
+    /// Puts the messages that may go into the outbox, and counts the send once, however many devices it goes to.
     private func release(
         _ drafts: [DeliveryDraft], of person: RecipientSnapshot, entry: SendEntry, requiringRoom: Bool,
         in step: StepContext, at now: Instant
@@ -226,7 +233,8 @@ package struct SendStep: Sendable {
 }
 
 extension StepContext {
-    /// Has the forwards loaded that a cap counts, so that the step begins again here and not after all is composed.
+    /// Where the forwards that a cap counts are not loaded yet, as under a policy that came meanwhile, the step begins again
+    /// here and not after all is composed.
     fileprivate func requireForwards(
         to person: RecipientSnapshot?, for request: AttestedRequest, at now: Instant
     ) throws {
@@ -238,7 +246,7 @@ extension StepContext {
 }
 
 extension SendAnswer {
-    /// The same answer, the first time and every time after.
+    /// The answer to a send, the same the first time and every time after.
     ///
     /// - Parameter violations: Of the params; listed when they are what the send was refused for.
     package init(
@@ -258,8 +266,8 @@ extension SendAnswer {
     }
 }
 
-extension ParamsVerdict {
-    /// For the producer, seen from the body of the send.
+extension ParamsCheck {
+    /// The violations as the producer sees them, in the body of the send.
     fileprivate var answered: [Violation] {
         violations.map { Violation(.body($0.pointer), $0.message) }
     }

@@ -6,7 +6,7 @@ import RecipientModel
 /// The same link stands in every message of the category to the destination. It is written when the first of them is
 /// composed, and destroyed with the person.
 package struct UnsubscribeLink: Hashable, Sendable {
-    /// Under the person's own key, so that nobody can tell whose it is, or guess another.
+    /// A tag under the person's own key, so that a link cannot be guessed, and does not tell whose it is.
     package let id: Tag
     package let subject: SubjectID
     package let category: Category
@@ -39,18 +39,21 @@ package struct UnsubscribeLink: Hashable, Sendable {
 /// Where links lead, and what authenticates them.
 package struct UnsubscribeAddress: Sendable {
     /// A token is appended.
-    package var url: String
+    package let url: String
     package var keys: LinkKeys
+    /// A token as long as every other, which leads to nothing.
+    let placeholder: String
 
     package init(url: String, keys: LinkKeys) {
         self.url = url
         self.keys = keys
+        placeholder = url + String(repeating: "A", count: UnsubscribeToken.characterCount)
     }
 
     func text(of link: UnsubscribeLink) -> String { url + keys.token(for: link.id) }
 }
 
-/// How the category of a link stands at its destination, as its page tells it: nothing of the person but their language.
+/// The state of a link's category at its destination, for its page: nothing of the person but their language.
 package struct LinkStanding: Hashable, Sendable {
     package var category: Category
     package var channel: Channel

@@ -5,7 +5,7 @@ import SealedFormat
 /// The keys that authenticate unsubscribe links: one makes them, and all of them verify.
 package struct LinkKeys: Sendable {
     package struct Key: Sendable {
-        /// What stands for the key in a link: the first bytes of SHA-256 of its id.
+        /// Identifies the key in a link: the first bytes of SHA-256 of its id.
         package let shortID: [UInt8]
         fileprivate let key: HMACKey
 
@@ -31,7 +31,7 @@ package struct LinkKeys: Sendable {
         return Base64URL.encode(bytes)
     }
 
-    /// What a token leads to, without looking anything up.
+    /// The id in a token, without looking anything up.
     ///
     /// - Returns: `nil` for a token that none of the keys made: forged, cut short, or of another version.
     package func id(in token: String) -> Tag? {

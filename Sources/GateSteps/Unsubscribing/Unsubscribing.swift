@@ -5,10 +5,10 @@ import RecipientModel
 
 /// What a link can do: switch its one category off at its one destination, and take that back once.
 extension StepContext {
-    /// Switches off what a link is about, which withdraws the consent as every choice from `unsubscribe_link` does. A
-    /// second time changes and records nothing.
+    /// Switches off the category of a link, which withdraws the consent as every choice from `unsubscribe_link` does.
+    /// A second time changes and records nothing.
     ///
-    /// - Throws: ``StepRefusal`` `notFound` for a link of somebody who was erased.
+    /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package func mute(_ id: Tag, at now: Instant) throws -> LinkStanding {
         var target = try LinkTarget.load(try view.unsubscribeLink(id), from: view)
         // Nothing that only a step-up switches off has a link; one that is made so later keeps its door shut.
@@ -31,7 +31,7 @@ extension StepContext {
     /// said.
     ///
     /// - Returns: How it stands now, and whether it was taken back.
-    /// - Throws: ``StepRefusal`` `notFound` for a link of somebody who was erased.
+    /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package func undoMute(_ id: Tag, at now: Instant) throws -> (standing: LinkStanding, isUndone: Bool) {
         var target = try LinkTarget.load(try view.unsubscribeLink(id), from: view)
         guard let mute = target.undoableMute(at: now, under: policy) else {
@@ -76,10 +76,10 @@ extension StepContext {
     }
 
     private func undoing(
-        _ withdrawal: ConsentEvent, of person: RecipientWithLedger, at now: Instant
-    ) -> ConsentEvent {
+        _ withdrawal: ConsentRecord, of person: RecipientWithLedger, at now: Instant
+    ) -> ConsentRecord {
         let id = "\(withdrawal.id)/undone"
-        return ConsentEvent(
+        return ConsentRecord(
             subject: person.subject.id, id: id, idTag: person.subject.tag(.consent, id),
             purpose: withdrawal.purpose, channel: withdrawal.channel, address: withdrawal.address,
             state: .undone, eventTime: now, receivedAt: now, method: withdrawal.method, source: .gateway,
@@ -98,9 +98,9 @@ package struct LinkTarget {
     /// When links switched the category off at that place, while the newest choice there is such a mute.
     private let mutes: [Instant]
 
-    /// - Throws: ``StepRefusal`` `notFound` for a link of somebody who was erased.
+    /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package static func load(
-        _ link: UnsubscribeLink?, from store: any RecordReading & HistoryReading
+        _ link: UnsubscribeLink?, from store: any HistoryReading
     ) throws -> LinkTarget {
         guard let link, let subject = try store.subject(link.subject),
             let person = try RecipientWithLedger.load(subject, from: store)
@@ -149,7 +149,7 @@ package struct LinkTarget {
 
     struct Mute {
         var choice: PreferenceRecord
-        var withdrawals: [ConsentEvent]
+        var withdrawals: [ConsentRecord]
     }
 
     /// The mute that can still be taken back: this link's own, and the newest word on its category and channel.

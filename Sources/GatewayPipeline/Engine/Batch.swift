@@ -32,23 +32,23 @@ package final class Batch {
 
     /// The step of an operation, the same in every try.
     struct StepNumber: Hashable {
-        /// -1 for what is recorded in front of all.
+        /// -1 for the opening, which is recorded before all operations.
         var operation: Int
-        /// Which of the operation's own.
+        /// Counts the steps of the operation.
         var step = 0
-        /// What it is about, of an operation with a step for each of several messages.
+        /// The message of the step, for an operation with a step for each of several messages.
         var message: MessageID?
     }
 
-    /// What was found out about a step only after it had run.
+    /// Why a step failed after it had run.
     enum StepFailure {
         /// A body that it ordered could not be sealed or signed.
         case unsealed(String)
-        /// The store could not write what it did.
+        /// The store could not write the step's change.
         case unwritten(any Error)
     }
 
-    /// Ends a try; the next one knows of them.
+    /// Ends a try; the next try begins with these failures known.
     struct FailedSteps: Error {
         var failures: [StepNumber: StepFailure]
     }
@@ -69,16 +69,16 @@ package final class Batch {
         for lane in DeliveryLane.allCases { state.offerRoom[lane] = inFlight.room(in: lane) }
     }
 
-    /// Asks the store for what the operations name, at once.
+    /// Loads the answers to the operations' asks from the store, at once.
     func load(_ asks: [Ask]) throws {
         try store.load(asks, into: state)
         for ask in asks { try answer(ask) }
     }
 
-    /// Runs one step over what the steps before it left.
+    /// Runs one step on top of the changes of the steps before it.
     ///
-    /// - Parameter message: What it is about, where an operation has a step for each of several.
-    /// - Throws: What the step throws; nothing of it is left then.
+    /// - Parameter message: What the step is about, where an operation has a step for each of several messages.
+    /// - Throws: What the step throws; its change is dropped then.
     @discardableResult
     package func step<Result>(
         of message: MessageID? = nil, _ body: (StepContext) throws -> Result
@@ -205,7 +205,7 @@ package final class Batch {
         return due
     }
 
-    /// Duties of everybody whose time is over, the longest overdue first, at most `limit`.
+    /// Overdue duties of all people, the longest overdue first, at most `limit`.
     func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord] {
         precondition(changes.allSatisfy { $0.change.duties.isEmpty }, "a scan after what it cannot see")
         let overdue = try store.read { try $0.overdueDuties(at: now, limit: limit) }
@@ -228,7 +228,7 @@ package final class Batch {
     var hasNews: Bool { changes.contains { $0.change.effects.hasNews } }
     var provesTheWay: Bool { changes.contains { $0.change.effects.provesTheWay } }
     var alarms: [String] { changes.flatMap(\.change.effects.alarms) }
-    /// What each kept step told, in their order.
+    /// The observations of each kept step, in order.
     var observations: some Sequence<Observations> {
         changes.lazy.map(\.change.effects.observations)
     }
@@ -252,8 +252,8 @@ package final class Batch {
         state.fill(bodies)
     }
 
-    /// - Returns: `nil` when somebody else's commit came between, and everything has to be looked at again.
-    /// - Throws: ``FailedSteps`` when all but those can be tried again; else what the store throws.
+    /// - Returns: `nil` when another commit came between, and everything has to be loaded again.
+    /// - Throws: ``FailedSteps`` when all other steps can be tried again; else what the store throws.
     func commit() throws -> CommitReceipt? {
         guard changes.contains(where: { !$0.change.isEmpty }) else {
             return CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
@@ -276,7 +276,7 @@ package final class Batch {
         inFlight.add(state.offers)
     }
 
-    /// Instead of the commit: nothing of this batch happened.
+    /// Called instead of the commit: nothing of this batch happened.
     func abandon() {
         inFlight.add(Array(recalled.values))
         recalled = [:]

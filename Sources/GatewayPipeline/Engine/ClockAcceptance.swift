@@ -4,9 +4,9 @@ package import GateSteps
 package import GateVocabulary
 
 extension ClockGuard {
-    /// What an operator did about a clock that the gateway refuses.
+    /// The result of an operator's accepting the clock.
     package enum Acceptance: Sendable, Hashable {
-        /// Nothing is wrong, and nothing was written.
+        /// The clock can be believed, and nothing was written.
         case unnecessary
         /// The entry at this index says from which time to which one the trail steps.
         case recorded(index: UInt64, from: Instant, to: Instant)

@@ -4,14 +4,14 @@ import Synchronization
 
 /// Whether a send would be committed now: the last commit worked a moment ago, or a probe of the same way does.
 package final class CommitHealth: Sendable {
-    /// How long a commit that worked speaks for the next one, in milliseconds. Somebody who asks after a longer silence
-    /// has a commit tried for them, so an idle gateway that is watched commits once in this time.
+    /// How long a commit that worked speaks for the next one, in milliseconds. A check after a longer silence
+    /// tries a commit, so an idle gateway that is watched commits once in this time.
     static let freshMilliseconds: Int64 = 60_000
 
     private struct State {
         /// Time since boot of the last commit that left an entry or a probe; `nil` after a failure.
         var workedAt: Int64?
-        /// Whether it was told that the clock cannot be believed.
+        /// Whether the alarm about a clock that cannot be believed was raised.
         var isClockTold = false
         var waiting: [@Sendable (EngineFailure?) -> Void] = []
     }
@@ -24,7 +24,8 @@ package final class CommitHealth: Sendable {
         }
     }
 
-    /// - Returns: Whether the clock is to be told of: it is what failed, for the first time since a commit worked.
+    /// - Returns: Whether to raise the alarm about the clock: it is what failed, for the first time since a commit
+    ///   worked.
     func failed(_ failure: EngineFailure) -> Bool {
         state.withLock { state in
             state.workedAt = nil
@@ -36,7 +37,7 @@ package final class CommitHealth: Sendable {
 
     /// Answers at once when the last commit worked, else when the probe that is under way has.
     ///
-    /// - Returns: Whether the caller has to submit that probe; many who ask at once share one.
+    /// - Returns: Whether the caller has to submit that probe; callers that ask at once share one.
     func ask(at uptime: Int64, _ answer: @escaping @Sendable (EngineFailure?) -> Void) -> Bool {
         let (isFresh, isFirst) = state.withLock { state in
             if let workedAt = state.workedAt, (0..<Self.freshMilliseconds).contains(uptime - workedAt) {
@@ -58,7 +59,8 @@ package final class CommitHealth: Sendable {
     }
 }
 
-/// Goes the way of a send of the general lane, without a send: the clock, the room, and one row that is committed.
+/// Takes the path of a send of the general lane, without a send: the clock, the bounds, and one row that is
+/// committed.
 struct ProbeOperation: EngineOperation {
     let health: CommitHealth
 

@@ -2,9 +2,9 @@ import BundleModel
 package import GateSteps
 package import GateVocabulary
 
-/// Takes a drift run a bounded number of people further.
+/// Audits the next people of a drift run, a bounded number of them.
 ///
-/// What is found of them, its entries and the run's place are one transaction.
+/// Their findings, the entries and the run's progress are one transaction.
 package struct DriftAuditOperation: EngineOperation {
     private let personCountMax: Int
     private let finished: @Sendable (Result<DriftRun?, EngineFailure>) -> Void
@@ -13,7 +13,7 @@ package struct DriftAuditOperation: EngineOperation {
     package var lane: EngineLane { .general }
     package var scans: Bool { true }
 
-    /// - Parameter finished: Told how the run stands; `nil` when none is under way.
+    /// - Parameter finished: Called with the state of the run; `nil` when none is under way.
     package init(
         personCountMax: Int, finished: @escaping @Sendable (Result<DriftRun?, EngineFailure>) -> Void
     ) {
@@ -30,7 +30,7 @@ package struct DriftAuditOperation: EngineOperation {
 }
 
 extension Batch {
-    /// - Returns: The run as it stands now; `nil` when none is under way.
+    /// - Returns: The run's new state; `nil` when none is under way.
     fileprivate func advanceDriftRun(personCountMax: Int) throws -> DriftRun? {
         guard var run = try step({ try $0.view.driftRun() }), run.isUnderWay else { return nil }
         let people = try people(after: run.newest, limit: personCountMax)
@@ -53,7 +53,7 @@ extension Batch {
     }
 }
 
-/// Begins a run when the newest began long enough ago.
+/// Begins an audit when the newest began long enough ago. A run that only counts is none.
 package struct DriftScheduleOperation: EngineOperation {
     private let intervalMilliseconds: Int64
     private let mayBeFirst: Bool
@@ -73,10 +73,9 @@ package struct DriftScheduleOperation: EngineOperation {
     package func perform(in batch: Batch) throws -> Completion {
         try batch.step { step in
             let (now, newest) = (try step.now(), try step.view.driftRun())
-            if let newest {
-                guard !newest.isUnderWay,
-                    newest.startedAt.advanced(byMilliseconds: intervalMilliseconds) <= now
-                else { return }
+            guard newest?.isUnderWay != true else { return }
+            if let startedAt = newest?.auditStartedAt {
+                guard startedAt.advanced(byMilliseconds: intervalMilliseconds) <= now else { return }
             } else if !mayBeFirst {
                 return
             }

@@ -8,18 +8,18 @@ import PayloadSealing
 import Synchronization
 import WireProtocol
 
-/// The one writer.
+/// The only writer of the store.
 ///
-/// Takes whatever has queued up as a micro-batch: asks the store once for everything the operations name, runs their steps
-/// in the order they came over what it got and what the steps before them did; sealing runs on the pool meanwhile; one
-/// commit makes everything durable; only then are the answers given. Batches form by themselves under load; nobody waits
-/// for a timer.
+/// Takes the operations that have queued up as a micro-batch: loads everything that the operations ask for, runs
+/// their steps in the order they came, each on top of the changes of those before it; sealing runs on the pool
+/// meanwhile; one commit makes everything durable; only then are the answers given. Batches form by themselves under
+/// load; no timer delays them.
 ///
 ///     queue → load → step 1 … step n → seals are ready → commit → answers
 ///
-/// Crash points. Before the commit returns nothing happened and nobody was answered: a restart knows
-/// nothing of the batch, and callers repeat their requests. After it everything happened, some may
-/// not have been answered: a repeated id gets the first answer.
+/// Crash points. Before the commit returns nothing happened and no caller was answered: a restart knows nothing of
+/// the batch, and callers repeat their requests. After it everything happened, some may not have been answered: a
+/// repeated id gets the first answer.
 package final class Engine: Sendable {
     private let queue: OperationQueue
     private let store: any GateStore
@@ -27,7 +27,7 @@ package final class Engine: Sendable {
     let dependencies: EngineDependencies
     let health = CommitHealth()
     let inFlight = MessagesInFlight()
-    /// What was decided and became of it, since the process started.
+    /// Counts of the decisions and their results, since the process started.
     package let observed = GatewayCounters()
     private let stopped = DispatchSemaphore(value: 0)
     private let counters = Mutex(EngineCounters())
@@ -45,8 +45,8 @@ package final class Engine: Sendable {
 
     /// Starts the engine's thread. Call it once.
     ///
-    /// - Parameter opening: What the first batch that can be committed records in front of its own. Until it is durable
-    ///   nothing else is, and every operation is refused with the reason.
+    /// - Parameter opening: Recorded by the first batch that can be committed, before its own steps. Until it is
+    ///   durable nothing else is committed, and every operation is refused with the reason.
     package func start(opening: Opening? = nil) {
         self.opening.withLock { $0 = opening }
         let thread = Thread { [self] in
@@ -63,7 +63,7 @@ package final class Engine: Sendable {
         if let failure = queue.append(operation) { operation.refuse(failure) }
     }
 
-    /// Finishes what waits, then stops. Blocks until the last batch is answered. Call it once.
+    /// Finishes the waiting operations, then stops. Blocks until the last batch is answered. Call it once.
     package func drain() {
         queue.close()
         stopped.wait()
@@ -80,12 +80,12 @@ package final class Engine: Sendable {
         while commitNext(identifiers) {}
     }
 
-    /// Waits for something to do, and does what has queued up, on the caller's thread.
+    /// Waits for operations, and commits those that have queued up, on the caller's thread.
     ///
     /// - Returns: Whether there is more to come.
     func commitNext(_ identifiers: IdentifierSupply) -> Bool {
         let operations = queue.take(countMax: dependencies.limits.batchOperationCountMax)
-        // Who asks the store which rows there are begins a batch, so that the store knows of everything before.
+        // An operation that asks the store which rows there are begins a batch, so that the store knows of everything before.
         var rest = operations[...]
         while !rest.isEmpty {
             let next = rest.dropFirst().firstIndex { $0.scans } ?? rest.endIndex
@@ -146,7 +146,8 @@ package final class Engine: Sendable {
         case refused(EngineFailure)
     }
 
-    /// An operation that failed after some of its steps were kept: all run again without it, so that nothing of it is.
+    /// An operation that failed after some of its steps were kept. All operations run again without it, so that it
+    /// leaves no trace.
     private struct RefusedOperation: Error {
         var position: Int
         var failure: EngineFailure
@@ -198,8 +199,8 @@ package final class Engine: Sendable {
         }
     }
 
-    /// Something was refused that may be true of every send: whoever asks has a commit probed for them. A clock that
-    /// cannot be believed is told at once, once, because nothing is written that could tell it.
+    /// Called for a refusal whose cause may affect every send: the next readiness check probes a commit. A clock that
+    /// cannot be believed raises an alarm at once, once, because no entry is written that could say so.
     private func doubt(_ failure: EngineFailure) {
         if health.failed(failure) {
             dependencies.alarm(
@@ -223,7 +224,7 @@ package final class Engine: Sendable {
     }
 }
 
-/// What the engine has done since it started.
+/// Counts of the engine's work since it started.
 package struct EngineCounters: Sendable, Hashable {
     package var batchCount: UInt64 = 0
     package var operationCount: UInt64 = 0
@@ -231,7 +232,7 @@ package struct EngineCounters: Sendable, Hashable {
     package var queuedCount: Int = 0
 }
 
-/// What the engine needs from the world, besides the store.
+/// The dependencies of the engine, besides the store.
 package struct EngineDependencies: Sendable {
     private let fixedSettings: StepSettings
     /// What every step is given, with the link keys as they are now.
@@ -254,7 +255,7 @@ package struct EngineDependencies: Sendable {
     package var publishedEntry: @Sendable (UInt64) throws -> [UInt8]?
     /// Called after every commit that leaves something to publish or to hand over, on the engine's thread: wakes publisher and relay. Must not block.
     package var committed: @Sendable () -> Void
-    /// Called after a commit with what somebody must look at, in words, without anything of a person.
+    /// Called after a commit with the text of an alarm for an operator, which holds no personal data.
     package var alarm: @Sendable (String) -> Void
     /// Called when a commit's durability is unknown; ends the process.
     package var durabilityLost: @Sendable (String) -> Never
@@ -267,14 +268,15 @@ package struct EngineDependencies: Sendable {
         publishedEntry: @escaping @Sendable (UInt64) throws -> [UInt8]?,
         committed: @escaping @Sendable () -> Void,
         alarm: @escaping @Sendable (String) -> Void,
-        durabilityLost: @escaping @Sendable (String) -> Never, drift: DriftSettings = DriftSettings()
+        durabilityLost: @escaping @Sendable (String) -> Never, drift: DriftSettings = DriftSettings(),
+        hasRestoredSends: Bool = false
     ) {
         fixedSettings = StepSettings(
             limits: limits, index: IndexKey(keys.index),
             unsubscribe: UnsubscribeAddress(url: unsubscribeURL, keys: keys.links),
             process: .init(
                 userID: geteuid(), groupID: getegid(), processID: ProcessInfo.processInfo.processIdentifier),
-            drift: drift)
+            drift: drift, hasRestoredSends: hasRestoredSends)
         self.clock = clock
         self.identifiers = identifiers
         self.sealers = sealers
@@ -321,7 +323,7 @@ extension EngineDependencies {
     }
 }
 
-/// The policy that decides. Swapped whole: a batch sees one bundle from its first facts to its commit.
+/// The policy that decides. Replaced as a whole: a batch sees one bundle from its first facts to its commit.
 package final class PolicyInForce: Sendable {
     private let policy: Mutex<CompiledPolicy>
 

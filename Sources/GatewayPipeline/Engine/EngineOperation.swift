@@ -3,21 +3,21 @@ package import GateSteps
 package import GateVocabulary
 import WireProtocol
 
-/// One thing the engine does inside a batch: a send, a consent, a relay result, a publisher mark.
+/// One piece of work of the engine inside a batch: a send, a consent, a relay result, a publisher mark.
 ///
-/// Everything that writes is one of these, so that everything that writes has one order.
+/// Everything that writes is an operation, so that all writes have one order.
 package protocol EngineOperation: Sendable {
-    /// Who asked; bounds are kept per caller. `nil` for the gateway's own work.
+    /// The caller that asked; bounds are kept per caller. `nil` for the gateway's own work.
     var caller: CallerName? { get }
     var lane: EngineLane { get }
-    /// Which of its caller's operations it must not overtake; see ``OperationQueue``.
+    /// The operations of its caller that it must not overtake; see ``OperationQueue``.
     var order: CallerOrder { get }
 
-    /// What it certainly looks at; asked of the store for the whole batch at once.
+    /// The asks that it is certain to have; loaded for the whole batch at once.
     var asks: [Ask] { get }
 
-    /// Whether it asks the store which rows there are: it then begins a batch of its own, so that the store knows all
-    /// that was done before.
+    /// Whether it asks the store which rows there are. Such an operation begins a batch of its own, so that the store
+    /// has the changes of all operations before it.
     var scans: Bool { get }
 
     /// Runs its steps, most often one. When it throws, ``refuse(_:)`` is called.
@@ -40,9 +40,9 @@ extension EngineOperation {
     package var scans: Bool { false }
 }
 
-/// What an operation has to do with others that the same caller asked for.
+/// How an operation is ordered with others of the same caller.
 package enum CallerOrder: Sendable, Hashable {
-    /// Nothing: it may overtake them and be overtaken.
+    /// The operation may overtake others and be overtaken.
     case free
     /// A send to this person: after the changes of them that were asked for before it.
     case send(UserID)
@@ -62,8 +62,8 @@ package enum CallerOrder: Sendable, Hashable {
 
 /// Which queue an operation waits in.
 package enum EngineLane: Sendable, Hashable {
-    /// Sends of the `security` category by callers that may send them, and what protects people: withdrawals, mutes,
-    /// revocations, erasures.
+    /// Sends of the `security` category by callers that may send them, and operations that protect people:
+    /// withdrawals, mutes, revocations, erasures.
     case security
     case general
 

@@ -3,7 +3,7 @@ import GateSteps
 import GateVocabulary
 import Synchronization
 
-/// What waits for the engine: two lanes, bounded in total and per caller.
+/// Operations that wait for the engine: two lanes, bounded in total and per caller.
 ///
 /// - Ordering: first in, first out within a lane; the security lane always goes first, so an alert
 ///   does not wait behind a campaign. One caller's operations of one lane keep their order; what one caller sends to
@@ -22,7 +22,7 @@ final class OperationQueue: Sendable {
         var isClosed = false
         var count: Int { security.count + general.count }
 
-        /// Whether something waits that the operation must not overtake.
+        /// Whether an operation is waiting that this one must not overtake.
         func mustFollow(_ operation: any EngineOperation) -> Bool {
             guard let caller = operation.caller, callers[caller, default: CallerCounts()].orderedCount > 0
             else { return false }
@@ -118,7 +118,7 @@ final class OperationQueue: Sendable {
         return failure
     }
 
-    /// Blocks until something waits, then takes what has queued up.
+    /// Blocks until an operation waits, then takes those that have queued up.
     ///
     /// - Returns: At most `countMax` operations; empty only when the queue is closed and drained.
     func take(countMax: Int) -> [any EngineOperation] {
@@ -139,7 +139,7 @@ final class OperationQueue: Sendable {
         }
     }
 
-    /// Refuses everything new; what waits is still taken.
+    /// Refuses new operations; those that wait are still taken.
     func close() {
         waiting.withLock { $0.isClosed = true }
         available.signal()

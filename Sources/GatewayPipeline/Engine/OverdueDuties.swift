@@ -9,7 +9,7 @@ extension Batch {
         let overdue = try overdueDuties(at: now, limit: Self.overdueDutyCountMax)
         for record in overdue {
             try step { step in
-                // An alarm is raised once; whoever does the duty by letter does it outside of the gateway.
+                // An alarm is raised once; a duty that is done by letter is done outside of the gateway.
                 try step.view.removeDuty(record.duty, of: record.subject)
                 guard record.state == .owed else { return }
                 try step.raiseUnreached(

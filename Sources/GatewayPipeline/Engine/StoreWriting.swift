@@ -1,7 +1,7 @@
 package import GateSteps
 
 extension GateStore {
-    /// Runs one step and commits it: for what is not the engine's, while no engine runs.
+    /// Runs one step and commits it: for writers other than the engine, while no engine runs.
     ///
     /// - Parameter body: May run more than once.
     /// - Throws: What `body` or the store does; nothing happened then.
@@ -10,7 +10,7 @@ extension GateStore {
         try committing(body).result
     }
 
-    /// The same, with what the store says of the commit.
+    /// The same, with the store's receipt.
     package func committing<Result>(
         _ body: (StepView) throws -> Result
     ) throws -> (result: Result, receipt: CommitReceipt) {

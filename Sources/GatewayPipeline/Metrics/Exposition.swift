@@ -1,4 +1,4 @@
-/// What takes samples of declared families.
+/// A target for samples of declared families.
 package protocol SamplePage {
     /// - Parameter values: Of the family's labels, in their order.
     mutating func add(_ family: MetricFamily, _ values: [String], _ value: MetricValue)
@@ -19,7 +19,7 @@ extension SamplePage {
     }
 }
 
-/// Samples as values, for whoever adds them up instead of printing them.
+/// Samples as values, to be added up instead of printed.
 package struct MetricSamples: SamplePage, Sendable {
     private var counts: [String: [(values: [String], count: UInt64)]] = [:]
     private var histograms: [String: [(values: [String], histogram: TimeHistogram)]] = [:]
@@ -141,7 +141,7 @@ package struct Exposition: SamplePage, Sendable {
     }
 }
 
-/// How often something took how long.
+/// Counts of durations, by bucket.
 package struct TimeHistogram: Sendable, Hashable {
     /// Milliseconds, rising.
     package let bounds: [Int64]
@@ -159,7 +159,7 @@ package struct TimeHistogram: Sendable, Hashable {
     package var isEmpty: Bool { counts.allSatisfy { $0 == 0 } }
     package var count: UInt64 { counts.reduce(0, +) }
 
-    /// How many took at most so long.
+    /// How many durations were at most this long.
     ///
     /// - Parameter bound: One of ``bounds``.
     package func count(upTo bound: Int64) -> UInt64 {

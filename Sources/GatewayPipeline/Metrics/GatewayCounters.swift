@@ -23,7 +23,7 @@ package final class GatewayCounters: Sendable {
         }
     }
 
-    /// The same of what an entry of the trail tells.
+    /// Counts the observations that an entry of the trail gives.
     package func count(_ observations: [Observation]) {
         tables.withLock { tables in
             for observation in observations { tables.count(observation) }
@@ -82,7 +82,7 @@ struct NamePlaces<Name: Hashable & Sendable>: Sendable {
 
     init(countMax: Int) { self.countMax = countMax }
 
-    /// - Returns: The name's place; ``otherPlace`` for one that there is no room for.
+    /// - Returns: The name's place; ``otherPlace`` once all places are taken.
     mutating func place(of name: Name) -> Int {
         // Sends of one caller come together.
         if newest < names.count, names[newest] == name { return newest }

@@ -11,7 +11,7 @@ package enum KeyAge {
     /// key one to three years and a symmetric data-encryption key up to two.
     package static let secondsMax: Int64 = 365 * 86_400
 
-    /// How long the key in use for a purpose has been so, in seconds; `nil` where none is.
+    /// How long the active key of a purpose has been active, in seconds; `nil` where none is.
     package static func seconds(of purpose: KeyPurpose, in keyring: Keyring, at now: Instant) -> Int64? {
         keyring.active(purpose).map { max(0, now.seconds - $0.changedAt.seconds) }
     }

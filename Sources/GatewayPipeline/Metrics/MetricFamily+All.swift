@@ -5,11 +5,11 @@ import KeyLifecycle
 extension MetricLabel {
     /// Callers that have series of their own; those who come after count as `other`. A bundle has a dozen.
     package static let callerCountMax = 64
-    /// The same for types that owe something to the law.
+    /// The same for types of mandatory notices.
     package static let typeCountMax = 64
-    /// What a type that is in no bundle has in the place of a category and a tier.
+    /// Stands for the category and the tier of a type that is in no bundle.
     package static let unregistered = "unregistered"
-    /// What a caller or type over the bound is counted as.
+    /// Stands for a caller or type over the bound.
     package static let other = "other"
 
     static let outcome = MetricLabel("outcome", Outcome.allCases.map(\.name))
@@ -54,7 +54,7 @@ extension MetricFamily {
     package static let retries = MetricFamily(
         .counter, "hand_over_retries_total", "Hand-overs that failed and are tried again.",
         by: [MetricLabel("obstacle", HandOverObstacle.allCases.map(\.rawValue)), .channel, .tier])
-    /// The bounds have S3's targets among them, so that what kept a target is counted exactly.
+    /// The bounds include S3's targets, so that the sends within a target are counted exactly.
     package static let timeToAccept = MetricFamily(
         .histogram, "time_to_accept_seconds",
         "From when a message could go to when the next hop had taken it.", by: [.tier],
@@ -83,7 +83,8 @@ extension MetricFamily {
     // MARK: People
 
     package static let disables = MetricFamily(
-        .counter, "disables_total", "Times a recipient switched notifications off.",
+        .counter, "disables_total",
+        "Categories that recipients switched off; of a switch of everything, each they were sent in the 24 hours before, or none.",
         by: [MetricLabel("means", DisabledBy.allCases.map(\.rawValue)), .disabledCategory])
     package static let disablesAfterSend = MetricFamily(
         .counter, "disables_after_send_total",

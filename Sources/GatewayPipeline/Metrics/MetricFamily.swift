@@ -32,7 +32,7 @@ package struct MetricFamily: Sendable {
 package struct MetricLabel: Sendable {
     package enum Values: Sendable {
         case closed([String])
-        /// Names of the bundles in force since the start; what comes after so many counts as `other`.
+        /// Names of the bundles in force since the start; names over the bound count as `other`.
         case registered(what: String, countMax: Int)
         /// A family with one series.
         case one(what: String)
@@ -55,7 +55,7 @@ package enum MetricValue: Sendable, Hashable {
     case integer(Int64)
     case milliseconds(Int64)
 
-    /// As the text format has it.
+    /// The value in the text format.
     var text: String {
         switch self {
         case .count(let count): return "\(count)"

@@ -39,18 +39,18 @@ package struct OptInCounts: Sendable {
     }
 }
 
-/// How many recipients there are, and how many of them would get what a category sends: counted by going over all of them
-/// a bounded number at a time, beside everything else, again and again.
+/// How many recipients there are, and how many of them would get what a category sends. Counted by going over all of
+/// them, a bounded number at a time, beside everything else, again and again.
 ///
-/// A count is of the moments at which it came by each person, not of one moment; its age is shown. With ten million people
-/// and 500 in a second a pass takes five and a half hours.
+/// A count is of the moments at which each person was looked at, not of one moment; its age is shown. With ten
+/// million people and 500 in a second a pass takes five and a half hours.
 package final class PersonCount: Sendable {
     /// People looked at in a second.
     package static let countPerSecond = 500
 
     private struct Pass {
         var counts = OptInCounts()
-        /// Whom the pass came by last; `nil` before the first.
+        /// The person whom the pass looked at last; `nil` before the first.
         var newest: SubjectID?
         var whole: (counts: OptInCounts, at: Instant)?
     }
@@ -83,7 +83,7 @@ package final class PersonCount: Sendable {
                     else { continue }
                     counts.add(person, facts: loading)
                 } catch let error as StoreError where error.damage != nil {
-                    // Whose row cannot be read is in the store's own list, and no part of a rate.
+                    // A person whose row cannot be read is in the store's own list of damage, and no part of a rate.
                     continue
                 }
             }

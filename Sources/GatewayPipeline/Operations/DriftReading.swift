@@ -4,15 +4,15 @@ import RecipientModel
 import WireProtocol
 
 extension GatewayReading {
-    /// How the newest drift run stands.
+    /// The state of the newest drift run.
     func driftRun() throws -> Answer {
         guard let run = try store.driftRun() else {
             throw Problem(.notFound, detail: "no drift audit has run yet; `POST /v1/drift` begins one")
         }
-        return Answer(json: DriftRunAnswer(run).json)
+        return Answer(DriftRunAnswer(run))
     }
 
-    /// What the newest audit found of the next people, and has not found gone since.
+    /// The findings of the newest audit for the next people, without those that were resolved since.
     func driftFindings(_ query: DriftFindingsQuery) throws -> Answer {
         let people = try store.people(after: query.after, limit: Int(query.limit))
         var rows: [DriftFindingsAnswer.Row] = []
@@ -29,7 +29,7 @@ extension GatewayReading {
             }
         }
         let next = people.count < Int(query.limit) ? nil : people.last
-        return Answer(json: DriftFindingsAnswer(rows: rows, next: next).json)
+        return Answer(DriftFindingsAnswer(rows: rows, next: next))
     }
 }
 

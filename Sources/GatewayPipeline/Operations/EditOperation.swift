@@ -2,12 +2,12 @@ package import GateSteps
 import GateVocabulary
 package import WireProtocol
 
-/// One change asked for over the socket: one step, and its answer.
+/// One change that a request asks for: one step, and its answer.
 struct EditOperation: EngineOperation {
     let caller: CallerName?
     let lane: EngineLane
     let order: CallerOrder
-    /// Throws a ``StepRefusal`` to leave nothing behind.
+    /// Throws a ``StepRefusal`` to write nothing.
     let edit: @Sendable (_ step: StepContext, _ now: Instant) throws -> Citing<Answer>
     let reply: @Sendable (Answer) -> Void
 
@@ -25,7 +25,7 @@ struct EditOperation: EngineOperation {
 }
 
 extension Problem {
-    /// What a caller is told whose step was refused.
+    /// The answer to a caller whose step was refused.
     package init(_ refusal: StepRefusal) {
         let name: ProblemName =
             switch refusal.kind {
@@ -54,7 +54,7 @@ extension Problem {
             retryAfterSeconds: refusal.retryAfterSeconds)
     }
 
-    /// What a caller is told when nothing was committed: 429 or 503, never a decision.
+    /// The answer when nothing was committed: 429 or 503, never a decision.
     package init(_ failure: EngineFailure) {
         let name: ProblemName =
             switch failure {

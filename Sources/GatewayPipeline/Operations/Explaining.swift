@@ -9,12 +9,12 @@ import Synchronization
 import WireProtocol
 
 extension Gateway {
-    /// The decision with its full trace and no effect.
+    /// Answers with the decision and its full trace, and has no effect.
     ///
-    /// With inline facts it tells nothing of anybody. On a stored recipient it needs `subjects.read`, is
-    /// limited in rate, and leaves one entry a minute with how often it was asked.
+    /// For facts in the request it reveals nothing of a person. For a stored recipient it needs `subjects.read`, is
+    /// limited in rate, and records one entry a minute with the number of explanations.
     func explain(
-        _ body: ExplainBody, for caller: CallerName, _ grants: GrantSet,
+        _ body: ExplainBody, in query: LocaleQuery, for caller: CallerName, _ grants: GrantSet,
         answer: @escaping @Sendable (Answer) -> Void
     ) {
         let policy = policy.current
@@ -31,17 +31,19 @@ extension Gateway {
             critical: body.critical)
         if let facts = body.facts {
             let decision = decide(request, given: facts, under: policy)
+            let words = Explanation(policy.sentences(in: query.locale))
             let explained = ExplainAnswer(
                 policy: policy.digest, request: request,
                 deliveries: [
                     ExplainAnswer.Delivery(
                         destination: nil, facts: facts, decision: decision,
-                        sentence: Explanation.text(decision, given: facts))
+                        sentence: words.text(decision, given: facts),
+                        fix: query.locale.map { _ in words.fix(decision.reason, decision.detail) })
                 ],
                 paramsViolations: policy.paramsViolations(
                     body.params, deepLink: body.deepLink, of: body.type
                 ).map(\.pointer.text))
-            return answer(Answer(json: explained.json))
+            return answer(Answer(explained))
         }
         guard let send = body.send else {
             preconditionFailure("the shape of the body asks for facts or a recipient")
@@ -66,15 +68,16 @@ extension Gateway {
         }
         let dependencies = dependencies
         read(for: caller, answer: answer) { reading in
-            try reading.explain(send, as: request, in: dependencies)
+            try reading.explain(send, as: request, query, in: dependencies)
         }
     }
 }
 
 extension GatewayReading {
-    /// Runs the step of the send over what is stored and drops what it did.
+    /// Runs the step of the send over the stored rows and drops its change.
     fileprivate func explain(
-        _ send: SendRequest, as request: AttestedRequest, in dependencies: EngineDependencies
+        _ send: SendRequest, as request: AttestedRequest, _ query: LocaleQuery,
+        in dependencies: EngineDependencies
     ) throws -> Answer {
         let step = SendStep(
             request: send, attested: request, peer: dependencies.settings.process, idHash: [], contentMAC: [],
@@ -91,15 +94,20 @@ extension GatewayReading {
                 settings: dependencies.settings, identifiers: IdentifierPool(identifiers.unused))
             return try step.decide(in: context, requiringRoom: false)
         }
+        let person = decided.considered.person
+        let words = Explanation(policy.sentences(in: query.locale))
         let deliveries = decided.considered.drafts.map { draft in
-            ExplainAnswer.Delivery(
-                destination: draft.destination?.id.text, facts: draft.facts, decision: draft.decision,
-                sentence: Explanation.text(draft.decision, given: draft.facts))
+            let decision = draft.decision
+            return ExplainAnswer.Delivery(
+                destination: draft.destination?.id.text, facts: draft.facts, decision: decision,
+                sentence: words.by(person?.clock(at: draft.destination?.tag) ?? .utc)
+                    .text(decision, given: draft.facts),
+                fix: query.locale.map { _ in words.fix(decision.reason, decision.detail) })
         }
         let explained = ExplainAnswer(
             policy: policy.digest, request: request, deliveries: deliveries,
-            paramsViolations: decided.considered.verdict.violations.map(\.pointer.text))
-        return Answer(json: explained.json)
+            paramsViolations: decided.considered.paramsCheck.violations.map(\.pointer.text))
+        return Answer(explained)
     }
 }
 
@@ -107,7 +115,7 @@ extension GatewayReading {
 typealias ExplanationMeter = OccurrenceMeter<CallerName>
 
 extension OccurrenceMeter<CallerName> {
-    /// Callers are as many as the bundle names, which is bounded before.
+    /// The number of callers is bounded by the bundle, so no key is counted as another.
     static func explanations() -> ExplanationMeter { ExplanationMeter(keyCountMax: .max, overflow: .gateway) }
 }
 

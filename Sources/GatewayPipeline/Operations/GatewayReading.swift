@@ -8,7 +8,7 @@ import RecipientModel
 import SendPlanning
 import WireProtocol
 
-/// What can be looked up, on one snapshot of the store.
+/// The look-ups of the routes, on one snapshot of the store.
 struct GatewayReading {
     let store: any StoreReading
     let library: any TrailLibrary
@@ -36,7 +36,7 @@ struct GatewayReading {
             type: send.type, channel: send.channel, receivedAt: send.receivedAt,
             waiting: try store.outbox(of: send.id).map { send.name(of: $0.destination) },
             events: try events(of: send))
-        return Answer(json: answer.json)
+        return Answer(answer)
     }
 
     func events(of caller: CallerName, _ query: EventsQuery) throws -> Answer {
@@ -57,18 +57,29 @@ struct GatewayReading {
             }
             events.append(SendEvent(event, names: names))
         }
-        return Answer(json: EventsAnswer(events: events, after: query.after).json)
+        return Answer(EventsAnswer(events: events, after: query.after))
     }
 
     func decisions(of user: UserID, _ query: DecisionsQuery) throws -> Answer {
         guard let subject = try store.subject(of: user) else {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
-        return Answer(json: try decisions(of: subject.id, query).json)
+        let person: RecipientSnapshot?
+        do {
+            person = try RecipientSnapshot.load(subject, from: store)
+        } catch let error as StoreError where error.damage != nil {
+            // What was decided can be told without knowing where they are.
+            person = nil
+        }
+        return Answer(try decisions(of: subject.id, person, query))
     }
 
-    private func decisions(of subject: SubjectID, _ query: DecisionsQuery) throws -> DecisionsAnswer {
+    /// - Parameter person: The person in whose time zone moments are told; `nil` for UTC.
+    private func decisions(
+        of subject: SubjectID, _ person: RecipientSnapshot?, _ query: DecisionsQuery
+    ) throws -> DecisionsAnswer {
         let limit = Int(query.limit)
+        let words = Explanation(policy.sentences(in: query.locale))
         // One more tells whether there are older ones.
         let sends = try store.sends(of: subject, before: query.before, limit: limit + 1)
         let rows = try sends.prefix(limit).map { send in
@@ -78,35 +89,39 @@ struct GatewayReading {
             return DecisionsAnswer.Row(
                 send: send.id, caller: send.caller, type: send.type, channel: send.channel,
                 at: send.receivedAt, outcome: answer.outcome, reason: answer.reason, detail: answer.detail,
-                sentence: sentence(entry, of: send, then: events, waiting), deliveries: answer.deliveries,
+                sentence: sentence(entry, of: send, then: events, waiting, in: words, for: person),
+                deliveries: answer.deliveries,
                 waiting: waiting.map { send.name(of: $0.destination) }, events: events, trail: answer.trail)
         }
         return DecisionsAnswer(rows: rows, next: sends.count > limit ? rows.last?.send : nil)
     }
 
-    /// What was decided, where it was decided otherwise than overall, what became of it, and what still waits.
+    /// The decision, where it differs from the overall one, the results, and the messages that still wait.
     private func sentence(
-        _ entry: SendEntry, of send: SendRecord, then events: [SendEvent], _ waiting: [OutboxRecord]
+        _ entry: SendEntry, of send: SendRecord, then events: [SendEvent], _ waiting: [OutboxRecord],
+        in words: Explanation, for person: RecipientSnapshot?
     ) -> String {
+        func local(_ destination: Tag?) -> Explanation { words.by(person?.clock(at: destination) ?? .utc) }
+        let tags = Dictionary(send.destinationNames.map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
         let overall = entry.overall
         let alike = entry.deliveries.filter { $0.decision.reason == overall.reason }
         let notes = alike.reduce(into: DecisionNotes(rawValue: 0)) { $0.formUnion($1.decision.notes) }
         let others = entry.deliveries.filter { $0.decision.reason != overall.reason }.map { other in
-            let name = other.destination.map { "`\(send.name(of: $0))`" }
-            let text = Explanation.text(
+            let text = words.text(
                 other.decision.reason, other.decision.detail, notes: other.decision.notes,
                 isWithheld: Explanation.isWithheld(other.decision, given: other.facts))
-            return "At \(name ?? "another place"): \(text)"
+            return words.elsewhere(text, place: other.destination.map { send.name(of: $0) })
         }
-        let decided = Explanation.text(
+        let decided = words.text(
             overall.reason, overall.detail, notes: notes,
             isWithheld: alike.contains { Explanation.isWithheld($0.decision, given: $0.facts) })
         let became = events.map {
-            Explanation.sentence($0.event, at: $0.at, place: $0.destination, reason: $0.reason)
+            local($0.destination.flatMap { tags[$0] })
+                .sentence($0.event, at: $0.at, place: $0.destination, reason: $0.reason)
         }
-        // As it stands now: what waits may have been decided again since.
+        // The present state: waiting messages may have been decided again since.
         let waits = waiting.filter { $0.notBefore > now }.map {
-            Explanation.waiting(until: $0.notBefore, place: send.name(of: $0.destination))
+            local($0.destination).waiting(until: $0.notBefore, place: send.name(of: $0.destination))
         }
         return ([decided] + others + became + waits).joined(separator: " ")
     }
@@ -115,7 +130,7 @@ struct GatewayReading {
         try store.events(of: send.id).map { SendEvent($0, names: send.destinationNames) }
     }
 
-    /// What was answered, rebuilt from its entry.
+    /// The answer to a send, rebuilt from its entry.
     private func decision(on send: SendRecord) throws -> (entry: SendEntry, answer: SendAnswer) {
         let bytes = try entry(send.entryIndex)
         let trail = TrailReference(entry: bytes, index: send.entryIndex, origin: library.origin)
@@ -125,7 +140,7 @@ struct GatewayReading {
 
     // MARK: People
 
-    func recipient(_ user: UserID) throws -> Answer {
+    func recipient(_ user: UserID, _ query: LocaleQuery) throws -> Answer {
         guard let ledgered = try RecipientWithLedger.load(user, from: store) else {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
@@ -175,8 +190,9 @@ struct GatewayReading {
                     old: finding.old, new: finding.new)
             },
             decisions: try decisions(
-                of: person.subject.id, DecisionsQuery(limit: WireLimits.decisionCountMax)))
-        return Answer(json: answer.json)
+                of: person.subject.id, person,
+                DecisionsQuery(limit: WireLimits.decisionCountMax, locale: query.locale)))
+        return Answer(answer)
     }
 
     func consents(of user: UserID, _ query: ConsentsQuery) throws -> Answer {
@@ -209,11 +225,11 @@ struct GatewayReading {
             record.noticeText = try event.notice.flatMap { try store.noticeText($0.sha256) }
             return record
         }
-        return Answer(json: ConsentsAnswer(query: query, records: records, standing: standing).json)
+        return Answer(ConsentsAnswer(query: query, records: records, standing: standing))
     }
 
-    /// What a send may rest on because of a record: what the reviewed pages say of the text that was shown.
-    private func lawfulBasis(of event: ConsentEvent) throws -> String? {
+    /// The lawful basis that a consent gives a send: what the reviewed pages say of the text that was shown.
+    private func lawfulBasis(of event: ConsentRecord) throws -> String? {
         guard event.state == .given else { return nil }
         guard let notice = event.notice else { return "consent" }
         let key = Notice.Key(id: notice.id, version: notice.version, language: notice.language)
@@ -225,11 +241,12 @@ struct GatewayReading {
     }
 
     /// Chosen, effective, why, and how to change it: never a misleading green toggle (S1).
-    func preferences(of user: UserID) throws -> Answer {
+    func preferences(of user: UserID, _ query: LocaleQuery) throws -> Answer {
         guard let person = try RecipientSnapshot.load(user, from: store) else {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
         let newest = try store.preferences(of: person.subject.id)
+        let words = Explanation(policy.sentences(in: query.locale))
         var rows: [PreferencesAnswer.Row] = []
         func add(_ scope: String, _ channel: Channel, _ destination: Destination?) {
             let record = newest.first {
@@ -242,8 +259,9 @@ struct GatewayReading {
                 PreferencesAnswer.Row(
                     scope: scope, channel: channel, destination: destination?.id.text,
                     chosen: record?.state ?? .default, isEffectivelyOn: effect.isOn, why: effect.why,
-                    detail: effect.detail, howToFix: effect.howToFix, source: record?.source.rawValue,
-                    at: record?.at))
+                    detail: effect.detail,
+                    howToFix: effect.remedy.map { words.remedy($0, purpose: effect.purpose) },
+                    source: record?.source.rawValue, at: record?.at))
         }
         for category in Category.allCases {
             for channel in Channel.allCases {
@@ -271,12 +289,12 @@ struct GatewayReading {
                 device: device.id.text, osPermission: device.osPermission, shownAt: shownAt,
                 mayPrompt: shownAt == nil && device.osPermission == .notDetermined)
         }
-        return Answer(json: PreferencesAnswer(rows: rows, prompts: devices).json)
+        return Answer(PreferencesAnswer(rows: rows, prompts: devices))
     }
 }
 
 extension RecipientSnapshot {
-    /// What the owner calls each destination, by its tag.
+    /// The owner's names for the destinations, by tag.
     var destinationNames: [Tag: String] {
         var names: [Tag: String] = [:]
         for device in devices { names[device.tag] = device.id.text }
@@ -296,7 +314,7 @@ extension SendEvent {
 
 extension ConsentsAnswer.Record {
     init(
-        _ event: ConsentEvent, names: [Tag: String], among events: [ConsentEvent], lawfulBasis: String?
+        _ event: ConsentRecord, names: [Tag: String], among events: [ConsentRecord], lawfulBasis: String?
     ) {
         self.init(
             sequence: event.sequence, id: event.id, purpose: event.purpose, channel: event.channel,

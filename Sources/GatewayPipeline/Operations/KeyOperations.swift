@@ -1,3 +1,4 @@
+import AuditTrail
 import GateSteps
 import GateVocabulary
 import KeyLifecycle
@@ -5,35 +6,36 @@ import RecipientModel
 import SealedFormat
 import WireProtocol
 
-/// What may be asked of one key: the gateway's own, or a device's.
+/// A request to change one key: the gateway's own, or a device's.
 struct KeyChangeOrder: Sendable {
     /// The id of a key of the gateway's own, or a device key's 32 hexadecimal digits.
     var key: String
     var event: KeyEvent
     var cause: KeyCause
-    /// Says what would become of it, and changes nothing.
+    /// Answers with the result, and changes nothing.
     var isDryRun: Bool
 }
 
 extension Gateway {
-    /// Makes a key and takes it into the keyring, where it waits to be promoted.
+    /// Makes a key and adds it to the keyring, where it waits to be promoted.
     ///
-    /// The private half is durable first. A crash before the entry is leaves a file, which the next start takes in.
+    /// The private half is durable first. A crash before the entry is durable leaves a file, which the next start
+    /// adds.
     func addKey(
         _ body: KeyAddBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
-        let (keys, operations) = (dependencies.keys, operations)
+        let (keys, management) = (dependencies.keys, management)
         let isTaken = readers.submit(for: caller, lane: .security) { [self] in
             do {
                 try keys.keyring.requireRoom(for: body.purpose)
                 guard !body.isDryRun else {
                     return answer(
-                        Answer(json: KeyChangedAnswer(wouldBe: .preActivation, of: nil).json))
+                        Answer(KeyChangedAnswer(wouldBe: .preActivation, of: nil)))
                 }
-                let key = try operations.privateKeys.make(body.purpose, at: dependencies.clock.now())
+                let key = try management.privateKeys.make(body.purpose, at: dependencies.clock.now())
                 let finish: @Sendable (Answer) -> Void = { [self] recorded in
                     // Another of two requests at once was first, or nothing could be recorded: no file is left of this one.
-                    if recorded.status >= 300 { discard(key, operations.privateKeys) }
+                    if recorded.status >= 300 { discard(key, management.privateKeys) }
                     answer(recorded)
                 }
                 change(for: caller, answer: finish) { step, now in
@@ -48,7 +50,7 @@ extension Gateway {
         if !isTaken { answer(Problem(.tooManyInFlight).answer) }
     }
 
-    /// A file that cannot be removed is taken in by the next start, as a key that waits.
+    /// A file that cannot be removed is added by the next start, as a key that waits.
     private func discard(_ key: GatewayKey, _ privateKeys: any PrivateKeys) {
         do {
             try privateKeys.erase(key)
@@ -57,7 +59,7 @@ extension Gateway {
         }
     }
 
-    /// Has one thing happen to a key.
+    /// Changes the state of one key.
     func changeKey(
         _ order: KeyChangeOrder, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
@@ -70,7 +72,7 @@ extension Gateway {
         changeDeviceKeys(for: caller, answer: answer) { step, now in
             let changed = try step.changeDeviceKey(
                 device, order.event, because: order.cause, by: caller, at: now)
-            return { Answer(json: changed($0).json) }
+            return { Answer(changed($0)) }
         }
     }
 
@@ -94,12 +96,12 @@ extension Gateway {
         }
     }
 
-    /// Commits a change of the keyring and follows it before the answer: whoever has the answer can rely on it.
+    /// Commits a change of the keyring and follows it before the answer, so that a caller with an answer can rely on it.
     private func change(
         for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void,
         _ step: @escaping @Sendable (StepContext, Instant) throws -> StepContext.GatewayKeyChange
     ) {
-        let (privateKeys, alarm) = (operations.privateKeys, dependencies.alarm)
+        let (privateKeys, alarm) = (management.privateKeys, dependencies.alarm)
         engine.submit(
             EditOperation(
                 caller: caller, lane: .security, order: .free,
@@ -117,7 +119,7 @@ extension Gateway {
                         }
                         return Answer(
                             status: key.proposed == nil ? 200 : 202,
-                            json: KeyChangedAnswer(key, trail: places[trail]).json)
+                            KeyChangedAnswer(key, trail: places[trail]))
                     }
                 }, reply: answer))
     }
@@ -131,7 +133,7 @@ extension GatewayReading {
         }
         do {
             return Answer(
-                json: KeyChangedAnswer(wouldBe: try state.after(event), of: key.hexadecimal).json)
+                KeyChangedAnswer(wouldBe: try state.after(event), of: key.hexadecimal))
         } catch {
             throw Problem(.wrongState, detail: error.message)
         }
@@ -149,31 +151,31 @@ extension GatewayReading {
             }
             let changed = changes.last?.key
             return Answer(
-                json: KeyChangedAnswer(
+                KeyChangedAnswer(
                     wouldBe: changed?.state ?? .destroyed, of: order.key,
                     secondCallerBy: changed?.proposed?.proposal.expiresAt
-                ).json)
+                ))
         } catch let error as KeyringRefusal {
             if case .unknownKey = error { throw Problem(.notFound, detail: error.message) }
             throw Problem(.wrongState, detail: error.message)
         }
     }
 
-    /// How far the stored rows are from being sealed under the data key in use.
+    /// How many stored rows are not yet sealed under the active data key.
     func dataKeyLag(_ keys: GateKeys) throws -> Answer {
         guard let active = keys.keyring.active(.data) else {
             throw Problem(.unavailable, detail: "no data key is in use")
         }
         let isDone = try store.resealedDataKey() == active.id
         return Answer(
-            json: KeyLagAnswer(
+            KeyLagAnswer(
                 key: active.id, rowCount: isDone ? 0 : try store.laggingRowCount(), isDone: isDone
-            ).json)
+            ))
     }
 }
 
 extension Gateway {
-    /// Looks at one piece of the device keys of everybody, and has those that are meant revoked in one step.
+    /// Looks at one piece of all device keys, and revokes those that the selection includes in one step.
     func revokeDeviceKeys(
         _ body: DeviceKeysRevokeBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
@@ -186,18 +188,18 @@ extension Gateway {
                 let piece = try store.read { try selection.piece(after: body.after, in: $0) }
                 let (keys, meant) = (piece.examined, piece.meant)
                 let next = keys.count < DeviceKeySelection.pieceCount ? nil : keys.last
-                @Sendable func told(_ revokedCount: Int) -> Answer {
+                @Sendable func report(_ revokedCount: Int) -> Answer {
                     Answer(
-                        json: DeviceKeysRevokedAnswer(
+                        DeviceKeysRevokedAnswer(
                             examinedCount: keys.count, revokedCount: revokedCount,
                             unreadableCount: piece.unreadableCount, next: next,
                             isDryRun: body.isDryRun
-                        ).json)
+                        ))
                 }
-                guard !body.isDryRun, !meant.isEmpty else { return answer(told(meant.count)) }
+                guard !body.isDryRun, !meant.isEmpty else { return answer(report(meant.count)) }
                 changeDeviceKeys(for: caller, answer: answer) { step, now in
                     let count = try step.revokeDeviceKeys(meant, of: selection, by: caller, at: now)
-                    let answer = told(count)
+                    let answer = report(count)
                     return { _ in answer }
                 }
             } catch let problem as Problem {
@@ -211,7 +213,7 @@ extension Gateway {
 }
 
 extension DeviceKeySelection {
-    /// The next keys of everybody, and those of them that are meant.
+    /// The next device keys, and those of them that the selection includes.
     fileprivate func piece(
         after key: KeyID?, in store: any StoreReading
     ) throws -> (examined: [KeyID], meant: [KeyID], unreadableCount: Int) {
@@ -240,7 +242,8 @@ extension Gateway {
         _ body: KeysetBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
         let (library, alarm) = (library, dependencies.alarm)
-        let trust = KeysetTrust(authorities: operations.authorities, gateway: dependencies.trailOrigin)
+        let trust = KeysetTrust(
+            authorities: management.authorities, gateway: TrailName.gateway(of: dependencies.trailOrigin))
         engine.submit(
             EditOperation(
                 caller: caller, lane: .security, order: .free,
@@ -256,19 +259,19 @@ extension Gateway {
                         }
                         return Answer(
                             status: changed.secondCallerBy == nil ? 200 : 202,
-                            json: KeysetChangedAnswer(
+                            KeysetChangedAnswer(
                                 version: changed.keyset.version,
                                 expiresAt: Instant(milliseconds: Int64(changed.keyset.expiresAt) * 1000),
                                 secondCallerBy: changed.secondCallerBy,
                                 trail: changed.trail.map { places[$0] }
-                            ).json)
+                            ))
                     }
                 }, reply: answer))
     }
 }
 
 extension GatewayReading {
-    /// The signed note as it was brought.
+    /// The signed note as it was brought by its callers.
     func keyset() throws -> Answer {
         guard let note = try store.keysetNote() else {
             throw Problem(
@@ -286,7 +289,7 @@ extension KeyChangedAnswer {
             secondCallerBy: key.proposed?.proposal.expiresAt)
     }
 
-    /// What a dry run says.
+    /// The answer to a dry run.
     ///
     /// - Parameter until: Set where the request would only be the first of the two that are needed.
     init(wouldBe state: KeyState, of key: String?, secondCallerBy until: Instant? = nil) {

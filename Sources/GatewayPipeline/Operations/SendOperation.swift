@@ -11,7 +11,7 @@ struct SendOperation: EngineOperation {
     let readers: ReaderThreads
     /// The bytes of an entry, from the store or the published tree.
     let entryBytes: @Sendable (UInt64) throws -> [UInt8]
-    /// Told of what is found damaged outside of a transaction, which notes its own.
+    /// Called with damage that is found outside of a transaction; a transaction notes its own.
     let noteDamage: @Sendable (StoredDamage) -> Void
     let reply: @Sendable (Answer) -> Void
 
@@ -42,8 +42,8 @@ struct SendOperation: EngineOperation {
         reply(Problem(failure).answer)
     }
 
-    /// The writer only finds out that it is a repeat. Reading the entry and rebuilding the answer from it happens
-    /// on a reader's thread, so that somebody who repeats a whole campaign does not hold up everybody else's sends.
+    /// Answers a repeated send. The writer only finds out that it is a repeat: reading the entry and rebuilding the
+    /// answer happen on a reader's thread, so that a caller that repeats a whole campaign does not delay other sends.
     private func answerAgain(_ earlier: SendRecord, under policy: CompiledPolicy) -> Completion {
         { [self] places in
             // Where the entry really stands, should the first send be of this very batch.

@@ -5,7 +5,7 @@ import GateVocabulary
 import WireProtocol
 
 extension TypeAnswer {
-    /// What a producer reads before sending a type for the first time.
+    /// The description of a type for its producers.
     init(_ type: NotificationType, for caller: CallerName, under policy: CompiledPolicy) {
         var channels: [Channel: BodyForm] = [:]
         for channel in Channel.allCases where type.body[channel] != .never {

@@ -5,11 +5,11 @@ import GateVocabulary
 import RecipientModel
 import Synchronization
 
-/// Looks links up on the readers' threads and has the engine do what they ask, so many at once and no more.
+/// Looks links up on the readers' threads and has the engine carry out their changes, with a bound on both.
 ///
 /// Every token, whatever is wrong with it, costs the same look-up: a token that no key made is looked up under an id
-/// that no link has, so that the time of an answer does not tell a forged link from one of somebody who was erased.
-package final class LinkDesk: UnsubscribeDesk {
+/// that no link has, so that the time of an answer does not tell a forged link from that of an erased person.
+package final class LinkHandler: UnsubscribeHandler {
     /// Look-ups and changes under way at once.
     package static let underWayCountMax = 64
 
@@ -18,8 +18,12 @@ package final class LinkDesk: UnsubscribeDesk {
 
     package init(_ gateway: Gateway) { self.gateway = gateway }
 
+    package func isAuthentic(_ token: String) -> Bool {
+        gateway.dependencies.keys.links.id(in: token) != nil
+    }
+
     package func standing(of token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
-        admit(reply) { [self] reply in look(at: token, reply: reply) }
+        admit(reply) { [self] reply in look(at: id(in: token), reply: reply) }
     }
 
     package func mute(_ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
@@ -54,11 +58,10 @@ package final class LinkDesk: UnsubscribeDesk {
         gateway.dependencies.keys.links.id(in: token) ?? Self.noID
     }
 
-    /// The tag of no link: a keyed tag is this one as likely as it is any other.
+    /// The tag of no link: a keyed tag equals it with no more likelihood than any other value.
     private static let noID = Tag(high: 0, low: 0)
 
-    private func look(at token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
-        let id = id(in: token)
+    private func look(at id: Tag, reply: @escaping @Sendable (LinkAnswer) -> Void) {
         let isTaken = gateway.readers.submit(for: .gateway) { [gateway] in
             let answer: LinkAnswer
             do {
@@ -85,7 +88,7 @@ package final class LinkDesk: UnsubscribeDesk {
         let id = id(in: token)
         admit(reply) { [self] reply in
             // Looked up first, so that what leads nowhere never waits in the engine's queue.
-            look(at: token) { [gateway] found in
+            look(at: id) { [gateway] found in
                 guard case .known = found else { return reply(found) }
                 gateway.engine.submit(LinkOperation(id: id, change: change, reply: reply))
             }
@@ -93,7 +96,7 @@ package final class LinkDesk: UnsubscribeDesk {
     }
 }
 
-/// What a link does, as one step of the engine.
+/// Switches the category of a link off, or takes that back, as one step of the engine.
 private struct LinkOperation: EngineOperation {
     let id: Tag
     let change: @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer

@@ -22,7 +22,8 @@ extension Gateway: OutboxFeed {
         }
     }
 
-    /// What may go as it was decided. The rest waits in the store again, where it is decided once more, or ends.
+    /// The offers that may go as they were decided. The others wait in the store again, where they are decided once
+    /// more, or end.
     private func deliveries(of offers: [MessageOffer], at now: Instant) async -> [Delivery] {
         let oldest = now.advanced(byMilliseconds: -dependencies.limits.decisionFreshMilliseconds)
         let isFresh = { (offer: MessageOffer) in

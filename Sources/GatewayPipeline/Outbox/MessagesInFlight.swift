@@ -15,7 +15,8 @@ import Synchronization
 /// Nothing of this is durable. After a crash the rows were tried and have no result: the hop may have them, and they go
 /// again under the same id.
 final class MessagesInFlight: Sendable {
-    /// Messages of a lane that are offered at most. As many may go before one of a higher tier that comes after them.
+    /// The largest number of offered messages of a lane. As many may go before one of a higher tier that comes after
+    /// them.
     private static func offerCountMax(in lane: DeliveryLane) -> Int {
         switch lane {
         case .security: 32
@@ -26,7 +27,7 @@ final class MessagesInFlight: Sendable {
     private struct State {
         var isHopUsable = false
         var offers: [DeliveryLane: [MessageOffer]] = [:]
-        /// Offered and under way: what must not be claimed from the store.
+        /// Offered and under way: these must not be claimed from the store.
         var messages: Set<MessageID> = []
         /// At or before the time of the next row to claim; a lane that is missing has none. Nothing is known of what an
         /// earlier process left.
@@ -106,7 +107,7 @@ final class MessagesInFlight: Sendable {
         }
     }
 
-    /// - Returns: What was offered and can go nowhere now; whoever calls reports that it was not written.
+    /// - Returns: Offers that can go nowhere now; the caller reports that they were not written.
     func setHopUsable(_ isUsable: Bool) -> [MessageOffer] {
         state.withLock { state in
             state.isHopUsable = isUsable

@@ -16,7 +16,7 @@ struct ClaimOperation: EngineOperation {
     var caller: CallerName? { nil }
     var lane: EngineLane { .security }
 
-    /// It asks which messages are due.
+    /// A claim asks the store which messages are due.
     var scans: Bool { true }
 
     func perform(in batch: Batch) throws -> Completion {
@@ -55,7 +55,7 @@ struct ClaimOperation: EngineOperation {
     func refuse(_ failure: EngineFailure) { reply(.failure(failure)) }
 }
 
-/// What became of one message in flight, and whom to tell once that is recorded.
+/// The hop's result for one message in flight, and a function to call once it is recorded.
 package struct ReportedResult: Sendable {
     let message: MessageID
     let outcome: MessageOutcome
@@ -64,7 +64,7 @@ package struct ReportedResult: Sendable {
 
 /// Results that came while others were being recorded, which are recorded together.
 final class ResultGroups: Sendable {
-    /// Results in one group. They share a transaction with everybody's sends.
+    /// Results in one group. They share a transaction with sends.
     private static let countMax = 256
 
     private struct State {
@@ -73,7 +73,7 @@ final class ResultGroups: Sendable {
     }
     private let state = Mutex(State())
 
-    /// - Returns: What is to be recorded now; `nil` when it is to wait for the group before it.
+    /// - Returns: The results to record now; `nil` when they are to wait for the group before it.
     func add(_ result: ReportedResult) -> [ReportedResult]? {
         state.withLock { state in
             guard !state.isRecording else {
@@ -100,7 +100,7 @@ final class ResultGroups: Sendable {
 struct ReportOperation: EngineOperation {
     let results: [ReportedResult]
     let inFlight: MessagesInFlight
-    /// Called at the end, whatever it was.
+    /// Called at the end, whether it succeeded or not.
     let finished: @Sendable () -> Void
 
     var caller: CallerName? { nil }
@@ -134,7 +134,7 @@ struct ReportOperation: EngineOperation {
         }
     }
 
-    /// Whether nothing else would fare better.
+    /// Whether every other message would fail in the same way.
     private func isOfTheStore(_ error: any Error) -> Bool {
         (error as? StoreError).map { $0.damage == nil } ?? false
     }

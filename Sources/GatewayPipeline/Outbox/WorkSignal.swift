@@ -13,7 +13,7 @@ package final class WorkSignal: Sendable {
 
     package var version: UInt64 { state.withLock { $0.version } }
 
-    /// Wakes everybody. Never blocks.
+    /// Wakes every waiting task. Never blocks.
     package func raise() {
         let sleepers = state.withLock { state in
             state.version += 1

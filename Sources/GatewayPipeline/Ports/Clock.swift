@@ -9,5 +9,5 @@ package protocol Clock: Sendable {
     func reading() -> ClockReading
 }
 
-/// Where every thread gets new ids from.
+/// The source of new ids for every thread.
 package protocol IdentifierSource: IdentifierDrawing, Sendable {}

@@ -26,10 +26,10 @@ package protocol GateStore: AnyObject, Sendable {
 
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result
 
-    /// Destroys what links a person to their pseudonym, for every subject marked by
-    /// ``StepView/eraseSubject(_:)``: the key and mapping go, the file is rewritten and truncated.
-    /// Durable when it returns. Idempotent; the store also does it when it opens, so a crash between the
-    /// commit and this call leaves nobody half forgotten.
+    /// Destroys the mapping of a person to their pseudonym, for every subject marked by
+    /// ``StepView/eraseSubject(_:)``: the key and the mapping are removed, the file is rewritten and truncated.
+    /// Durable when it returns. Idempotent; the store also does it when it opens, so a crash between the commit and
+    /// this call leaves no person half erased.
     func finishErasures() throws
 
     /// Bytes the store could still grow by, and the bytes it holds.
@@ -38,11 +38,12 @@ package protocol GateStore: AnyObject, Sendable {
     /// Rows that could not be read since the store opened, in the order they were found; a bounded number of them.
     var damagedRows: [StoredDamage] { get }
 
-    /// Adds a row to them that was found unusable outside of a `read` or `write`; inside, a thrown `StoreError` does.
+    /// Adds a row to ``damagedRows`` that was found unusable outside of a `read` or `write`; inside, a thrown
+    /// `StoreError` does.
     func note(_ damage: StoredDamage)
 
-    /// Holds the next rows, so many at most, against what authenticates them, and all of a table against their sum; what
-    /// is found is in ``damagedRows``. Beside reads and writes; blocks its thread.
+    /// Checks the next rows against their authentication codes, so many at most, and all of a table against the sum
+    /// of its codes; damage is added to ``damagedRows``. Runs beside reads and writes; blocks its thread.
     ///
     /// - Returns: Whether a pass over all rows has ended.
     func checkRows(countMax: Int) throws -> Bool
@@ -81,15 +82,16 @@ package struct StoreSpace: Sendable, Hashable {
     }
 }
 
-/// What a store says of a commit.
+/// The result of a commit.
 package enum CommitOutcome {
-    /// Durable, with the entries in the order of the changes.
+    /// Everything is durable, with the entries in the order of the changes.
     case done(CommitReceipt)
-    /// Others changed what these persons' steps looked at: the batch begins again on what is there now.
+    /// Another writer changed rows of these people that the steps read: the batch begins again on the rows as they
+    /// are now.
     case conflict(Set<SubjectID>)
-    /// Something that every step looks at is another one now: all begin again.
+    /// A row that every step reads was changed by another writer: all begin again.
     case stale
-    /// What one step did cannot be written, a damaged row being in its way: the others begin again without it.
+    /// The change of one step cannot be written, because of a damaged row: the other steps begin again without it.
     ///
     /// - change: Its position among the changes.
     case refused(change: Int, any Error)

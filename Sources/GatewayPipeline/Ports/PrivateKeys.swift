@@ -1,11 +1,11 @@
 package import GateVocabulary
 package import KeyLifecycle
 
-/// Where private halves are kept and used.
+/// Keeps private keys and uses them.
 ///
-/// The keyring in the store says which key is in use; whoever implements this only follows it.
+/// The keyring in the store says which key is in use; an implementation only follows it.
 package protocol PrivateKeys: Sendable {
-    /// Makes a key. Durable when it returns, and used by nobody yet.
+    /// Makes a key. Durable when it returns, and not yet in use.
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey
 
     /// Uses the keys as a committed keyring has them: signs with those that are active. Idempotent.

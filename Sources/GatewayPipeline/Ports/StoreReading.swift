@@ -2,25 +2,25 @@ package import GateSteps
 package import GateVocabulary
 package import RecipientModel
 
-/// Looking things up, on one consistent snapshot.
-package protocol StoreReading: RecordReading, HistoryReading {
+/// Look-ups in the store, on one consistent snapshot.
+package protocol StoreReading: HistoryReading {
     // MARK: People
 
     /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
     func device(withToken identity: String) throws -> DeviceRecord?
     func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
-    /// Ids of device keys in their own order, only those after one, at most `limit`: everybody's, in whatever state.
+    /// Ids of device keys in their own order, only those after one, at most `limit`: of all people, in whatever state.
     func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID]
-    /// Pseudonyms of people that something is held of, in rising order, at most `limit`, and only those after one; damaged
-    /// rows are left out.
+    /// Pseudonyms of people with a state, in rising order, at most `limit`, and only those after one; damaged rows
+    /// are left out.
     func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID]
 
-    /// What an unsubscribe link leads to; `nil` for one that no message carried, and once the person is erased.
+    /// The target of an unsubscribe link; `nil` for a link that no message carried, and for one of an erased person.
     func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink?
 
-    /// Everybody who has a number or a mailbox registered; in any order.
+    /// All people with a registered number or mailbox; in any order.
     func holders(of address: AddressKey) throws -> [SubjectID]
-    /// What was answered to a reply; `nil` for one that never came, or is past its retention.
+    /// The answer to a reply; `nil` for one that never came, or is past its retention.
     func reply(_ key: RequestKey) throws -> ReplyRecord?
     /// When a withdrawal from a number was confirmed last, by ``ReplyConfirmation/addressHash``; `nil` where none was within
     /// the retention.
@@ -32,7 +32,7 @@ package protocol StoreReading: RecordReading, HistoryReading {
     /// Newest first, at most `limit`, and only older ones than `before`; empty when that is no send of theirs.
     /// Damaged rows are left out, as they are of events.
     func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord]
-    /// Duties of everybody whose time is over, the longest overdue first, at most `limit`.
+    /// Overdue duties of all people, the longest overdue first, at most `limit`.
     func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord]
     /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
     /// ``OutboxRecord/isDamaged``, and one that cannot be read at all is left out; both are in
@@ -58,7 +58,7 @@ package protocol StoreReading: RecordReading, HistoryReading {
     func outboxDepth() throws -> OutboxDepth
     /// Outcomes of a caller's own sends after a cursor, oldest first.
     func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord]
-    /// What became of one send, oldest first.
+    /// The events of one send, oldest first.
     func events(of send: SendID) throws -> [EventRecord]
 
     // MARK: Trail
@@ -79,10 +79,9 @@ package protocol StoreReading: RecordReading, HistoryReading {
 }
 
 extension StoreReading {
-    /// Answers what can be answered by looking things up, one by one. What is known already, as loaded or as changed,
-    /// stays.
+    /// Answers asks by look-ups, one by one. Answers that are there already, loaded or changed by a step, stay.
     ///
-    /// - Throws: What stops every look-up; a row that cannot be read is an answer.
+    /// - Throws: An error that stops every look-up; a row that cannot be read is an answer.
     package func answer(_ asks: [Ask], into state: BatchState) throws {
         if asks.count > 1 { state.reserve(asks) }
         for ask in asks where !state.knows(ask) { try answer(ask, into: state) }
@@ -106,7 +105,7 @@ extension StoreReading {
             let holder = try outcome { try deviceKey(key)?.subject }
             state.keys[key] = holder
             if case .success(let subject?) = holder { try answer([.state(subject)], into: state) }
-        case .consents(let subject): state.consents[subject] = try outcome { try consentEvents(of: subject) }
+        case .consents(let subject): state.consents[subject] = try outcome { try consentRecords(of: subject) }
         case .choices(let subject):
             state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
         case .unsubscribeLink(let id): state.links[id] = try outcome { try unsubscribeLink(id) }
@@ -122,15 +121,17 @@ extension StoreReading {
                     since: since,
                     records: try forwards(of: subject, since: since, limit: LoadedForwards.countMax))
             }
+        case .recentForwards(let user, let seconds):
+            if let ask = state.askForForwards(to: user, seconds: seconds) { try answer(ask, into: state) }
         case .request(let key):
             let found = try outcome { try send(caller: key.caller, idHash: key.idHash) }
             state.requests[key] = found
             if case .success(let send?) = found, state.sends[send.id] == nil { state.sends[send.id] = found }
         case .send(let send): state.sends[send] = try outcome { try self.send(send) }
         case .dedupe(let key):
-            state.dedupe[key] = try outcome { try dedupeRecord(key.event, to: key.subject) }
+            state.dedupe[key] = try outcome { try dedupeRecord(key.tag, to: key.subject) }
         case .duty(let key):
-            state.duties[key] = try outcome { try duty(key.event, of: key.subject) }
+            state.duties[key] = try outcome { try duty(key.tag, of: key.subject) }
                 .map { $0.flatMap { state.endedDuties[key.subject]?.contains($0.send) == true ? nil : $0 } }
         case .message(let message): state.messages[message] = try outcome { try outbox(message) }
         case .messageHead(let message):

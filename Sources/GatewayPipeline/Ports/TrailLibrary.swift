@@ -1,12 +1,12 @@
 package import GateSteps
 package import GateVocabulary
 
-/// The published trail: tiles, checkpoint and the archive of policies, as other people read it.
+/// The published trail: tiles, checkpoint and the archive of policies, as monitors and auditors read it.
 ///
-/// - Durability: when `integrate` or `publish` returns, what it wrote survives a power cut. A failed sync
-///   throws ``TrailLibraryError/lostDurability(_:)`` and must end the process; there is no retry.
-/// - Ordering: entries by index, none skipped. Integrating what is already there compares and skips it,
-///   so a restart simply begins again at the last size the store knows.
+/// - Durability: when `integrate` or `publish` returns, what it wrote survives a power cut. A failed sync throws
+///   ``TrailLibraryError/lostDurability(_:)`` and must end the process; there is no retry.
+/// - Ordering: entries by index, none skipped. Integrating what is already there compares and skips it, so a restart
+///   simply begins again at the last size the store knows.
 /// - Concurrency: one publisher; reading from any thread.
 package protocol TrailLibrary: Sendable {
     /// First line of every checkpoint.
@@ -37,7 +37,7 @@ package protocol TrailLibrary: Sendable {
 package enum TrailLibraryError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Disk full, read-only, I/O error: nothing was published, trying again later is right.
     case unavailable(String)
-    /// An entry that is already published reads differently: somebody changed the store or the directory.
+    /// An entry that is already published reads differently: the store or the directory was changed.
     case conflict(String)
     /// A sync failed. The process must stop; a restart re-reads what is durable.
     case lostDurability(String)

@@ -4,7 +4,7 @@ import GateSteps
 import GateVocabulary
 import WireProtocol
 
-/// One route, declared once: how it is asked for, what it needs and answers, and what it leads to.
+/// One route, declared once: method and path, grants, body, answers and action.
 ///
 /// Matching, dispatch, the OpenAPI document and the handbook's table of routes all follow from ``all``.
 struct Route: Sendable {
@@ -19,10 +19,10 @@ struct Route: Sendable {
         case asked(@Sendable (inout RouteArguments) -> Handler?)
     }
 
-    /// What a request with a readable target leads to, once its caller is known to be permitted.
+    /// The action of a request with a readable target, once its caller is known to be permitted.
     typealias Handler = @Sendable (Request) throws -> RouteAction
 
-    /// What a handler is given besides the values in the target.
+    /// The values that a handler is given besides those in the target.
     struct Request: Sendable {
         var caller: CallerName
         var grants: GrantSet
@@ -62,6 +62,24 @@ struct Route: Sendable {
                 conditions: conditions, parameters: headers, body: body.described, answers: answers,
                 ownProblems: problems),
             grantIsDecided: grantIsDecided, parts: repeat each parts, body: body, handler: handler)
+    }
+
+    /// A route of callers that takes a query and a body.
+    init<each Part: Sendable, Query: RouteQuery, Body: Sendable>(
+        _ name: String, _ method: RouteDescription.Method, _ path: String,
+        _ parts: repeat PathPart<each Part>, tag: String, _ summary: String, means: String = "",
+        grants: [Grant]?, also conditions: [ConditionalGrant] = [], query: Query.Type,
+        body: BodyReading<Body>, answers: [RouteDescription.Response], problems: [ProblemName] = [],
+        handler: @escaping @Sendable (Reading<Query, Body>, repeat each Part) throws -> RouteAction
+    ) {
+        let (parameters, rest) = Self.parameters(of: repeat each parts)
+        self.init(
+            RouteDescription(
+                name: name, method: method, path: path, parts: parameters, rest: rest, tag: tag,
+                summary: summary, means: means, permission: grants.map { .oneOf($0) } ?? .anyCaller,
+                conditions: conditions, parameters: Query.parameters, body: body.described, answers: answers,
+                ownProblems: problems),
+            grantIsDecided: false, parts: repeat each parts, body: body, handler: handler)
     }
 
     /// A route of callers that takes no body.
@@ -144,7 +162,7 @@ struct Route: Sendable {
 
     /// Reads the values in a target.
     ///
-    /// - Returns: What is wrong with them; or what an open route leads to; or what a request of a caller does.
+    /// - Returns: What is wrong with them; or the action of an open route; or what a request of a caller does.
     func read(_ arguments: RouteArguments) -> Target {
         var arguments = arguments
         switch lead {
@@ -163,7 +181,7 @@ struct Route: Sendable {
     }
 }
 
-/// What the body of a route's requests is, and how it is read.
+/// The shape of a route's body, and how it is read.
 struct BodyReading<Value: Sendable>: Sendable {
     let described: RouteDescription.Body
     let read: @Sendable ([UInt8]) throws(BodyError) -> Value

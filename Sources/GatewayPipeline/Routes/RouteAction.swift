@@ -3,7 +3,7 @@ import GateSteps
 import GateVocabulary
 import WireProtocol
 
-/// What a request leads to, as data; ``Gateway`` carries it out.
+/// What a request does, as data; ``Gateway`` carries it out.
 enum RouteAction: Sendable {
     /// Answered at once, on the connection's event loop.
     case answer(@Sendable (Gateway) -> Answer)
@@ -14,23 +14,23 @@ enum RouteAction: Sendable {
         lane: EngineLane, order: CallerOrder, @Sendable (StepContext, Instant) throws -> Citing<Answer>)
     /// A send, read and decided.
     case send([UInt8])
-    case explain(ExplainBody)
-    /// A person, forgotten: answered when the mapping is destroyed too.
+    case explain(ExplainBody, in: LocaleQuery)
+    /// Erases a person: answered when the mapping is destroyed too.
     case erase(UserID)
-    /// The configured bundle, put in force.
+    /// Puts the configured bundle in force.
     case activate(PolicyActivateBody)
-    /// A key of the gateway's own, made.
+    /// Makes a key of the gateway's own.
     case addKey(KeyAddBody)
     case changeKey(KeyChangeOrder)
     case laggingRows
-    /// One piece of the device keys of everybody, looked at and revoked.
+    /// Looks at one piece of all device keys, and revokes those that are meant.
     case revokeDeviceKeys(DeviceKeysRevokeBody)
-    /// A signed list of genuine keys, put in force.
+    /// Puts a signed list of genuine keys in force.
     case adoptKeyset(KeysetBody)
     /// A published file of the trail.
     case file(path: String, mediaType: String)
 
-    /// A change that records and answers where.
+    /// A change whose answer says where it is recorded.
     static func record(
         _ order: CallerOrder, lane: EngineLane = .general,
         _ step: @escaping @Sendable (StepContext, Instant) throws -> Recorded
@@ -39,7 +39,7 @@ enum RouteAction: Sendable {
     }
 }
 
-/// What an open route leads to.
+/// What a request of an open route does.
 enum OpenRouteAction: Sendable {
     case answer(@Sendable () -> Answer)
     /// Whether a send would be taken now.
@@ -47,7 +47,7 @@ enum OpenRouteAction: Sendable {
 }
 
 extension Gateway {
-    /// Carries out what a request leads to.
+    /// Carries out what a request does.
     func perform(
         _ action: RouteAction, for caller: CallerName, _ grants: GrantSet,
         answer: @escaping @Sendable (Answer) -> Void
@@ -59,7 +59,7 @@ extension Gateway {
             engine.submit(
                 EditOperation(caller: caller, lane: lane, order: order, edit: change, reply: answer))
         case .send: preconditionFailure("a send answers in a form of its own")
-        case .explain(let body): explain(body, for: caller, grants, answer: answer)
+        case .explain(let body, let query): explain(body, in: query, for: caller, grants, answer: answer)
         case .erase(let user): erase(user, for: caller, answer: answer)
         case .activate(let body): activate(body, for: caller, answer: answer)
         case .addKey(let body): addKey(body, for: caller, answer: answer)
@@ -73,10 +73,10 @@ extension Gateway {
     }
 
     func askReadiness(_ answer: @escaping @Sendable (Answer) -> Void) {
-        engine.askCommit { [operations] failure in answer(operations.readiness(given: failure).answer) }
+        engine.askCommit { [management] failure in answer(management.readiness(given: failure).answer) }
     }
 
-    /// Looks something up: on a reader thread, in one snapshot.
+    /// Runs a look-up on a reader thread, in one snapshot.
     func read(
         for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void,
         _ look: @escaping @Sendable (GatewayReading) throws -> Answer
@@ -99,8 +99,8 @@ extension Gateway {
         if !isTaken { answer(Problem(.tooManyInFlight).answer) }
     }
 
-    /// Forgets a person. Answered when the mapping is destroyed too, not before: also to a repeated request, which finds the
-    /// name unknown while an earlier one may not be finished, because the disk was full.
+    /// Erases a person. Answered when the mapping is destroyed too, not before. So is a repeated request, which finds
+    /// the name unknown although an earlier one may not be finished, because the disk was full.
     private func erase(
         _ user: UserID, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
@@ -148,7 +148,7 @@ extension Gateway {
 }
 
 extension Problem {
-    /// What a caller is told when something could not be looked up. Nothing was to be recorded.
+    /// The answer when a look-up failed, which had nothing to record.
     init(looking error: any Error) {
         switch EngineFailure(error) {
         case .unavailable(let what): self.init(.unavailable, detail: what)
@@ -161,7 +161,7 @@ extension Recorded {
     var answer: Citing<Answer> {
         { [entry, isReplayed, noEffect] places in
             Answer(
-                json: RecordedAnswer(trail: places[entry], isReplayed: isReplayed, noEffect: noEffect).json)
+                RecordedAnswer(trail: places[entry], isReplayed: isReplayed, noEffect: noEffect))
         }
     }
 }

@@ -13,7 +13,7 @@ extension Route {
             answers: [.ok("The keyring.", KeysAnswer.shape, Samples.keys.json)]
         ) { _ in
             .answer {
-                Answer(json: KeysAnswer(keys: $0.dependencies.keys.keyring.keys.map { KeyAnswer($0) }).json)
+                Answer(KeysAnswer(keys: $0.dependencies.keys.keyring.keys.map { KeyAnswer($0) }))
             }
         },
         Route(
@@ -129,7 +129,7 @@ extension Route {
             .edit(lane: .general, order: .free) { step, now in
                 let run = try step.startDriftRun(
                     by: request.caller, isDryRun: request.body.isDryRun, at: now)
-                return { _ in Answer(status: 202, json: DriftRunAnswer(run).json) }
+                return { _ in Answer(status: 202, DriftRunAnswer(run)) }
             }
         },
         Route(
@@ -172,7 +172,7 @@ extension Route {
         Route(
             open: "getHealth", "/healthz", tag: "Operations", "The process answers",
             answers: [.ok("It does.", HealthAnswer.shape, HealthAnswer().json)],
-            action: .answer { Answer(json: HealthAnswer().json) }),
+            action: .answer { Answer(HealthAnswer()) }),
         Route(
             open: "getReadiness", "/readyz", tag: "Operations", "Whether a send would be taken now",
             answers: [
@@ -191,7 +191,7 @@ extension Route {
             .answer { gateway in
                 Answer(
                     status: 200, contentType: MediaType.text,
-                    body: Array(gateway.operations.metrics(of: gateway).utf8))
+                    body: Array(gateway.management.metrics(of: gateway).utf8))
             }
         },
         Route(

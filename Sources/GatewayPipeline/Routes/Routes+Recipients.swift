@@ -16,10 +16,10 @@ extension Route {
         },
         Route(
             "getRecipient", .get, "/v1/recipients/{user}", .user, tag: "Recipients",
-            "All that is held of a person (GDPR Art. 15)", grants: [.subjectsRead],
+            "All that is held of a person (GDPR Art. 15)", grants: [.subjectsRead], query: LocaleQuery.self,
             answers: [.ok("Everything.", RecipientAnswer.shape, Samples.recipient.json)],
             problems: [.notFound]
-        ) { _, user in .read { try $0.recipient(user) } },
+        ) { request, user in .read { try $0.recipient(user, request.query) } },
         Route(
             "deleteRecipient", .delete, "/v1/recipients/{user}", .user, tag: "Recipients",
             "Forget a person (GDPR Art. 17)",
@@ -94,7 +94,7 @@ extension Route {
             .edit(lane: .general, order: .change(user)) { step, now in
                 let answer = try step.addDeviceKey(
                     request.body, to: device, of: user, by: request.caller, at: now)
-                return { Answer(status: 201, json: answer($0).json) }
+                return { Answer(status: 201, answer($0)) }
             }
         },
         Route(
@@ -113,7 +113,7 @@ extension Route {
                 switch try step.confirmDeviceKey(
                     key, request.body, of: device, user: user, by: request.caller, at: now)
                 {
-                case .right(let answer): { Answer(json: answer($0).json) }
+                case .right(let answer): { Answer(answer($0)) }
                 case .wrong(let refusal): { _ in Problem(refusal).answer }
                 }
             }
@@ -128,7 +128,7 @@ extension Route {
         ) { request, user in .read { try $0.decisions(of: user, request.query) } },
     ]
 
-    /// What a person agreed to and chose.
+    /// The routes of a person's consents and preferences.
     static let choices: [Route] = [
         Route(
             "addConsent", .post, "/v1/recipients/{user}/consents", .user, tag: "Consents",
@@ -210,9 +210,10 @@ extension Route {
         Route(
             "listPreferences", .get, "/v1/recipients/{user}/preferences", .user, tag: "Preferences",
             "What was chosen, what it comes to, and why", grants: [.preferencesWrite, .subjectsRead],
+            query: LocaleQuery.self,
             answers: [.ok("Every preference.", PreferencesAnswer.shape, Samples.preferences.json)],
             problems: [.notFound]
-        ) { _, user in .read { try $0.preferences(of: user) } },
+        ) { request, user in .read { try $0.preferences(of: user, request.query) } },
         Route(
             "addPermissionPrompt", .post, "/v1/recipients/{user}/permission-prompts", .user,
             tag: "Preferences", "Record that the operating system's prompt was shown",

@@ -70,6 +70,7 @@ extension Route {
                     .subjectsRead,
                     when: "when the body names a stored recipient; with inline `facts` none is needed")
             ],
+            query: LocaleQuery.self,
             body: .json(
                 ExplainBody.self, "Inside quiet hours, with facts of one's own",
                 adding: (
@@ -84,7 +85,7 @@ extension Route {
                 )),
             answers: [.ok("What the gate would decide.", ExplainAnswer.shape, Samples.explanation.json)],
             problems: [.grantMissing, .notFound, .rateLimited, .trailBehind]
-        ) { .explain($0.body) },
+        ) { .explain($0.body, in: $0.query) },
         Route(
             "acknowledgeEvent", .post, "/v1/sends/acknowledge", tag: "Sends",
             "Say that something need not be told any more",
@@ -98,7 +99,7 @@ extension Route {
         ) { request in
             .edit(lane: .general, order: .free) { step, now in
                 let answer = try step.acknowledge(request.body, by: request.caller, at: now)
-                return { Answer(json: answer($0).json) }
+                return { Answer(answer($0)) }
             }
         },
         Route(
@@ -121,7 +122,7 @@ extension Route {
         ) { request, id in
             .edit(lane: .general, order: .free) { step, now in
                 let answer = try step.cancel(id, by: request.caller, at: now)
-                return { Answer(json: answer($0).json) }
+                return { Answer(answer($0)) }
             }
         },
         Route(
@@ -135,7 +136,7 @@ extension Route {
             .answer { gateway in
                 let policy = gateway.policy.current
                 let types = policy.types.map { TypeAnswer($0, for: request.caller, under: policy) }
-                return Answer(json: TypesAnswer(policy: policy.digest, types: types).json)
+                return Answer(TypesAnswer(policy: policy.digest, types: types))
             }
         },
         Route(
@@ -148,7 +149,7 @@ extension Route {
                 guard let type = policy.type(id) else {
                     return Problem(.notFound, detail: "the registry has no type of this name").answer
                 }
-                return Answer(json: TypeAnswer(type, for: request.caller, under: policy).json)
+                return Answer(TypeAnswer(type, for: request.caller, under: policy))
             }
         },
         Route(
@@ -162,7 +163,7 @@ extension Route {
         Route(
             "addReceipt", .post, "/v1/receipts", tag: "Sends", "Report what was observed of a message",
             means:
-                "In any order, and late: each stands for itself, and the same one again is answered with the entry of the first and `replayed`. 409 where nothing can have been observed, because the message waits here, was taken back or went into a summary, and beyond \(StepContext.receiptCountMax) of what a person did at one destination, or of the provider's word.",
+                "In any order, and late: each stands for itself, and the same one again is answered with the entry of the first and `replayed`. 409 where nothing can have been observed, because the message waits here, was taken back or went into a summary, and beyond \(StepContext.receiptCountMax) of what a person did at one destination, or of the provider's word; the first of each event is always taken.",
             grants: [.receiptsWrite], body: .json(ReceiptBody.self, "The person opened it"),
             answers: [.recorded], problems: [.notFound, .wrongState, .eventInFuture]
         ) { request in
@@ -186,10 +187,10 @@ extension Route {
             answers: [.ok("Taken.", ReplyAnswer.shape, Samples.reply.json)],
             problems: [.idConflict, .eventInFuture]
         ) { request in
-            // It names an address and no person, and must not wait behind what a flood of sends asks for.
+            // A reply names an address and no person, and must not wait behind what a flood of sends asks for.
             .edit(lane: .security, order: .change(nil)) { step, now in
                 let answer = try step.takeReply(request.body, by: request.caller, at: now)
-                return { Answer(json: answer($0).json) }
+                return { Answer(answer($0)) }
             }
         },
     ]

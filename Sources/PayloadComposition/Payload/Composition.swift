@@ -43,7 +43,7 @@ package func compose(
         if let sealed = written.sealedContent {
             .sealed(sealed)
         } else if let platform = target.platform {
-            .open(try content.openContent(for: platform, as: form))
+            .open(try (written.texts ?? OpenPushTexts(of: content, for: platform, as: form)).content())
         } else {
             nil
         }
@@ -63,6 +63,8 @@ package func composedByteCount(
 /// What is known of a body that was written.
 private struct WrittenBody {
     var sealedContent: [UInt8]?
+    /// Of an open push whose body has them as they are signed.
+    var texts: OpenPushTexts?
     var insertion: PayloadBody.Insertion?
     /// ``ComposedPayload/byteCount``
     var byteCount: Int
@@ -73,9 +75,11 @@ private func write(
     to body: inout CanonicalWriter
 ) throws(CompositionError) -> WrittenBody {
     let place: Int
+    var texts: OpenPushTexts?
     switch target {
     case .apns: place = try APNsPayload.write(content, as: form, to: &body)
-    case .fcm(let package, _): place = try FCMPayload.write(content, package: package, as: form, to: &body)
+    case .fcm(let package, _):
+        (place, texts) = try FCMPayload.write(content, package: package, as: form, to: &body)
     case .sms: return WrittenBody(byteCount: try SMSPayload.write(content, as: form, to: &body))
     case .email:
         try EmailPayload.write(content, as: form, to: &body)
@@ -83,7 +87,7 @@ private func write(
     }
     guard form == .sealed else {
         let mark = PayloadBody.Insertion.mark(at: place)
-        return WrittenBody(insertion: mark, byteCount: body.byteCount + mark.filledByteCount)
+        return WrittenBody(texts: texts, insertion: mark, byteCount: body.byteCount + mark.filledByteCount)
     }
     guard let platform = target.platform, let suite = target.suite else { throw .sealedWithoutKey }
     let inner = content.sealedContent(for: platform)

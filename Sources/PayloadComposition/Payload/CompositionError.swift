@@ -1,4 +1,4 @@
-/// A payload that cannot be composed: the bundle or a param asks for something nobody can write.
+/// A payload that cannot be composed: the bundle or a param asks for what cannot be written.
 ///
 /// The gate then knows no size and refuses the send (`fact_missing`); nothing half-composed leaves.
 package enum CompositionError: Error, Hashable, Sendable {

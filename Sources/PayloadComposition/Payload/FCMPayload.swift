@@ -5,14 +5,20 @@ import SealedFormat
 /// `POST /v1/projects/{id}/messages:send`, FCM HTTP v1, discovery revision 20261023. The target (`token` or
 /// `fid`) is put in at hand-over: a token is never copied into a row.
 enum FCMPayload {
-    /// - Returns: The place of the envelope in a sealed body, of the origin's mark in any other.
+    /// - Returns: The place of the envelope in a sealed body, of the origin's mark in any other; and the texts of a body
+    ///   that is not sealed.
     static func write(
         _ content: NotificationContent, package: String, as form: BodyForm, to json: inout CanonicalWriter
-    ) throws(CompositionError) -> Int {
+    ) throws(CompositionError) -> (place: Int, texts: OpenPushTexts?) {
         switch form {
-        case .sealed: writeSealed(content, package, to: &json)
-        case .generic: writeGeneric(content, package, to: &json)
-        case .full: writeFull(content, package, to: &json)
+        case .sealed: return (writeSealed(content, package, to: &json), nil)
+        case .generic, .full:
+            let texts = OpenPushTexts(of: content, for: .android, as: form)
+            let place =
+                form == .full
+                ? writeFull(content, texts, package, to: &json)
+                : writeGeneric(content, texts, package, to: &json)
+            return (place, texts)
         case .never: throw .formNever
         }
     }
@@ -53,7 +59,8 @@ enum FCMPayload {
     }
 
     private static func writeGeneric(
-        _ content: NotificationContent, _ package: String, to json: inout CanonicalWriter
+        _ content: NotificationContent, _ texts: OpenPushTexts, _ package: String,
+        to json: inout CanonicalWriter
     ) -> Int {
         var place = 0
         writeMessage(
@@ -75,7 +82,7 @@ enum FCMPayload {
                     json.member("visibility", content.privacy == .hidden ? "SECRET" : "PRIVATE")
                 }
             },
-            data: { place = writeOpenData(content, as: .generic, to: &$0) })
+            data: { place = writeOpenData(texts, to: &$0) })
         return place
     }
 
@@ -83,27 +90,25 @@ enum FCMPayload {
     /// reach the app in neither case when the system has shown them.
     ///
     /// - Returns: The place of the origin's mark.
-    private static func writeOpenData(
-        _ content: NotificationContent, as form: BodyForm, to json: inout CanonicalWriter
-    ) -> Int {
+    private static func writeOpenData(_ texts: OpenPushTexts, to json: inout CanonicalWriter) -> Int {
         var place = 0
-        func text(_ member: OpenPushMember) -> String? { content.openText(member, for: .android, as: form) }
-        json.member("alert_record", text(.alertRecord))
-        json.member("body", text(.body))
-        json.member("category", text(.category))
-        json.member("deep_link", text(.deepLink))
-        json.member("number", text(.number))
+        json.member("alert_record", texts[.alertRecord])
+        json.member("body", texts[.body])
+        json.member("category", texts[.category])
+        json.member("deep_link", texts[.deepLink])
+        json.member("number", texts[.number])
         json.member("origin") { $0.quoted { place = $0.byteCount } }
-        json.member("params", text(.params))
-        json.member("send_id", text(.send))
-        json.member("title", text(.title))
-        json.member("type", text(.type))
-        json.member("unsubscribe", text(.unsubscribe))
+        json.member("params", texts[.params])
+        json.member("send_id", texts[.send])
+        json.member("title", texts[.title])
+        json.member("type", texts[.type])
+        json.member("unsubscribe", texts[.unsubscribe])
         return place
     }
 
     private static func writeFull(
-        _ content: NotificationContent, _ package: String, to json: inout CanonicalWriter
+        _ content: NotificationContent, _ texts: OpenPushTexts, _ package: String,
+        to json: inout CanonicalWriter
     ) -> Int {
         var place = 0
         writeMessage(
@@ -121,7 +126,7 @@ enum FCMPayload {
                     json.member("visibility", content.privacy == .full ? "PUBLIC" : "PRIVATE")
                 }
             },
-            data: { place = writeOpenData(content, as: .full, to: &$0) })
+            data: { place = writeOpenData(texts, to: &$0) })
         return place
     }
 

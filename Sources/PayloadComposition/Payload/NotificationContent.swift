@@ -113,7 +113,7 @@ package struct NotificationContent: Sendable {
     /// The constant text with who writes it.
     func writeClosedTitle(to json: inout CanonicalWriter) { writeBranded(constantText.title, to: &json) }
 
-    private var closedTitle: String { "\(brand): \(constantText.title)" }
+    var closedTitle: String { "\(brand): \(constantText.title)" }
 
     /// A text after the name of who writes it.
     func writeBranded(_ text: String, to json: inout CanonicalWriter) {
@@ -124,39 +124,7 @@ package struct NotificationContent: Sendable {
         }
     }
 
-    /// What the origin key signs of an open push.
-    func openContent(
-        for platform: Platform, as form: BodyForm
-    ) throws(CompositionError) -> OpenPushContent {
-        do throws(SealedFormatError) {
-            return try OpenPushContent { openText($0, for: platform, as: form) }
-        } catch {
-            // Longer than any provider takes, and so refused by its size before it is signed.
-            throw .tooLongToSign
-        }
-    }
-
-    /// A member of an open push as text, whatever its shape is in a provider's body (FCM, `Message.data`: values are
-    /// strings). A generic push has no more than constant texts, the random id of the send, and the way to mute.
-    func openText(_ member: OpenPushMember, for platform: Platform, as form: BodyForm) -> String? {
-        let isFull = form == .full
-        switch member {
-        case .title: return isFull ? shownTexts.title : closedTitle
-        case .body: return isFull ? shownTexts.body : constantText.body
-        case .send: return send.uuidText
-        case .unsubscribe: return unsubscribeLink
-        case .actionCategory: return isFull && platform == .ios ? actionCategory : nil
-        case .badge: return isFull && platform == .ios ? badge.map { String($0) } : nil
-        case .alertRecord: return isFull && number != nil ? String(hasAlertRecord) : nil
-        case .category: return isFull ? category.rawValue : nil
-        case .deepLink: return isFull ? deepLink : nil
-        case .number: return isFull ? number.map { String($0) } : nil
-        case .params: return isFull && !references.isEmpty ? references.description : nil
-        case .type: return isFull ? type.text : nil
-        }
-    }
-
-    /// Seconds from ``composedAt`` that anybody outside a seal is told.
+    /// Seconds from ``composedAt`` that stand outside a seal.
     package var closedLifeSeconds: Int64 {
         ExpiryClass.seconds(until: expiresAt, from: composedAt, tier: tier)
     }

@@ -14,7 +14,7 @@ enum SMSPayload {
         case .full: text = content.texts.body
         case .never: throw .formNever
         }
-        // Whoever gets a text message sees a number; it says itself who writes (47 CFR 64.1200(b)(1) and (d)(4)).
+        // A text message shows a number as its sender, so the text names the company (47 CFR 64.1200(b)(1) and (d)(4)).
         let named = "\(content.brand): \(text)"
         let full = SMSEncoding.plainSpaces(content.unsubscribeLink.map { "\(named)\n\($0)" } ?? named)
         let encoding = SMSEncoding(full)

@@ -1,6 +1,6 @@
 /// A BCP 47 language tag, in the case RFC 5646 section 2.1.1 recommends: `nb-NO`, `sr-Latn`.
 ///
-/// Only its shape is checked. A tag nobody has conventions for is still a tag: numbers then follow the
+/// Only its shape is checked. A tag without conventions is still a tag: numbers then follow the
 /// root conventions of Unicode CLDR and texts come from the end of the fallback chain.
 package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     package let description: String
@@ -85,7 +85,7 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
         return chain
     }
 
-    /// The tags to try in turn for somebody who asked for `wishes`, best first, each once; ``last`` is always there.
+    /// The tags to try in turn for a reader who asked for `wishes`, best first, each once; ``last`` is always there.
     ///
     /// - Parameter wishes: As they came; `nil` and what is no tag are passed over.
     package static func candidates(_ wishes: [String?]) -> [LanguageTag] {

@@ -129,7 +129,7 @@ package struct NotificationTexts: Hashable, Sendable {
     /// Always one line.
     package var title: String
     package var body: String
-    /// What whoever sees the screen may see.
+    /// The texts for a locked screen.
     package var publicTitle: String?
     package var publicBody: String?
 

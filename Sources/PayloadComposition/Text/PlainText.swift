@@ -1,6 +1,6 @@
 /// Texts that callers and users chose, made harmless before they stand beside our own words.
 ///
-/// A recipient's or merchant's name is somebody's free choice. Nothing in it may start a new line, turn
+/// A recipient's or merchant's name is free text. Nothing in it may start a new line, turn
 /// the reading direction of what follows, hide characters, or pile marks over the neighbouring lines.
 package enum PlainText {
     /// Combining marks kept on one character. Vietnamese and Arabic need three at most; a real name never

@@ -1,4 +1,6 @@
-/// What a form said: its fields in their order.
+import GateVocabulary
+
+/// The fields of a submitted form, in their order.
 ///
 /// RFC 8058 section 3.1 lets a mail program send either encoding.
 enum FormBody {
@@ -52,25 +54,9 @@ enum FormBody {
     }
 
     private static func decode(_ part: ArraySlice<UInt8>) throws(Failure) -> String {
-        var bytes: [UInt8] = []
-        var rest = part
-        while let byte = rest.popFirst() {
-            switch byte {
-            case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
-            case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit)
-                else {
-                    throw .malformed
-                }
-                bytes.append(high << 4 | low)
-            default: bytes.append(byte)
-            }
-        }
-        return try text(bytes)
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        Character(Unicode.Scalar(byte)).hexDigitValue.map(UInt8.init)
+        let spaced = part.lazy.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }
+        guard let text = PercentEncoding.decode(spaced) else { throw .malformed }
+        return text
     }
 
     private static func text(_ bytes: [UInt8]) throws(Failure) -> String {

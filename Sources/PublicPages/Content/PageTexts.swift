@@ -1,8 +1,8 @@
 import GateVocabulary
 import PayloadComposition
 
-/// What pages say, in one language. Nothing in it is filled in: a kind and a channel stand by themselves, so that no
-/// language has to inflect them.
+/// The texts of the pages in one language. No text has a placeholder: a kind and a channel are whole phrases, so that
+/// no language has to inflect them.
 package struct PageTexts: Hashable, Sendable {
     /// A BCP 47 tag, for `lang`.
     package var language: String
@@ -19,6 +19,8 @@ package struct PageTexts: Hashable, Sendable {
     var undo: String
     var undone: String
     var tooLate: String
+    /// What an undo is told where the messages come already: it was taken back before, in another tab or by a double click.
+    var alreadyOn: String
     var settings: String
     var unknownTitle: String
     var unknown: String
@@ -31,7 +33,7 @@ package struct PageTexts: Hashable, Sendable {
     package var all: [String] {
         [
             language, kind, channel, askTitle, ask, stop, doneTitle, done, undoHint, undo, undone, tooLate,
-            settings,
+            alreadyOn, settings,
             unknownTitle, unknown, busyTitle, busy, wrongTitle, wrong,
         ] + Category.allCases.map { categories[$0] ?? "" } + Channel.allCases.map { channels[$0] ?? "" }
     }
@@ -40,7 +42,7 @@ package struct PageTexts: Hashable, Sendable {
     package static let byLanguage: [String: PageTexts] = Dictionary(
         uniqueKeysWithValues: [english, bosnian, norwegian, albanian].map { ($0.language, $0) })
 
-    /// The texts for whoever asked for some languages, the best first.
+    /// The texts in the first of some languages that has them.
     package static func `for`(_ wishes: [String?]) -> PageTexts {
         for wish in LanguageTag.candidates(wishes) {
             if let texts = byLanguage[wish.description] { return texts }
@@ -60,6 +62,7 @@ package struct PageTexts: Hashable, Sendable {
         done: "You will not get these messages here any more.", undoHint: "You can undo this for 15 minutes.",
         undo: "Undo", undone: "Undone. You get these messages again, as before.",
         tooLate: "This cannot be undone any more. You can switch the messages on again in the app.",
+        alreadyOn: "There is nothing to undo: you get these messages.",
         settings: "All notification settings", unknownTitle: "This link does not work",
         unknown:
             "It may be incomplete, or it does not work any more. Open the link from the newest message, or change your notifications in the app.",
@@ -80,6 +83,7 @@ package struct PageTexts: Hashable, Sendable {
         undoHint: "Odjavu možete poništiti u roku od 15 minuta.",
         undo: "Poništi", undone: "Poništeno. Ponovo primate ove poruke, kao i prije.",
         tooLate: "Odjava se više ne može poništiti. Poruke možete ponovo uključiti u aplikaciji.",
+        alreadyOn: "Nema šta da se poništi: primate ove poruke.",
         settings: "Sve postavke obavijesti", unknownTitle: "Ovaj link ne radi",
         unknown:
             "Možda nije potpun ili više ne važi. Otvorite link iz najnovije poruke ili promijenite obavijesti u aplikaciji.",
@@ -99,6 +103,7 @@ package struct PageTexts: Hashable, Sendable {
         done: "Du får ikke disse meldingene her lenger.", undoHint: "Du kan angre i 15 minutter.",
         undo: "Angre", undone: "Angret. Du får disse meldingene igjen, som før.",
         tooLate: "Dette kan ikke angres lenger. Du kan slå på meldingene igjen i appen.",
+        alreadyOn: "Det er ingenting å angre: Du får disse meldingene.",
         settings: "Alle varslingsinnstillinger", unknownTitle: "Denne lenken virker ikke",
         unknown:
             "Den kan være ufullstendig, eller den virker ikke lenger. Åpne lenken fra den nyeste meldingen, eller endre varslene i appen.",
@@ -117,6 +122,7 @@ package struct PageTexts: Hashable, Sendable {
         done: "Nuk do të merrni më këto mesazhe këtu.", undoHint: "Mund ta zhbëni këtë për 15 minuta.",
         undo: "Zhbëje", undone: "U zhbë. Do t'i merrni përsëri këto mesazhe, si më parë.",
         tooLate: "Kjo nuk mund të zhbëhet më. Mesazhet mund t'i aktivizoni përsëri në aplikacion.",
+        alreadyOn: "Nuk ka asgjë për të zhbërë: ju i merrni këto mesazhe.",
         settings: "Të gjitha cilësimet e njoftimeve", unknownTitle: "Kjo lidhje nuk funksionon",
         unknown:
             "Mund të jetë e paplotë, ose nuk funksionon më. Hapni lidhjen nga mesazhi më i ri, ose ndryshoni njoftimet në aplikacion.",

@@ -1,15 +1,19 @@
 import GateSteps
 import GateVocabulary
 
-/// The pages there are, as bytes.
+/// Builds the pages, as bytes.
 struct Pages: Sendable {
-    /// Where somebody changes everything else; `nil` leaves the link out.
+    /// The app's page for all other preferences; `nil` leaves the link out.
     let preferencesURL: String?
 
-    /// What a link's own page says above its button.
-    enum Notice { case none, undone, tooLate }
+    /// What a link's own page says above its button, by the query that a form's answer leads to.
+    enum Notice: String {
+        case none = ""
+        case undone
+        case tooLate = "late"
+    }
 
-    /// How a link stands, and the one thing it can do about it.
+    /// A link's page: its state, and the one change that it can make.
     func link(_ standing: LinkStanding, _ notice: Notice, in texts: PageTexts) -> [UInt8] {
         var content: [HTML] = []
         func say(_ text: String, asStatus isStatus: Bool = false) {
@@ -28,7 +32,7 @@ struct Pages: Sendable {
         } else {
             switch notice {
             case .undone: say(texts.undone, asStatus: true)
-            case .tooLate: say(texts.tooLate, asStatus: true)
+            case .tooLate: say(texts.alreadyOn, asStatus: true)
             case .none: break
             }
             content.append(Self.subject(of: standing, in: texts))
@@ -50,7 +54,7 @@ struct Pages: Sendable {
         page(texts.wrongTitle, [.element("p", ["role": "status"], .text(texts.wrong))], in: texts)
     }
 
-    /// No name, no address: which kind of message, and by which way it comes.
+    /// The kind of message and the channel, without a name or an address.
     private static func subject(of standing: LinkStanding, in texts: PageTexts) -> HTML {
         .element(
             "dl", .element("dt", .text(texts.kind)),

@@ -1,3 +1,4 @@
+import GateVocabulary
 import GatewayPipeline
 import Glibc
 import NIOCore
@@ -5,7 +6,7 @@ import NIOHTTP1
 
 /// One client and its one request: after the answer the connection ends, which a proxy in front does not mind.
 ///
-///     bytes → HTTPRequestDecoder → PageConnection → PageService → UnsubscribeDesk
+///     bytes → HTTPRequestDecoder → PageConnection → PageService → UnsubscribeHandler
 ///     bytes ←──────────────────────────┘
 ///
 /// Not reentrant and confined to its event loop; what is answered elsewhere comes back over ``NIOLoopBound``.
@@ -23,50 +24,50 @@ final class PageConnection: ChannelInboundHandler {
 
     private let service: PageService
     private let limits: PageLimits
-    private let isAdmitted: Bool
-    private let rate: PageRate
-    private let ended: @Sendable () -> Void
+    private let connections: PageConnections
+    private let rates: PageRates
     private var state = State.reading(nil, [])
+    private var openedAt = NIODeadline.distantPast
     private var deadline: Scheduled<Void>?
 
-    /// - Parameters:
-    ///   - isAdmitted: Whether there is room for its request; one for whom there is none is told so unread.
-    ///   - ended: Called once, when the connection is gone.
-    init(
-        service: PageService, limits: PageLimits, isAdmitted: Bool, rate: PageRate,
-        ended: @escaping @Sendable () -> Void
-    ) {
+    init(service: PageService, limits: PageLimits, connections: PageConnections, rates: PageRates) {
         self.service = service
         self.limits = limits
-        self.isAdmitted = isAdmitted
-        self.rate = rate
-        self.ended = ended
+        self.connections = connections
+        self.rates = rates
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        guard isAdmitted else {
+        openedAt = context.eventLoop.now
+        guard connections.admit(context.channel) else {
+            // Told so unread.
             state = .answering
             return write(service.busy(), to: context)
         }
-        setDeadline(limits.requestTime, context) { connection, context in
-            // Whoever said nothing at all is told nothing.
-            guard case .reading(.some, _) = connection.state else { return context.close(promise: nil) }
-            connection.state = .answering
-            connection.write(connection.service.refusal(408), to: context)
+        // A client that has not sent a header is told nothing.
+        setDeadline(limits.headerTime, context) { connection, context in
+            connection.state = .lingering
+            context.close(promise: nil)
         }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         state = .closed
         deadline?.cancel()
-        ended()
+        connections.remove(context.channel)
         context.fireChannelInactive()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .reading(let head, var body) = state else { return }
         switch Self.unwrapInboundIn(data) {
-        case .head(let head): state = .reading(head, body)
+        case .head(let head):
+            state = .reading(head, body)
+            setDeadline(openedAt + limits.requestTime - context.eventLoop.now, context) {
+                connection, context in
+                connection.state = .answering
+                connection.write(connection.service.refusal(408), to: context)
+            }
         case .body(let buffer):
             guard body.count + buffer.readableBytes <= limits.bodyByteCountMax else {
                 state = .answering
@@ -79,6 +80,7 @@ final class PageConnection: ChannelInboundHandler {
         case .end:
             guard let head else { return }
             state = .answering
+            connections.set(.answering, of: context.channel)
             answer(head, body, context)
         }
     }
@@ -105,7 +107,9 @@ final class PageConnection: ChannelInboundHandler {
     // MARK: Answering
 
     private func answer(_ head: HTTPRequestHead, _ body: [UInt8], _ context: ChannelHandlerContext) {
-        guard rate.take() else { return write(service.busy(), to: context) }
+        guard rates.take(for: service.authenticToken(in: head.uri)) else {
+            return write(service.busy(), to: context)
+        }
         let request = PageRequest(
             method: head.method.rawValue, target: head.uri,
             contentType: head.headers.first(name: "content-type"),
@@ -125,6 +129,7 @@ final class PageConnection: ChannelInboundHandler {
     /// Writes an answer, says that no more comes, and lets the client read it before the connection is gone.
     private func write(_ answer: PageAnswer, to context: ChannelHandlerContext) {
         state = .lingering
+        connections.set(.answered, of: context.channel)
         setDeadline(limits.answerTime, context) { _, context in context.close(promise: nil) }
         let buffer = context.channel.allocator.buffer(bytes: Self.bytes(of: answer))
         let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
@@ -154,29 +159,13 @@ final class PageConnection: ChannelInboundHandler {
     /// The answer as it goes over the wire.
     static func bytes(of answer: PageAnswer) -> [UInt8] {
         let reason = HTTPResponseStatus(statusCode: answer.status).reasonPhrase
-        var text = "HTTP/1.1 \(answer.status) \(reason)\r\ndate: \(HTTPDate.now())\r\n"
+        let date = Instant(milliseconds: Int64(time(nil)) * 1000).httpDate
+        var text = "HTTP/1.1 \(answer.status) \(reason)\r\ndate: \(date)\r\n"
         text += "content-type: \(answer.contentType)\r\ncontent-length: \(answer.body.count)\r\n"
         for header in answer.headers + PageAnswer.alwaysSent {
             text += "\(header.name): \(header.value)\r\n"
         }
         text += "connection: close\r\n\r\n"
         return Array(text.utf8) + (answer.isHeadOnly ? [] : answer.body)
-    }
-}
-
-/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7), whatever the process's locale.
-private enum HTTPDate {
-    private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-    private static let months = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ]
-
-    static func now() -> String {
-        var seconds = time(nil)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        func two(_ number: CInt) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        return
-            "\(days[Int(parts.tm_wday)]), \(two(parts.tm_mday)) \(months[Int(parts.tm_mon)]) \(parts.tm_year + 1900) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
     }
 }

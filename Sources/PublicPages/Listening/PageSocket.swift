@@ -2,7 +2,7 @@ import Glibc
 import NIOCore
 import Synchronization
 
-/// Where pages are listened for.
+/// An address to listen on.
 package enum PageAddress: Hashable, Sendable, CustomStringConvertible {
     /// Port 0 takes one that is free.
     case loopback(port: UInt16)
@@ -15,15 +15,15 @@ package enum PageAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Bytes of a socket's path: what `sockaddr_un` has room for, with the zero at its end.
+    /// Longest path of a socket, in bytes: the size of `sun_path` (108) less the zero at its end.
     package static let pathByteCountMax = 107
 }
 
-/// A bound socket that nobody is accepted on yet: its port is known before anything is served.
+/// A bound socket that does not accept connections yet: its port is known before anything is served.
 package final class PageSocket: Sendable {
     /// With the port that the kernel chose.
     package let address: PageAddress
-    /// The descriptor, until somebody takes it.
+    /// The descriptor, until ``take()``.
     private let descriptor: Mutex<CInt?>
 
     /// - Throws: ``PageSocketError`` where the address cannot be had.
@@ -49,7 +49,7 @@ package final class PageSocket: Sendable {
 
     deinit { abandon() }
 
-    /// Gives the descriptor to whoever closes it from now on.
+    /// Hands the descriptor over to the caller, which closes it.
     func take() -> CInt? {
         descriptor.withLock { descriptor in
             defer { descriptor = nil }
@@ -57,7 +57,7 @@ package final class PageSocket: Sendable {
         }
     }
 
-    /// Closes what nobody took, and removes the file.
+    /// Closes the descriptor unless it was taken, and removes the file.
     package func abandon() {
         if let descriptor = take() {
             close(descriptor)
@@ -89,8 +89,8 @@ package final class PageSocket: Sendable {
         return UInt16(bigEndian: address.sin_port)
     }
 
-    /// Whoever may search the directory may connect: what is behind the socket is public, and the directory's mode and
-    /// group say which proxy is in front of it.
+    /// Every user who may search the directory may connect: the pages are public, and the directory's mode and group
+    /// say which proxy is in front of it.
     private static func bind(_ descriptor: CInt, toPath path: String) throws(PageSocketError) {
         let wanted = PageAddress.unix(path: path)
         guard (1...PageAddress.pathByteCountMax).contains(path.utf8.count) else {
@@ -130,7 +130,7 @@ package final class PageSocket: Sendable {
     }
 }
 
-/// Why there is nothing to listen on.
+/// Why the address cannot be listened on.
 package struct PageSocketError: Error, CustomStringConvertible {
     package let call: String
     package let address: PageAddress

@@ -24,11 +24,12 @@ package struct ContentPlan: Sendable {
     ///     becomes known and gate 12 fails, after the gate that says why.
     ///   - ownCollapse: A keyed tag of this message alone, for one that collapses with no other.
     ///   - facts: Complete but for `sizes`.
-    ///   - unsubscribeLink: Put in where the category asks for one (S1).
+    ///   - unsubscribeLink: Put in where the category asks for one (S1). Asked whether the body may leave; of one that goes
+    ///     nowhere only the length counts, so any text as long as a link will do.
     package init(
         _ material: SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
         as message: MessageID, ownCollapse: @autoclosure () -> Tag,
-        unsubscribeLink: @autoclosure () -> String?,
+        unsubscribeLink: (_ mayLeave: Bool) -> String?,
         facts: inout Facts,
         under policy: CompiledPolicy
     ) {
@@ -61,7 +62,7 @@ package struct ContentPlan: Sendable {
             var notification = content.notification(
                 material, message: message, closedCollapse: closedCollapse,
                 interruption: interruption, privacy: facts.privacy, composedAt: now,
-                unsubscribeLink: unsubscribeLink)
+                unsubscribeLink: { unsubscribeLink(preview.outcome == .forward) })
             notification.rotateKeyBy = destination.key?.rotateBy
             for form in forms {
                 let (target, canBeSent) = destination.target(for: form)
@@ -81,7 +82,7 @@ package struct ContentPlan: Sendable {
     }
 
     /// The forms whose size has to be known: the one a promise will take. A refused send shows in its trace
-    /// whether any of its forms would have fitted, and so does one whose reader's privacy nobody knows.
+    /// whether any of its forms would have fitted, and so does one whose reader's privacy is not known.
     private static func forms(of needs: FactNeeds, as preview: Decision, _ facts: Facts) -> [BodyForm] {
         let isCertain = preview.outcome.isPromise && (preview.form == .sealed || facts.privacy != nil)
         return isCertain ? needs.forms.filter { $0 == preview.form } : needs.forms

@@ -16,7 +16,7 @@ package enum OverallAnswer {
     }
 
     private static func rank(_ decision: Decision) -> Int {
-        // Gates are 0 to 12; no gate is −1.
-        Int(decision.outcome.rawValue) * 16 + (decision.decidingGate.map { Int($0.rawValue) } ?? -1)
+        // No gate is −1.
+        Int(decision.outcome.rawValue) * Trace.gateCountMax + (decision.decidingPosition ?? -1)
     }
 }

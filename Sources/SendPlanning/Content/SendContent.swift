@@ -15,8 +15,8 @@ package final class SendContent: Sendable {
     package let language: LanguageTag
 
     /// - Parameters:
-    ///   - material: Its params must fit the type: composing is asked for only after ``ParamsVerdict``.
-    ///   - recipientLocale: A BCP 47 tag; used when the send names none, or one nobody wrote texts for.
+    ///   - material: Its params must fit the type: composing is asked for only after ``ParamsCheck``.
+    ///   - recipientLocale: A BCP 47 tag; used when the send names none, or one without texts.
     ///   - utcOffsetSeconds: Where the recipient's clocks stand, for moments in a text; `nil` prints UTC.
     /// - Returns: `nil` for a type that is not in the registry.
     /// - Throws: When a text cannot be written; the send then has no size and is refused.

@@ -17,9 +17,9 @@ enum DecisionBytes {
         json.member("reason", name: decision.reason)
         json.key("trace")
         json.raw("[")
-        for gate in Gate.allCases {
-            if gate.rawValue > 0 { json.raw(",") }
-            write(decision.trace[gate], to: &json)
+        for position in decision.trace.positions {
+            if position > 0 { json.raw(",") }
+            write(decision.trace[position: position], to: &json)
         }
         json.raw("]}")
     }
@@ -89,25 +89,25 @@ enum DecisionBytes {
         return notes
     }
 
+    /// Takes the results of more gates than this build has, too: whether it can decide by them is for the replay to say.
     private static func readTrace(_ cursor: inout EntryCursor) throws(EntryError) -> Trace {
-        var trace = Trace()
-        try cursor.expect("[")
-        for index in UInt8(0)..<UInt8(13) {
-            if index > 0 { try cursor.expect(",") }
-            let gate = Gate(rawValue: index)!
+        var trace = Trace(of: GateRevision(gateCount: 0))
+        try cursor.array(countMax: Trace.gateCountMax) { cursor, index throws(EntryError) in
             if cursor.skip("\"pass\"") {
-                trace[gate] = .pass
+                trace.append(.pass)
             } else if cursor.skip("\"not_applicable\"") {
-                trace[gate] = .notApplicable
+                trace.append(.notApplicable)
             } else {
                 let name = String(decoding: cursor.bytes[try cursor.plain()], as: UTF8.self)
                 guard let result = GateResult(name: name) else {
                     throw cursor.failure("the result of gate \(index) before it")
                 }
-                trace[gate] = result
+                trace.append(result)
             }
         }
-        try cursor.expect("]")
+        guard trace.revision >= .first else {
+            throw cursor.failure("the results of \(GateRevision.first.gateCount) gates or more before it")
+        }
         return trace
     }
 

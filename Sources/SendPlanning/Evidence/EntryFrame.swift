@@ -1,5 +1,6 @@
 import AuditTrail
 import CanonicalJSON
+import GateVocabulary
 
 /// What all kinds of entries have in common, and their bounds.
 enum EntryFrame {
@@ -31,6 +32,10 @@ enum EntryFrame {
         } catch {
             // Another kind has other members, so the first of them is where reading stopped.
             if let other = self.kind(of: bytes), other != kind { throw .otherKind(other) }
+            // A reason or a fact that came with a gate may be what stopped reading, before the trace was counted.
+            if let newer = (try? TrailEntry(reading: bytes))?.newer {
+                throw .newer(gateCount: newer.gateCount)
+            }
             throw error
         }
     }

@@ -81,7 +81,7 @@ package struct RedecisionEntry: Hashable, Sendable {
         let destination: Tag = try cursor.hexadecimal()
         try members.expect("\"facts\":", &cursor)
         var facts = Facts()
-        _ = try FactFields.read(&cursor, into: &facts)
+        _ = try facts.read(&cursor)
         try members.expect("\"index\":", &cursor)
         let index: UInt64 = try cursor.unsigned()
         try members.expect("\"kind\":", &cursor)
@@ -91,7 +91,7 @@ package struct RedecisionEntry: Hashable, Sendable {
         try members.expect("\"policy\":", &cursor)
         let policy = try cursor.digest()
         try members.expect("\"request\":", &cursor)
-        let request = try readRequest(&cursor)
+        let request = try AttestedRequest(&cursor)
         try members.expect("\"send_id\":", &cursor)
         let send: SendID = try cursor.uuid()
         try members.expect("\"subject\":", &cursor)
@@ -106,19 +106,5 @@ package struct RedecisionEntry: Hashable, Sendable {
             entry: RedecisionEntry(
                 send: send, message: message, destination: destination, subject: subject, request: request,
                 facts: facts, decision: decision, policy: policy, cause: cause))
-    }
-
-    private static func readRequest(_ cursor: inout EntryCursor) throws(EntryError) -> AttestedRequest {
-        var members = try MemberCursor(&cursor)
-        try members.expect("\"caller\":", &cursor)
-        let caller: CallerName = try cursor.identifier()
-        try members.expect("\"channel\":", &cursor)
-        let channel: Channel = try cursor.name()
-        try members.expect("\"critical\":", &cursor)
-        let critical = try cursor.boolean()
-        try members.expect("\"type\":", &cursor)
-        let type: TypeID = try cursor.identifier()
-        try members.end(&cursor)
-        return AttestedRequest(caller: caller, type: type, channel: channel, critical: critical)
     }
 }

@@ -28,7 +28,7 @@ package struct ReplayDifference: Hashable, Sendable {
 
 /// Why an entry cannot be decided again.
 package enum ReplayObstacle: Error, Hashable, Sendable {
-    /// It decides nothing: key events, consents, start and stop.
+    /// Entries of the kind decide nothing: key events, consents, start and stop.
     case decidesNothing(kind: String)
     case unreadable(EntryError)
     /// No archived bundle has this digest.
@@ -56,16 +56,18 @@ extension ReplayObstacle: CustomStringConvertible {
     }
 }
 
-/// Decides every delivery of an entry again, with the policy of its day.
+/// Decides every delivery of an entry again, with the policy and the gates of its day.
 ///
 /// - Parameters:
 ///   - bytes: One entry of any kind, exactly as recorded.
 ///   - policies: The archived bundles by digest.
+///   - gates: Where the gates after the first thirteen come from.
 package func replay(
-    _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
+    _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?,
+    of gates: any LaterGates.Type = BuiltGates.self
 ) rethrows -> ReplayResult {
     let recorded: RecordedDecisions
-    switch RecordedDecisions.read(bytes) {
+    switch RecordedDecisions.read(bytes, gates) {
     case .success(let found): recorded = found
     case .failure(let obstacle): return .notReplayable(obstacle)
     }
@@ -75,7 +77,8 @@ package func replay(
     return recorded.replayed(under: policy)
 }
 
-/// Decides every delivery of an entry as another policy would have, on the same facts.
+/// Decides every delivery of an entry as another policy would have, on the same facts and by the same gates: of what a
+/// later gate would have read nothing was recorded.
 ///
 /// - Parameters:
 ///   - bytes: One entry of any kind, exactly as recorded.
@@ -84,10 +87,11 @@ package func replay(
 /// - Returns: ``ReplayResult/differs(_:)`` with what would have been otherwise; not replayable where the answer
 ///   would rest on something the entry does not hold.
 package func replay(
-    _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?, with other: CompiledPolicy
+    _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?, with other: CompiledPolicy,
+    of gates: any LaterGates.Type = BuiltGates.self
 ) rethrows -> ReplayResult {
     let recorded: RecordedDecisions
-    switch RecordedDecisions.read(bytes) {
+    switch RecordedDecisions.read(bytes, gates) {
     case .success(let found): recorded = found
     case .failure(let obstacle): return .notReplayable(obstacle)
     }
@@ -183,14 +187,23 @@ private struct RecordedDecisions {
     var decisions: [(facts: Facts, decision: Decision)]
     /// Whether the entry also answers for all of them together.
     var hasOverall: Bool
+    /// Those that there are; each decision is asked as many of them as it was then.
+    let gates: any LaterGates.Type
 
-    static func read(_ bytes: [UInt8]) -> Result<RecordedDecisions, ReplayObstacle> {
+    static func read(
+        _ bytes: [UInt8], _ gates: any LaterGates.Type
+    ) -> Result<RecordedDecisions, ReplayObstacle> {
         do throws(EntryError) {
             // The kinds that decide differ in their first member, and no other kind starts like the second.
             let isRedecision = bytes.starts(with: "{\"cause\":\"".utf8)
-            return .success(
+            let found =
                 isRedecision
-                    ? Self(try RedecisionEntry.read(bytes).entry) : Self(try SendEntry.read(bytes).entry))
+                ? Self(try RedecisionEntry.read(bytes).entry, gates)
+                : Self(try SendEntry.read(bytes).entry, gates)
+            if let newest = found.decisions.map(\.decision.trace.revision).max(), newest > gates.newest {
+                throw .newer(gateCount: Int(newest.gateCount))
+            }
+            return .success(found)
         } catch {
             guard case .otherKind(let kind) = error else { return .failure(.unreadable(error)) }
             // An entry that starts like one kind and says it is the other is neither.
@@ -199,14 +212,16 @@ private struct RecordedDecisions {
         }
     }
 
-    private init(_ entry: SendEntry) {
+    private init(_ entry: SendEntry, _ gates: any LaterGates.Type) {
+        self.gates = gates
         policy = entry.policy
         request = entry.attested
         hasOverall = true
         decisions = entry.deliveries.map { ($0.facts, $0.decision) }
     }
 
-    private init(_ entry: RedecisionEntry) {
+    private init(_ entry: RedecisionEntry, _ gates: any LaterGates.Type) {
+        self.gates = gates
         policy = entry.policy
         request = entry.request
         hasOverall = false
@@ -218,10 +233,11 @@ private struct RecordedDecisions {
         JSONPointer(hasOverall ? ["deliveries", String(position), "decision"] : ["decision"])
     }
 
-    /// Whether a size that was known to nobody keeps `policy` from deciding what it otherwise would promise.
+    /// Whether an unknown size keeps `policy` from deciding what it otherwise would promise.
     func lacksSizes(under policy: CompiledPolicy) -> Bool {
         decisions.contains { facts, decision in
-            let fresh = decide(request, given: facts, under: policy)
+            let fresh = decide(
+                request, given: facts, under: policy, asking: decision.trace.revision, of: gates)
             let missing = GateResult.fail(.factMissing, .size)
             return fresh.trace[.size] == missing && decision.trace[.size] != missing
         }
@@ -232,7 +248,8 @@ private struct RecordedDecisions {
         var again: [Decision] = []
         again.reserveCapacity(decisions.count)
         for (position, (facts, decision)) in decisions.enumerated() {
-            let fresh = decide(request, given: facts, under: policy)
+            let fresh = decide(
+                request, given: facts, under: policy, asking: decision.trace.revision, of: gates)
             again.append(fresh)
             if DecisionBytes.bytes(of: fresh) != DecisionBytes.bytes(of: decision) {
                 Self.compare(

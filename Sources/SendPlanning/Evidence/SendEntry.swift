@@ -103,12 +103,12 @@ package struct SendEntry: Hashable, Sendable {
     }
 
     package var send: SendID
-    /// `nil` for a recipient nobody knows.
+    /// `nil` for an unknown recipient.
     package var subject: SubjectID?
     package var caller: CallerName
     package var peer: PeerEvidence
     package var request: RecordedRequest
-    /// Where the params do not fit their type; see ``ParamsVerdict/recorded(for:under:)``.
+    /// Where the params do not fit their type; see ``ParamsCheck/recorded(for:under:)``.
     package var paramsVerdict: [JSONPointer]
     /// In the order of the destinations' own ids; exactly one, without a destination, when there is none.
     package var deliveries: [DeliveryRecord]
@@ -161,7 +161,7 @@ package struct SendEntry: Hashable, Sendable {
 
     /// Canonical bytes, at most 65,535.
     ///
-    /// - Parameter facts: Those of ``deliveries``, where somebody has written them already.
+    /// - Parameter facts: Those of ``deliveries``, where they are written already.
     package func encode(
         index: UInt64, time: Instant, facts: [EncodedFacts]? = nil
     ) throws(EntryError) -> [UInt8] {
@@ -295,7 +295,7 @@ package struct SendEntry: Hashable, Sendable {
         }
         try members.expect("\"params_verdict\":", &cursor)
         var verdict: [JSONPointer] = []
-        try cursor.array(countMax: ParamsVerdict.recordedCountMax) { cursor, _ throws(EntryError) in
+        try cursor.array(countMax: ParamsCheck.recordedCountMax) { cursor, _ throws(EntryError) in
             guard let pointer = JSONPointer(parsing: try cursor.text(byteCountMax: 256)) else {
                 throw cursor.failure("a JSON pointer")
             }
@@ -350,7 +350,7 @@ package struct SendEntry: Hashable, Sendable {
             let destination: Tag? = cursor.skip("null") ? nil : try cursor.hexadecimal()
             try members.expect("\"facts\":", &cursor)
             var facts = Facts()
-            own.append(try FactFields.read(&cursor, into: &facts))
+            own.append(try facts.read(&cursor))
             let key: KeyID? = members.has("\"key_id\":", &cursor) ? try cursor.hexadecimal() : nil
             let message: MessageID? = members.has("\"message_id\":", &cursor) ? try cursor.uuid() : nil
             try members.end(&cursor)
@@ -373,7 +373,7 @@ package struct SendEntry: Hashable, Sendable {
         var shared: FactSet = []
         for position in deliveries.indices {
             cursor.rewind(to: start)
-            shared = try FactFields.read(&cursor, into: &deliveries[position].facts)
+            shared = try deliveries[position].facts.read(&cursor)
             // A fact in both places would have been overwritten just now.
             guard shared.isDisjoint(with: own[position]) else { throw .contradictory(what: "facts") }
         }

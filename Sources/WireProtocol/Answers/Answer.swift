@@ -34,17 +34,16 @@ package struct Answer: Sendable {
         self.init(status: status, body: CanonicalJSON.write(json))
     }
 
+    package init(status: Int = 200, _ answer: some WireAnswer) {
+        self.init(status: status, body: answer.bytes)
+    }
+
     /// The bytes of the body. They may be made anew each time: take them once.
     package var body: [UInt8] {
         switch content {
         case .bytes(let bytes): bytes
         case .made(let make): make()
         }
-    }
-
-    /// `HEAD` has the headers of `GET` and no body (RFC 9110 section 9.3.2).
-    package func withoutBody(_ isHead: Bool) -> Answer {
-        isHead ? Answer(status: status, contentType: contentType, headers: headers, body: []) : self
     }
 }
 
@@ -76,28 +75,12 @@ package enum MediaType {
     }
 }
 
-extension JSONObject {
-    /// The members that have a value.
-    init(present members: KeyValuePairs<String, JSONValue?>) {
-        self.init()
-        for index in members.indices {
-            let member = members[index]
-            if let value = member.value { self[member.key] = value }
-        }
-    }
-}
-
 extension TextRule {
     /// Any text, in answers: what the gateway says, it need not check.
     static let anyText = TextRule("a text", schema: [:]) { _ in true }
 }
 
 extension Shape {
-    /// How an answer names an object: in the document under its name.
-    static func answer(_ name: String, _ means: String, _ members: [ObjectShape.Member]) -> Shape {
-        .named(name, .object(ObjectShape(means, members)))
-    }
-
     static let anyText = Shape.text(.anyText)
     /// A list in an answer; bounded by what the store holds and the query asks.
     static func all(_ shape: Shape) -> Shape { .list(of: shape, countMax: 100_000) }

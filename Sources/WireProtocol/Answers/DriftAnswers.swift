@@ -1,8 +1,8 @@
-package import CanonicalJSON
+import CanonicalJSON
 package import GateVocabulary
 
 /// `POST /v1/drift`, `GET /v1/drift`: how a drift audit stands.
-package struct DriftRunAnswer: Hashable, Sendable {
+package struct DriftRunAnswer: WireAnswer, Hashable {
     package var startedAt: Instant
     package var startedBy: CallerName
     /// `nil` while it is under way.
@@ -30,52 +30,59 @@ package struct DriftRunAnswer: Hashable, Sendable {
         self.found = found
     }
 
-    package var json: JSONObject {
-        var rows: [JSONValue] = []
-        for kind in DriftKind.allCases {
-            for action in DriftAction.allCases {
-                guard let count = found[kind]?[action] else { continue }
-                rows.append([
-                    "finding": .string(kind.rawValue), "action": .string(action.rawValue),
-                    "count": .integer(count),
-                ])
-            }
+    /// How many drifts of a kind there are.
+    private struct Row: WireAnswer {
+        let kind: DriftKind
+        let action: DriftAction
+        let count: Int64
+
+        static let name = "DriftCount"
+        static let means = "How many drifts of a kind there are."
+
+        static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("action", answer, \.action, "What is done about it.")
+            fields.required("count", answer, \.count, "How many.")
+            fields.required("finding", answer, \.kind, "What disagrees.")
         }
-        return JSONObject(present: [
-            "started_at": .string(startedAt.rfc3339), "started_by": .string(startedBy.text),
-            "finished_at": finishedAt.map { .string($0.rfc3339) }, "dry_run": isDryRun ? true : nil,
-            "examined": .integer(examinedCount), "unreadable": .integer(unreadableCount),
-            "recorded": .integer(recordedCount), "resolved": .integer(resolvedCount), "found": .array(rows),
-        ])
     }
 
-    private static let row = Shape.answer(
-        "DriftCount", "How many drifts of a kind there are.",
-        [
-            .required("finding", .choice(of: DriftKind.self), "What disagrees."),
-            .required("action", .choice(of: DriftAction.self), "What is done about it."),
-            .required("count", .count, "How many."),
-        ])
+    private var rows: [Row] {
+        DriftKind.allCases.flatMap { kind in
+            DriftAction.allCases.compactMap { action in
+                found[kind]?[action].map { Row(kind: kind, action: action, count: $0) }
+            }
+        }
+    }
 
-    package static let shape = Shape.answer(
-        "DriftRun", "How a drift audit stands.",
-        [
-            .required("started_at", .anyText, "RFC 3339."),
-            .required("started_by", .anyText, "The caller, or `gateway` where its week was over."),
-            .optional("finished_at", .anyText, "RFC 3339; absent while it is under way."),
-            .optional("dry_run", .boolean, "True of a run that only counts."),
-            .required("examined", .count, "Recipients it has looked at."),
-            .required("unreadable", .count, "Recipients whose rows are damaged; `store check` names them."),
-            .required(
-                "recorded", .count, "Entries it wrote; of a run that only counts, that it would write."),
-            .required("resolved", .count, "Those of them that say that a drift is no more."),
-            .required("found", .all(row), "What there is, whether it was on record or is new."),
-        ])
+    package static let name = "DriftRun"
+    package static let means = "How a drift audit stands."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.flag("dry_run", answer, \.isDryRun, "True of a run that only counts.")
+        fields.required("examined", answer, \.examinedCount, "Recipients it has looked at.")
+        fields.optional("finished_at", answer, \.finishedAt, "RFC 3339; absent while it is under way.")
+        fields.required("found", answer, \.rows, "What there is, whether it was on record or is new.")
+        fields.required(
+            "recorded", answer, \.recordedCount,
+            "Entries it wrote; of a run that only counts, that it would write.")
+        fields.required(
+            "resolved", answer, \.resolvedCount, "Those of them that say that a drift is no more.")
+        fields.required("started_at", answer, \.startedAt, "RFC 3339.")
+        fields.required(
+            "started_by", answer, \.startedBy, "The caller, or `gateway` where its week was over.")
+        fields.required(
+            "unreadable", answer, \.unreadableCount,
+            "Recipients whose rows are damaged; `store check` names them.")
+    }
 }
 
 /// `GET /v1/drift/findings`: what is found of some people.
-package struct DriftFindingsAnswer: Hashable, Sendable {
-    package struct Row: Hashable, Sendable {
+package struct DriftFindingsAnswer: WireAnswer, Hashable {
+    package struct Row: WireAnswer, Hashable {
         package var subject: SubjectID
         package var kind: DriftKind
         package var action: DriftAction
@@ -101,31 +108,25 @@ package struct DriftFindingsAnswer: Hashable, Sendable {
             self.token = token
         }
 
-        package var json: JSONObject {
-            JSONObject(present: [
-                "subject": .string(subject.hexadecimal), "finding": .string(kind.rawValue),
-                "action": .string(action.rawValue), "device": device.map { .string($0) },
-                "category": category.map { .string($0.rawValue) }, "old": .string(old),
-                "new": new.map { .string($0) }, "app": app.map { .string($0) },
-                "token": token.map { .string($0) },
-            ])
-        }
+        package static let name = "DriftFinding"
+        package static let means = "Two sides that disagree, and what is done about it."
 
-        package static let shape = Shape.answer(
-            "DriftFinding", "Two sides that disagree, and what is done about it.",
-            [
-                .required("subject", .anyText, "The person's pseudonym in the trail."),
-                .required("finding", .choice(of: DriftKind.self), "What disagrees."),
-                .required("action", .choice(of: DriftAction.self), "What is done about it."),
-                .optional("device", .anyText, "Which device; absent for the account."),
-                .optional("category", .choice(of: Category.self), "Which category, where it is about one."),
-                .required("old", .anyText, "What is on record of the side that gives way."),
-                .optional("new", .anyText, "What it is set to, or is to be set to by the provider."),
-                .optional("app", .anyText, "The app of the device."),
-                .optional(
-                    "token", .anyText,
-                    "The device's push token, where a provider is to change its subscription."),
-            ])
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("action", answer, \.action, "What is done about it.")
+            fields.optional("app", answer, \.app, "The app of the device.")
+            fields.optional("category", answer, \.category, "Which category, where it is about one.")
+            fields.optional("device", answer, \.device, "Which device; absent for the account.")
+            fields.required("finding", answer, \.kind, "What disagrees.")
+            fields.optional("new", answer, \.new, "What it is set to, or is to be set to by the provider.")
+            fields.required("old", answer, \.old, "What is on record of the side that gives way.")
+            fields.required(
+                "subject", as: .anyText, answer, \.subject, "The person's pseudonym in the trail.")
+            fields.optional(
+                "token", answer, \.token,
+                "The device's push token, where a provider is to change its subscription.")
+        }
     }
 
     package var rows: [Row]
@@ -136,16 +137,15 @@ package struct DriftFindingsAnswer: Hashable, Sendable {
         self.next = next
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "findings": .array(rows.map { .object($0.json) }), "next": next.map { .string($0.hexadecimal) },
-        ])
-    }
+    package static let name = "DriftFindings"
+    package static let means = "What was found of the next people and is not gone since."
 
-    package static let shape = Shape.answer(
-        "DriftFindings", "What was found of the next people and is not gone since.",
-        [
-            .required("findings", .all(Row.shape), "Person by person."),
-            .optional("next", .anyText, "To be sent as `after`; absent when these were the last people."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("findings", answer, \.rows, "Person by person.")
+        fields.optional(
+            "next", as: .anyText, answer, \.next,
+            "To be sent as `after`; absent when these were the last people.")
+    }
 }

@@ -2,46 +2,59 @@ package import CanonicalJSON
 package import GateVocabulary
 
 /// What the gate would say to a send, gate by gate, and what it looked at.
-package struct ExplainAnswer: Hashable, Sendable {
-    package struct Delivery: Hashable, Sendable {
+package struct ExplainAnswer: WireAnswer, Hashable {
+    package struct Delivery: WireAnswer, Hashable {
         package var destination: String?
         package var facts: Facts
         package var decision: Decision
         /// One sentence a support agent can read out.
         package var sentence: String
+        /// Who can make the next attempt succeed, as a sentence; `nil` unless a language was asked for.
+        package var fix: String?
 
-        package init(destination: String?, facts: Facts, decision: Decision, sentence: String) {
+        package init(
+            destination: String?, facts: Facts, decision: Decision, sentence: String, fix: String? = nil
+        ) {
             self.destination = destination
             self.facts = facts
             self.decision = decision
             self.sentence = sentence
+            self.fix = fix
         }
 
-        var json: JSONObject {
-            let gates: [JSONValue] = Gate.allCases.map { gate in
-                let result = decision.trace[gate]
-                return .object(
-                    JSONObject(present: [
-                        "gate": .integer(Int64(gate.rawValue)), "name": .string(gate.name),
-                        "verdict": .string(result.verdict.name),
-                        "reason": result.reason.map { .string($0.rawValue) },
-                        "detail": result.detail.map { .string($0.rawValue) },
-                    ]))
-            }
-            return JSONObject(present: [
-                "destination": destination.map { .string($0) },
-                "outcome": .string(decision.outcome.name),
-                "reason": .string(decision.reason.rawValue),
-                "detail": decision.detail.map { .string($0.rawValue) },
-                "who_can_fix": .string(decision.reason.whoCanFix(decision.detail).rawValue),
-                "explanation": .string(sentence),
-                "not_before": decision.notBefore.map { .string($0.rfc3339) },
-                "form": .string(decision.form.rawValue),
-                "interruption": .string(decision.interruption.rawValue),
-                "notes": .array(decision.notes.namesSet.map { .string($0) }),
-                "gates": .array(gates),
-                "facts": .object(facts.json),
-            ])
+        package static let name = "ExplainedDelivery"
+        package static let means = "The decision for one destination, with everything it looked at."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.optional("destination", answer, \.destination, "The device or address.")
+            fields.optional("detail", answer, \.decision.detail, Words.detail)
+            fields.required("explanation", answer, \.sentence, Words.explanation)
+            fields.required("facts", answer, \.facts, "What was known.")
+            fields.optional("fix", answer, \.fix, Words.fix)
+            fields.required("form", answer, \.decision.form, "What the payload may carry.")
+            fields.required(
+                "gates",
+                as: .list(
+                    of: FoundByGate.shape, countMin: Gate.allCases.count, countMax: Gate.allCases.count),
+                answer,
+                \.gates, "Every gate, in order.")
+            fields.required(
+                "interruption", answer, \.decision.interruption, "How the device is asked to interrupt.")
+            fields.optional("not_before", answer, \.decision.notBefore, "RFC 3339; for a `defer`.")
+            fields.required(
+                "notes", as: .list(of: .choice(DecisionNotes.names.map(\.name)), countMax: 8),
+                answer,
+                \.decision.notes.namesSet, "Other things worth knowing.")
+            fields.required("outcome", answer, \.decision.outcome, Words.outcome)
+            fields.required("reason", answer, \.decision.reason, Words.reason)
+            fields.required(
+                "who_can_fix", answer, { $0.decision.reason.whoCanFix($0.decision.detail) }, Words.whoCanFix)
+        }
+
+        private var gates: [FoundByGate] {
+            Gate.allCases.map { FoundByGate(gate: $0, result: decision.trace[$0]) }
         }
     }
 
@@ -63,81 +76,85 @@ package struct ExplainAnswer: Hashable, Sendable {
         self.paramsViolations = paramsViolations
     }
 
-    package var json: JSONObject {
+    /// The delivery that gives the top level.
+    private var best: Delivery {
         let ranked = deliveries.map { delivery in
             (
                 delivery: delivery,
                 answer: SendAnswer.Delivery(destination: delivery.destination, decision: delivery.decision)
             )
         }
-        let best = ranked.min { $0.answer.precedes($1.answer) }?.delivery ?? deliveries[0]
-        return JSONObject(present: [
-            "outcome": .string(best.decision.outcome.name),
-            "reason": .string(best.decision.reason.rawValue),
-            "detail": best.decision.detail.map { .string($0.rawValue) },
-            "who_can_fix": .string(best.decision.reason.whoCanFix(best.decision.detail).rawValue),
-            "explanation": .string(best.sentence),
-            "policy": .string(policy.text),
-            "request": .object(request.json),
-            "params_violations": .array(paramsViolations.map { .string($0) }),
-            "deliveries": .array(deliveries.map { .object($0.json) }),
-        ])
+        return ranked.min { $0.answer.precedes($1.answer) }?.delivery ?? deliveries[0]
     }
 
-    private static let decision: [ObjectShape.Member] = [
-        .required("outcome", .choice(Outcome.allCases.map(\.name)), "What would become of it."),
-        .required("reason", .choice(of: Reason.self), "Why."),
-        .optional("detail", .choice(of: Detail.self), "What exactly was missing."),
-        .required("who_can_fix", .choice(of: WhoCanFix.self), "Who can make the next attempt succeed."),
-        .required("explanation", .anyText, "The same in a sentence."),
-    ]
+    package static let name = "Explanation"
+    package static let means = "What the gate would decide. Nothing was sent, counted or held."
 
-    private static let gate = Shape.answer(
-        "GateResult", "What one gate found. All are always asked; the first refusal decides.",
-        [
-            .required("gate", .integer(0...12), "Its number."),
-            .required("name", .choice(Gate.allCases.map(\.name)), "Its name."),
-            .required("verdict", .choice(["pass", "fail", "not_applicable"]), "What it found."),
-            .optional("reason", .choice(of: Reason.self), "Why it did not pass."),
-            .optional("detail", .choice(of: Detail.self), "What exactly was missing."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required(
+            "deliveries",
+            as: .list(of: Delivery.shape, countMin: 1, countMax: WireLimits.destinationCountMax),
+            answer,
+            \.deliveries, "One per destination.")
+        fields.optional("detail", answer, \.best.decision.detail, Words.detail)
+        fields.required("explanation", answer, \.best.sentence, Words.explanation)
+        fields.optional("fix", answer, \.best.fix, Words.fix)
+        fields.required("outcome", answer, \.best.decision.outcome, Words.outcome)
+        fields.required(
+            "params_violations", answer, \.paramsViolations,
+            "Pointers into the body, to what of `params` and `deep_link` does not fit the type.")
+        fields.required("policy", answer, \.policy, "Digest of the bundle that decided.")
+        fields.required("reason", answer, \.best.decision.reason, Words.reason)
+        fields.required("request", answer, \.request, "What was asked.")
+        fields.required(
+            "who_can_fix", answer, { $0.best.decision.reason.whoCanFix($0.best.decision.detail) },
+            Words.whoCanFix)
+    }
+}
 
-    private static let delivery = Shape.answer(
-        "ExplainedDelivery", "The decision for one destination, with everything it looked at.",
-        decision + [
-            .optional("destination", .anyText, "The device or address."),
-            .optional("not_before", .anyText, "RFC 3339; for a `defer`."),
-            .required("form", .choice(of: BodyForm.self), "What the payload may carry."),
-            .required(
-                "interruption", .choice(of: Interruption.self), "How the device is asked to interrupt."),
-            .required(
-                "notes", .list(of: .choice(DecisionNotes.names.map(\.name)), countMax: 8),
-                "Other things worth knowing."),
-            .required("gates", .list(of: gate, countMin: 13, countMax: 13), "Every gate, in order."),
-            .required("facts", FactsShape.shape, "What was known."),
-        ])
+/// What is said both of the send and of each of its deliveries.
+private enum Words {
+    static let outcome = "What would become of it."
+    static let reason = "Why."
+    static let detail = "What exactly was missing."
+    static let whoCanFix = "Who can make the next attempt succeed."
+    static let explanation = "The same in a sentence, in the language of `locale`."
+    static let fix = "What `who_can_fix` says as a sentence; only with `locale`."
+}
 
-    package static let shape = Shape.answer(
-        "Explanation", "What the gate would decide. Nothing was sent, counted or held.",
-        decision + [
-            .required("policy", .sha256, "Digest of the bundle that decided."),
-            .required(
-                "request",
-                .answer(
-                    "AttestedRequest", "The part of the send a decision looks at.",
-                    [
-                        .required("caller", .anyText, "Who would send it."),
-                        .required("type", .anyText, "The type."),
-                        .required("channel", .choice(of: Channel.self), "The channel."),
-                        .required("critical", .boolean, "Whether critical delivery is asked for."),
-                    ]), "What was asked."),
-            .required(
-                "params_violations", .all(.anyText),
-                "Pointers into the body, to what of `params` and `deep_link` does not fit the type."),
-            .required(
-                "deliveries", .list(of: delivery, countMin: 1, countMax: WireLimits.destinationCountMax),
-                "One per destination."),
-        ])
+private struct FoundByGate: WireAnswer {
+    let gate: Gate
+    let result: GateResult
+
+    static let name = "GateResult"
+    static let means = "What one gate found. All are always asked; the first refusal decides."
+
+    static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.optional("detail", answer, \.result.detail, "What exactly was missing.")
+        fields.required(
+            "gate", as: .integer(0...Int64(GateRevision.newest.gateCount) - 1), answer,
+            { Int64($0.gate.rawValue) },
+            "Its number.")
+        fields.required("name", as: .choice(Gate.allCases.map(\.name)), answer, \.gate.name, "Its name.")
+        fields.optional("reason", answer, \.result.reason, "Why it did not pass.")
+        fields.required(
+            "verdict", as: .choice(["pass", "fail", "not_applicable"]), answer, \.result.verdict.name,
+            "What it found.")
+    }
+}
+
+extension Facts: AnswerValue {
+    package static var answerShape: Shape { shape }
+    package func write(answer json: inout CanonicalWriter) { json.raw(EncodedFacts(self).bytes[...]) }
+}
+
+extension AttestedRequest: AnswerValue {
+    package static var answerShape: Shape { shape }
+    package func write(answer json: inout CanonicalWriter) { write(to: &json) }
 }
 
 extension GateResult.Verdict {

@@ -1,8 +1,8 @@
-package import CanonicalJSON
+import CanonicalJSON
 package import GateVocabulary
 
 /// One key of the keyring, or one device key.
-package struct KeyAnswer: Hashable, Sendable {
+package struct KeyAnswer: WireAnswer, Hashable {
     package var key: String
     /// `device`, `origin`, `trail`, `policy`, `link`, `data`, `index`, …
     package var purpose: String
@@ -27,40 +27,40 @@ package struct KeyAnswer: Hashable, Sendable {
         self.publicKey = publicKey
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "key": .string(key), "purpose": .string(purpose), "suite": .string(suite),
-            "state": .string(state),
-            "created_at": createdAt.map { .string($0.rfc3339) },
-            "changed_at": changedAt.map { .string($0.rfc3339) }, "public_key": publicKey.map { .string($0) },
-        ])
+    package static let name = "Key"
+    package static let means = "One key and its state. Never a private one."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.optional("changed_at", answer, \.changedAt, "RFC 3339.")
+        fields.optional("created_at", answer, \.createdAt, "RFC 3339.")
+        fields.required("key", answer, \.key, "Its id.")
+        fields.optional("public_key", answer, \.publicKey, "In base64url.")
+        fields.required("purpose", answer, \.purpose, "What it is for.")
+        fields.required("state", answer, \.state, "Its state (NIST SP 800-57).")
+        fields.required("suite", answer, \.suite, "Its algorithm.")
     }
-
-    static let members: [ObjectShape.Member] = [
-        .required("key", .anyText, "Its id."), .required("purpose", .anyText, "What it is for."),
-        .required("suite", .anyText, "Its algorithm."),
-        .required("state", .anyText, "Its state (NIST SP 800-57)."),
-        .optional("created_at", .anyText, "RFC 3339."), .optional("changed_at", .anyText, "RFC 3339."),
-        .optional("public_key", .anyText, "In base64url."),
-    ]
-
-    package static let shape = Shape.answer("Key", "One key and its state. Never a private one.", members)
 }
 
 /// `GET /v1/keys`
-package struct KeysAnswer: Hashable, Sendable {
+package struct KeysAnswer: WireAnswer, Hashable {
     package var keys: [KeyAnswer]
 
     package init(keys: [KeyAnswer]) { self.keys = keys }
 
-    package var json: JSONObject { ["keys": .array(keys.map { .object($0.json) })] }
+    package static let name = "Keys"
+    package static let means = "The gateway's own keys."
 
-    package static let shape = Shape.answer(
-        "Keys", "The gateway's own keys.", [.required("keys", .all(KeyAnswer.shape), "By purpose and id.")])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("keys", answer, \.keys, "By purpose and id.")
+    }
 }
 
 /// What a key's state is after a verb or a proof of possession.
-package struct KeyChangedAnswer: Hashable, Sendable {
+package struct KeyChangedAnswer: WireAnswer, Hashable {
     /// `nil` on the dry run of a key that would be made.
     package var key: String?
     package var state: String
@@ -81,30 +81,25 @@ package struct KeyChangedAnswer: Hashable, Sendable {
         self.secondCallerBy = secondCallerBy
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "key": key.map { .string($0) }, "state": .string(state),
-            "trail": trail.map { .object($0.json) }, "dry_run": isDryRun ? true : nil,
-            "second_caller_by": secondCallerBy.map { .string($0.rfc3339) },
-        ])
-    }
+    package static let name = "KeyChanged"
+    package static let means = "The key's state now; the next decision follows it."
 
-    package static let shape = Shape.answer(
-        "KeyChanged", "The key's state now; the next decision follows it.",
-        [
-            .optional("key", .anyText, "Its id; absent on the dry run of one that would be made."),
-            .required("state", .anyText, "Its state."),
-            .optional("trail", TrailReference.shape, "The evidence; absent on a dry run."),
-            .optional("dry_run", .boolean, "True when nothing was changed."),
-            .optional(
-                "second_caller_by", .anyText,
-                "RFC 3339: nothing has changed yet, and another caller must ask for the same by then; on a dry run, would have to."
-            ),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.flag("dry_run", answer, \.isDryRun, "True when nothing was changed.")
+        fields.optional("key", answer, \.key, "Its id; absent on the dry run of one that would be made.")
+        fields.optional(
+            "second_caller_by", answer, \.secondCallerBy,
+            "RFC 3339: nothing has changed yet, and another caller must ask for the same by then; on a dry run, would have to."
+        )
+        fields.required("state", answer, \.state, "Its state.")
+        fields.optional("trail", answer, \.trail, "The evidence; absent on a dry run.")
+    }
 }
 
 /// `POST /v1/device-keys/revoke`
-package struct DeviceKeysRevokedAnswer: Hashable, Sendable {
+package struct DeviceKeysRevokedAnswer: WireAnswer, Hashable {
     /// Keys that were looked at in this piece.
     package var examinedCount: Int
     package var revokedCount: Int
@@ -124,29 +119,24 @@ package struct DeviceKeysRevokedAnswer: Hashable, Sendable {
         self.isDryRun = isDryRun
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "examined": .integer(Int64(examinedCount)), "revoked": .integer(Int64(revokedCount)),
-            "unreadable": .integer(Int64(unreadableCount)), "next": next.map { .string($0.hexadecimal) },
-            "dry_run": isDryRun ? true : nil,
-        ])
-    }
+    package static let name = "DeviceKeysRevoked"
+    package static let means = "What became of one piece; each revoked key has an entry of its own."
 
-    package static let shape = Shape.answer(
-        "DeviceKeysRevoked", "What became of one piece; each revoked key has an entry of its own.",
-        [
-            .required("examined", .count, "Keys that were looked at."),
-            .required("revoked", .count, "Keys that are refused from the next decision on."),
-            .required(
-                "unreadable", .count,
-                "Keys whose rows are damaged: nothing is sealed to them, and `store check` names them."),
-            .optional("next", .keyID, "To be sent as `after`; absent when this was the last piece."),
-            .optional("dry_run", .boolean, "True when nothing was changed."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.flag("dry_run", answer, \.isDryRun, "True when nothing was changed.")
+        fields.required("examined", answer, \.examinedCount, "Keys that were looked at.")
+        fields.optional("next", answer, \.next, "To be sent as `after`; absent when this was the last piece.")
+        fields.required("revoked", answer, \.revokedCount, "Keys that are refused from the next decision on.")
+        fields.required(
+            "unreadable", answer, \.unreadableCount,
+            "Keys whose rows are damaged: nothing is sealed to them, and `store check` names them.")
+    }
 }
 
 /// `PUT /v1/keyset`
-package struct KeysetChangedAnswer: Hashable, Sendable {
+package struct KeysetChangedAnswer: WireAnswer, Hashable {
     package var version: UInt64
     package var expiresAt: Instant
     /// Until when another caller must bring the same note; `nil` when it is in force.
@@ -161,29 +151,26 @@ package struct KeysetChangedAnswer: Hashable, Sendable {
         self.trail = trail
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "version": .integer(Int64(version)), "expires_at": .string(expiresAt.rfc3339),
-            "trail": trail.map { .object($0.json) }, "replayed": trail == nil ? true : nil,
-            "second_caller_by": secondCallerBy.map { .string($0.rfc3339) },
-        ])
-    }
+    package static let name = "KeysetChanged"
+    package static let means = "The keyset that was brought, and whether it is in force."
 
-    package static let shape = Shape.answer(
-        "KeysetChanged", "The keyset that was brought, and whether it is in force.",
-        [
-            .required("version", .integer(1...Int64(1) << 53 - 1), "Rises with every keyset."),
-            .required("expires_at", .anyText, "RFC 3339: from here on it says nothing."),
-            .optional("trail", TrailReference.shape, "The evidence; absent when nothing was recorded."),
-            .optional("replayed", .boolean, "True when this very note was in force already."),
-            .optional(
-                "second_caller_by", .anyText,
-                "RFC 3339: nothing has changed yet, and another caller must bring the same note by then."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("expires_at", answer, \.expiresAt, "RFC 3339: from here on it says nothing.")
+        fields.flag("replayed", answer, { $0.trail == nil }, "True when this very note was in force already.")
+        fields.optional(
+            "second_caller_by", answer, \.secondCallerBy,
+            "RFC 3339: nothing has changed yet, and another caller must bring the same note by then.")
+        fields.optional("trail", answer, \.trail, "The evidence; absent when nothing was recorded.")
+        fields.required(
+            "version", as: .integer(1...CanonicalJSON.integerMax), answer, { Int64($0.version) },
+            "Rises with every keyset.")
+    }
 }
 
 /// `GET /v1/keys/lagging`
-package struct KeyLagAnswer: Hashable, Sendable {
+package struct KeyLagAnswer: WireAnswer, Hashable {
     package var key: String
     package var rowCount: Int64
     package var isDone: Bool
@@ -194,23 +181,22 @@ package struct KeyLagAnswer: Hashable, Sendable {
         self.isDone = isDone
     }
 
-    package var json: JSONObject {
-        ["data_key": .string(key), "rows": .integer(rowCount), "done": .boolean(isDone)]
-    }
+    package static let name = "KeyLag"
+    package static let means = "What is still sealed under an earlier data key."
 
-    package static let shape = Shape.answer(
-        "KeyLag", "What is still sealed under an earlier data key.",
-        [
-            .required("data_key", .anyText, "The data key in use."),
-            .required("rows", .integer(0...(1 << 53 - 1)), "Stored values under another key."),
-            .required(
-                "done", .boolean,
-                "Every stored value is known to be under the key in use: an earlier one may be destroyed."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("data_key", answer, \.key, "The data key in use.")
+        fields.required(
+            "done", answer, \.isDone,
+            "Every stored value is known to be under the key in use: an earlier one may be destroyed.")
+        fields.required("rows", answer, \.rowCount, "Stored values under another key.")
+    }
 }
 
 /// `POST /v1/policy/activate`
-package struct PolicyActivatedAnswer: Hashable, Sendable {
+package struct PolicyActivatedAnswer: WireAnswer, Hashable {
     package var policy: PolicyDigest
     package var previous: PolicyDigest?
     package var trail: TrailReference
@@ -221,35 +207,35 @@ package struct PolicyActivatedAnswer: Hashable, Sendable {
         self.trail = trail
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "policy": .string(policy.text), "previous": previous.map { .string($0.text) },
-            "trail": .object(trail.json),
-        ])
-    }
+    package static let name = "PolicyActivated"
+    package static let means = "The bundle now in force."
 
-    package static let shape = Shape.answer(
-        "PolicyActivated", "The bundle now in force.",
-        [
-            .required("policy", .sha256, "Its digest."),
-            .optional("previous", .sha256, "The digest it replaces."),
-            .required("trail", TrailReference.shape, "The evidence."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("policy", answer, \.policy, "Its digest.")
+        fields.optional("previous", answer, \.previous, "The digest it replaces.")
+        fields.required("trail", answer, \.trail, "The evidence.")
+    }
 }
 
 /// `GET /healthz`: the process answers. Says nothing of what it depends on.
-package struct HealthAnswer: Hashable, Sendable {
+package struct HealthAnswer: WireAnswer, Hashable {
     package init() {}
 
-    package var json: JSONObject { ["status": "ok"] }
+    package static let name = "Health"
+    package static let means = "The process answers."
 
-    package static let shape = Shape.answer(
-        "Health", "The process answers.", [.required("status", .choice(["ok"]), "Always `ok`.")])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("status", as: .choice(["ok"]), answer, { _ in "ok" }, "Always `ok`.")
+    }
 }
 
 /// `GET /readyz`: whether a send would be taken now. 503 when one check fails.
-package struct ReadinessAnswer: Hashable, Sendable {
-    package struct Check: Hashable, Sendable {
+package struct ReadinessAnswer: WireAnswer, Hashable {
+    package struct Check: WireAnswer, Hashable {
         package var name: String
         package var isPassed: Bool
         /// What is wrong and what to do; empty when nothing is.
@@ -260,6 +246,17 @@ package struct ReadinessAnswer: Hashable, Sendable {
             self.isPassed = isPassed
             self.detail = detail
         }
+
+        package static let name = "ReadinessCheck"
+        package static let means = "One thing a send depends on."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.optional("detail", answer, \.detail, "What is wrong, and what to do.")
+            fields.required("name", answer, \.name, "What.")
+            fields.required("passed", answer, \.isPassed, "Whether it is well.")
+        }
     }
 
     package var checks: [Check]
@@ -269,33 +266,15 @@ package struct ReadinessAnswer: Hashable, Sendable {
     package var isReady: Bool { checks.allSatisfy(\.isPassed) }
     package var status: Int { isReady ? 200 : 503 }
 
-    package var json: JSONObject {
-        [
-            "checks": .array(
-                checks.map { check in
-                    .object(
-                        JSONObject(present: [
-                            "name": .string(check.name), "passed": .boolean(check.isPassed),
-                            "detail": check.detail.map { .string($0) },
-                        ]))
-                }),
-            "ready": .boolean(isReady),
-        ]
+    package static let name = "Readiness"
+    package static let means = "Whether a send would be taken now."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("checks", as: .list(of: Check.shape, countMax: 64), answer, \.checks, "Each of them.")
+        fields.required("ready", answer, \.isReady, "Every check passes.")
     }
 
-    package var answer: Answer { Answer(status: status, json: json) }
-
-    private static let check = Shape.answer(
-        "ReadinessCheck", "One thing a send depends on.",
-        [
-            .required("name", .anyText, "What."), .required("passed", .boolean, "Whether it is well."),
-            .optional("detail", .anyText, "What is wrong, and what to do."),
-        ])
-
-    package static let shape = Shape.answer(
-        "Readiness", "Whether a send would be taken now.",
-        [
-            .required("ready", .boolean, "Every check passes."),
-            .required("checks", .list(of: check, countMax: 64), "Each of them."),
-        ])
+    package var answer: Answer { Answer(status: status, self) }
 }

@@ -128,7 +128,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
 }
 
 /// A problem document (RFC 9457).
-package struct Problem: Hashable, Sendable, Error, CustomStringConvertible {
+package struct Problem: WireAnswer, Hashable, Error, CustomStringConvertible {
     package var description: String { detail.map { "\(name.title): \($0)" } ?? name.title }
 
     package var name: ProblemName
@@ -153,20 +153,30 @@ package struct Problem: Hashable, Sendable, Error, CustomStringConvertible {
 
     package var status: Int { name.status }
 
-    package var json: JSONObject {
-        let listed = violations.prefix(WireLimits.violationCountMax)
-        var detail = detail
-        if listed.count < violations.count {
-            detail = "the first \(listed.count) of \(violations.count) violations are listed"
-        }
-        return JSONObject(present: [
-            "type": .string("urn:sendgate:problem:\(name.rawValue)"),
-            "title": .string(name.title),
-            "status": .integer(Int64(status)),
-            "detail": detail.map { .string($0) },
-            "violations": listed.isEmpty ? nil : .array(listed.map { .object($0.json) }),
-            "retry_after": retryAfterSeconds.map { .integer(Int64($0)) },
-        ])
+    package static let name = "Problem"
+    package static let means = "A problem document (RFC 9457)."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.optional("detail", answer, \.shownDetail, "What happened this time, and what to do.")
+        fields.optional(
+            "retry_after", as: .integer(0...86_400), answer, \.retryAfterSeconds,
+            "Seconds, as in `Retry-After`.")
+        fields.required("status", as: .integer(400...599), answer, \.status, "The HTTP status.")
+        fields.required("title", answer, \.name.title, "The same for every occurrence.")
+        fields.required("type", answer, \.name, "Which problem.")
+        fields.optional(
+            "violations", as: .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
+            answer,
+            { $0.violations.isEmpty ? nil : Array($0.violations.prefix(WireLimits.violationCountMax)) },
+            "Everything in the request that is not what it should be.")
+    }
+
+    private var shownDetail: String? {
+        violations.count > WireLimits.violationCountMax
+            ? "the first \(WireLimits.violationCountMax) of \(violations.count) violations are listed"
+            : detail
     }
 
     package var answer: Answer {
@@ -178,23 +188,16 @@ package struct Problem: Hashable, Sendable, Error, CustomStringConvertible {
             headers.append(("allow", allow.joined(separator: ", ")))
         }
         return Answer(
-            status: status, contentType: MediaType.problem, headers: headers, body: CanonicalJSON.write(json))
+            status: status, contentType: MediaType.problem, headers: headers, body: bytes)
     }
+}
 
-    package static let shape = Shape.answer(
-        "Problem", "A problem document (RFC 9457).",
-        [
-            .required(
-                "type", .choice(ProblemName.allCases.map { "urn:sendgate:problem:\($0.rawValue)" }),
-                "Which problem."),
-            .required("title", .anyText, "The same for every occurrence."),
-            .required("status", .integer(400...599), "The HTTP status."),
-            .optional("detail", .anyText, "What happened this time, and what to do."),
-            .optional(
-                "violations", .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
-                "Everything in the request that is not what it should be."),
-            .optional("retry_after", .integer(0...86_400), "Seconds, as in `Retry-After`."),
-        ])
+/// The `type` of a problem document.
+extension ProblemName: AnswerValue {
+    package static var answerShape: Shape { .choice(allCases.map(\.urn)) }
+    package func write(answer json: inout CanonicalWriter) { json.text(urn) }
+
+    private var urn: String { "urn:sendgate:problem:\(rawValue)" }
 }
 
 extension Problem {
@@ -244,5 +247,32 @@ extension Problem {
                 .unsupportedMediaType, detail: "send the body with `Content-Type: \(mediaType)`, in UTF-8")
         }
         return nil
+    }
+}
+
+/// As RFC 9457 section 3 shows it for a member of a body; a part of the target has its name and place instead. A long
+/// pointer is cut: its keys are the caller's.
+extension Violation: WireAnswer {
+    package static let name = "Violation"
+    package static let means =
+        "One thing that is not what it should be: a member of the body, or a part of the target."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.optional(
+            "in", as: .choice(["path", "query"]), answer, \.parameter?.place, "Where the parameter stands.")
+        fields.required("message", answer, \.message, "What would be right.")
+        fields.optional(
+            "parameter", answer, \.parameter?.name, "The part of the path or the query parameter.")
+        fields.optional("pointer", answer, { $0.pointer?.shortened() }, "The member of the body (RFC 6901).")
+    }
+
+    private var parameter: (place: String, name: String)? {
+        switch place {
+        case .body: nil
+        case .path(let name): ("path", name)
+        case .query(let name): ("query", Self.quotable(name))
+        }
     }
 }

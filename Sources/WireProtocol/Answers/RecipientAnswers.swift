@@ -2,8 +2,8 @@ package import CanonicalJSON
 package import GateVocabulary
 
 /// `GET /v1/recipients/{user}`: all that is held of a person (GDPR Art. 15).
-package struct RecipientAnswer: Hashable, Sendable {
-    package struct Device: Hashable, Sendable {
+package struct RecipientAnswer: WireAnswer, Hashable {
+    package struct Device: WireAnswer, Hashable {
         package var device: String
         package var platform: Platform
         package var app: String
@@ -37,20 +37,29 @@ package struct RecipientAnswer: Hashable, Sendable {
             self.keys = keys
         }
 
-        var json: JSONObject {
-            JSONObject(present: [
-                "device": .string(device), "platform": .string(platform.rawValue), "app": .string(app),
-                "token": .string(token), "region": region.map { .object($0.answer) },
-                "time_zone": timeZone.map { .string($0) }, "os_permission": .string(osPermission.rawValue),
-                "critical_alerts": .boolean(criticalAlerts), "active": .boolean(isActive),
-                "seen_at": .string(seenAt.rfc3339),
-                "subscriptions": subscriptions.map { .object($0.json) },
-                "keys": .array(keys.map { .object($0.json) }),
-            ])
+        package static let name = "HeldDevice"
+        package static let means = "A device as it is registered."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("active", answer, \.isActive, "Whether it is pushed to.")
+            fields.required("app", answer, \.app, "The app.")
+            fields.required("critical_alerts", answer, \.criticalAlerts, "Whether it grants critical alerts.")
+            fields.required("device", answer, \.device, "Its id.")
+            fields.required("keys", answer, \.keys, "Its keys.")
+            fields.required("os_permission", answer, \.osPermission, "What its operating system allows.")
+            fields.required("platform", answer, \.platform, "Its push service.")
+            fields.optional("region", answer, \.region, "Where it was seen.")
+            fields.required("seen_at", answer, \.seenAt, "RFC 3339.")
+            fields.optional(
+                "subscriptions", answer, \.subscriptions, "What the provider has it subscribed to.")
+            fields.optional("time_zone", answer, \.timeZone, "Its time zone.")
+            fields.required("token", answer, \.token, "The push token held.")
         }
     }
 
-    package struct Subscriptions: Hashable, Sendable {
+    package struct Subscriptions: WireAnswer, Hashable {
         package var categories: [Category: Bool]
         package var observedAt: Instant
 
@@ -59,16 +68,23 @@ package struct RecipientAnswer: Hashable, Sendable {
             self.observedAt = observedAt
         }
 
-        var json: JSONObject {
-            [
-                "categories": .object(
-                    JSONObject(categories.map { ($0.key.rawValue, .boolean($0.value)) })),
-                "observed_at": .string(observedAt.rfc3339),
-            ]
+        package static let name = "HeldSubscriptions"
+        package static let means = "What the provider of notifications has a device subscribed to."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required(
+                "categories",
+                as: .map(keys: .identifier, values: .boolean, countMax: Category.allCases.count),
+                answer,
+                { JSONObject($0.categories.map { ($0.key.rawValue, .boolean($0.value)) }) },
+                "Whether it is subscribed, by category.")
+            fields.required("observed_at", answer, \.observedAt, "RFC 3339.")
         }
     }
 
-    package struct Drift: Hashable, Sendable {
+    package struct Drift: WireAnswer, Hashable {
         package var kind: DriftKind
         package var action: DriftAction
         package var device: String?
@@ -88,16 +104,22 @@ package struct RecipientAnswer: Hashable, Sendable {
             self.new = new
         }
 
-        var json: JSONObject {
-            JSONObject(present: [
-                "finding": .string(kind.rawValue), "action": .string(action.rawValue),
-                "device": device.map { .string($0) }, "category": category.map { .string($0.rawValue) },
-                "old": .string(old), "new": new.map { .string($0) },
-            ])
+        package static let name = "HeldDrift"
+        package static let means = "What the newest drift audit found."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("action", answer, \.action, "What is done about it.")
+            fields.optional("category", answer, \.category, "Which category, where it is about one.")
+            fields.optional("device", answer, \.device, "At which device; absent for the account.")
+            fields.required("finding", answer, \.kind, "What disagrees.")
+            fields.optional("new", answer, \.new, "What it is set to, or is to be set to by the provider.")
+            fields.required("old", answer, \.old, "What is on record of the side that gives way.")
         }
     }
 
-    package struct Key: Hashable, Sendable {
+    package struct Key: WireAnswer, Hashable {
         package var key: KeyID
         package var suite: String
         package var state: String
@@ -110,15 +132,20 @@ package struct RecipientAnswer: Hashable, Sendable {
             self.createdAt = createdAt
         }
 
-        var json: JSONObject {
-            [
-                "created_at": .string(createdAt.rfc3339), "key_id": .string(key.hexadecimal),
-                "state": .string(state), "suite": .string(suite),
-            ]
+        package static let name = "HeldKey"
+        package static let means = "A device's public key."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("created_at", answer, \.createdAt, "RFC 3339.")
+            fields.required("key_id", answer, \.key, "Its id.")
+            fields.required("state", answer, \.state, "Its state (NIST SP 800-57).")
+            fields.required("suite", answer, \.suite, "Its HPKE suite.")
         }
     }
 
-    package struct Address: Hashable, Sendable {
+    package struct Address: WireAnswer, Hashable {
         package var address: String
         package var channel: Channel
         package var value: String
@@ -131,15 +158,20 @@ package struct RecipientAnswer: Hashable, Sendable {
             self.verifiedAt = verifiedAt
         }
 
-        var json: JSONObject {
-            JSONObject(present: [
-                "address": .string(address), "kind": .string(channel.rawValue), "value": .string(value),
-                "verified_at": verifiedAt.map { .string($0.rfc3339) },
-            ])
+        package static let name = "HeldAddress"
+        package static let means = "A phone number or e-mail address as it is registered."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("address", answer, \.address, "Its id.")
+            fields.required("kind", as: .choice(["sms", "email"]), answer, \.channel, "What it is.")
+            fields.required("value", answer, \.value, "The number or address.")
+            fields.optional("verified_at", answer, \.verifiedAt, "RFC 3339.")
         }
     }
 
-    package struct Prompt: Hashable, Sendable {
+    package struct Prompt: WireAnswer, Hashable {
         package var device: String
         package var shownAt: Instant
         package var answer: String?
@@ -150,11 +182,15 @@ package struct RecipientAnswer: Hashable, Sendable {
             self.answer = answer
         }
 
-        var json: JSONObject {
-            JSONObject(present: [
-                "device": .string(device), "shown_at": .string(shownAt.rfc3339),
-                "answer": answer.map { .string($0) },
-            ])
+        package static let name = "HeldPrompt"
+        package static let means = "The operating system's prompt was shown."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.optional("answer", answer, \.answer, "What was chosen.")
+            fields.required("device", answer, \.device, "On which device.")
+            fields.required("shown_at", answer, \.shownAt, "RFC 3339.")
         }
     }
 
@@ -204,138 +240,66 @@ package struct RecipientAnswer: Hashable, Sendable {
         self.decisions = decisions
     }
 
-    package var json: JSONObject {
-        var object = JSONObject(present: [
-            "user": .string(user.text), "registered_at": .string(registeredAt.rfc3339),
-            "updated_at": .string(updatedAt.rfc3339), "region": region.map { .object($0.answer) },
-            "age": age.map { .string($0.rawValue) }, "locale": locale.map { .string($0) },
-            "time_zone": timeZone.map { .string($0) }, "privacy": .string(privacy.rawValue),
-            "push_enabled": .boolean(pushEnabled),
-            "quiet_hours": quietHours.map { .object($0.json) },
-        ])
-        object["devices"] = .array(devices.map { .object($0.json) })
-        object["addresses"] = .array(addresses.map { .object($0.json) })
-        object["consents"] = .array(consents.map { .object($0.json) })
-        object["preferences"] = .array(preferences.map { .object($0.json) })
-        object["permission_prompts"] = .array(prompts.map { .object($0.json) })
-        object["drifts"] = .array(drifts.map { .object($0.json) })
-        object["decisions"] = .array(decisions.rows.map { .object($0.json) })
-        if let next = decisions.next { object["decisions_next"] = .string(next.uuidText) }
-        return object
+    package static let name = "HeldRecipient"
+    package static let means = "All that is held of a person (GDPR Art. 15)."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("addresses", answer, \.addresses, "Addresses.")
+        fields.optional("age", answer, \.age, "Adult or minor.")
+        fields.required("consents", answer, \.consents, "The consent ledger, oldest first.")
+        fields.required(
+            "decisions", as: .list(of: DecisionsAnswer.Row.shape, countMax: Int(WireLimits.decisionCountMax)),
+            answer,
+            \.decisions.rows, "What was decided and what became of it, newest first.")
+        fields.optional(
+            "decisions_next", answer, \.decisions.next,
+            "There are older ones: give it as `before` to `GET …/decisions`. Absent when these are all.")
+        fields.required("devices", answer, \.devices, "Devices.")
+        fields.required(
+            "drifts", answer, \.drifts,
+            "What the app, the provider and the operating system disagree about; `blocked_at_os` is a badge to show."
+        )
+        fields.optional("locale", answer, \.locale, "The language of texts.")
+        fields.required("permission_prompts", answer, \.prompts, "Prompts shown.")
+        fields.required("preferences", answer, \.preferences, "Every choice, oldest first.")
+        fields.required("privacy", answer, \.privacy, "What a lock screen may show.")
+        fields.required("push_enabled", answer, \.pushEnabled, "The master switch.")
+        fields.optional("quiet_hours", answer, \.quietHours, "The quiet hours.")
+        fields.optional("region", answer, \.region, "The account's region.")
+        fields.required("registered_at", answer, \.registeredAt, "RFC 3339.")
+        fields.optional("time_zone", answer, \.timeZone, "The account's time zone.")
+        fields.required("updated_at", answer, \.updatedAt, "RFC 3339.")
+        fields.required("user", answer, \.user, "The person.")
     }
-
-    private static let region = Shape.answer(
-        "ObservedRegion", "Where somebody was believed to be.",
-        [
-            .required("code", .text(.region), "ISO 3166."),
-            .required("source", .choice(of: RegionSource.self), "How it became known."),
-            .required("observed_at", .anyText, "RFC 3339."),
-        ])
-
-    private static let key = Shape.answer(
-        "HeldKey", "A device's public key.",
-        [
-            .required("key_id", .keyID, "Its id."), .required("suite", .anyText, "Its HPKE suite."),
-            .required("state", .anyText, "Its state (NIST SP 800-57)."),
-            .required("created_at", .anyText, "RFC 3339."),
-        ])
-
-    private static let device = Shape.answer(
-        "HeldDevice", "A device as it is registered.",
-        [
-            .required("device", .anyText, "Its id."),
-            .required("platform", .choice(of: Platform.self), "Its push service."),
-            .required("app", .anyText, "The app."), .required("token", .anyText, "The push token held."),
-            .optional("region", region, "Where it was seen."),
-            .optional("time_zone", .anyText, "Its time zone."),
-            .required("os_permission", .choice(of: OSPermission.self), "What its operating system allows."),
-            .required("critical_alerts", .boolean, "Whether it grants critical alerts."),
-            .required("active", .boolean, "Whether it is pushed to."),
-            .required("seen_at", .anyText, "RFC 3339."),
-            .optional("subscriptions", subscriptions, "What the provider has it subscribed to."),
-            .required("keys", .all(key), "Its keys."),
-        ])
-
-    private static let subscriptions = Shape.answer(
-        "HeldSubscriptions", "What the provider of notifications has a device subscribed to.",
-        [
-            .required(
-                "categories", .map(keys: .identifier, values: .boolean, countMax: Category.allCases.count),
-                "Whether it is subscribed, by category."),
-            .required("observed_at", .anyText, "RFC 3339."),
-        ])
-
-    private static let drift = Shape.answer(
-        "HeldDrift", "What the newest drift audit found.",
-        [
-            .required("finding", .choice(of: DriftKind.self), "What disagrees."),
-            .required("action", .choice(of: DriftAction.self), "What is done about it."),
-            .optional("device", .anyText, "At which device; absent for the account."),
-            .optional("category", .choice(of: Category.self), "Which category, where it is about one."),
-            .required("old", .anyText, "What is on record of the side that gives way."),
-            .optional("new", .anyText, "What it is set to, or is to be set to by the provider."),
-        ])
-
-    private static let address = Shape.answer(
-        "HeldAddress", "A phone number or e-mail address as it is registered.",
-        [
-            .required("address", .anyText, "Its id."),
-            .required("kind", .choice(["sms", "email"]), "What it is."),
-            .required("value", .anyText, "The number or address."),
-            .optional("verified_at", .anyText, "RFC 3339."),
-        ])
-
-    private static let prompt = Shape.answer(
-        "HeldPrompt", "The operating system's prompt was shown.",
-        [
-            .required("device", .anyText, "On which device."), .required("shown_at", .anyText, "RFC 3339."),
-            .optional("answer", .anyText, "What was chosen."),
-        ])
-
-    package static let shape = Shape.answer(
-        "HeldRecipient", "All that is held of a person (GDPR Art. 15).",
-        [
-            .required("user", .anyText, "The person."), .required("registered_at", .anyText, "RFC 3339."),
-            .required("updated_at", .anyText, "RFC 3339."),
-            .optional("region", region, "The account's region."),
-            .optional("age", .choice(of: AgeFact.self), "Adult or minor."),
-            .optional("locale", .anyText, "The language of texts."),
-            .optional("time_zone", .anyText, "The account's time zone."),
-            .required("privacy", .choice(of: PrivacyLevel.self), "What a lock screen may show."),
-            .required("push_enabled", .boolean, "The master switch."),
-            .optional("quiet_hours", QuietHoursBody.shape, "The quiet hours."),
-            .required("devices", .all(device), "Devices."),
-            .required("addresses", .all(address), "Addresses."),
-            .required("consents", .all(ConsentsAnswer.Record.shape), "The consent ledger, oldest first."),
-            .required("preferences", .all(PreferencesAnswer.Transition.shape), "Every choice, oldest first."),
-            .required("permission_prompts", .all(prompt), "Prompts shown."),
-            .required(
-                "drifts", .all(drift),
-                "What the app, the provider and the operating system disagree about; `blocked_at_os` is a badge to show."
-            ),
-            .required(
-                "decisions",
-                .list(of: DecisionsAnswer.Row.shape, countMax: Int(WireLimits.decisionCountMax)),
-                "What was decided and what became of it, newest first."),
-            .optional(
-                "decisions_next", .uuid,
-                "There are older ones: give it as `before` to `GET …/decisions`. Absent when these are all."),
-        ])
 }
 
-extension RegionObservation {
-    /// For a person: the moment as RFC 3339, where the facts' own form has milliseconds.
-    fileprivate var answer: JSONObject {
-        [
-            "code": .string(code.description), "observed_at": .string(observedAt.rfc3339),
-            "source": .string(source.rawValue),
-        ]
+/// For a person: the moment as RFC 3339, where the facts' own form has milliseconds.
+extension RegionObservation: WireAnswer {
+    package static var answerShape: Shape {
+        .named(name, .object(AnswerShapes<Self>.object(means) { show((), to: &$0) }))
     }
+    package static let name = "ObservedRegion"
+    package static let means = "Where somebody was believed to be."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("code", answer, \.code, "ISO 3166.")
+        fields.required("observed_at", answer, \.observedAt, "RFC 3339.")
+        fields.required("source", answer, \.source, "How it became known.")
+    }
+}
+
+extension RegionCode: AnswerValue {
+    package static var answerShape: Shape { bodyShape }
+    package func write(answer json: inout CanonicalWriter) { json.text(description) }
 }
 
 /// `GET …/consents`: the ledger as it stood, and what it adds up to.
-package struct ConsentsAnswer: Hashable, Sendable {
-    package struct Record: Hashable, Sendable {
+package struct ConsentsAnswer: WireAnswer, Hashable {
+    package struct Record: WireAnswer, Hashable {
         package var sequence: Int64
         package var id: String
         package var purpose: Purpose
@@ -384,66 +348,66 @@ package struct ConsentsAnswer: Hashable, Sendable {
             self.previousHash = previousHash
         }
 
-        package var json: JSONObject {
-            JSONObject(present: [
-                "sequence": .integer(sequence), "id": .string(id), "purpose": .string(purpose.text),
-                "channel": .string(channel.rawValue), "address": address.map { .string($0) },
-                "state": .string(state), "event_time": .string(eventTime.rfc3339),
-                "received_at": .string(receivedAt.rfc3339), "method": .string(method.rawValue),
-                "source": .string(source.text), "jurisdiction": jurisdiction.map { .string($0) },
-                "notice": notice.map { notice in
-                    var object = notice.json
-                    if let noticeText { object["text"] = .string(noticeText) }
-                    return .object(object)
-                }, "lawful_basis": lawfulBasis.map { .string($0) },
-                "expires_at": expiresAt.map { .string($0.rfc3339) },
-                "withdraws": withdraws.map { .string($0) }, "previous_hash": .string(previousHash),
-            ])
+        /// The text that was shown, with its words where the archive was asked.
+        private struct ShownNotice: WireAnswer {
+            let notice: ConsentBody.Notice
+            let text: String?
+
+            static let name = "ShownNotice"
+            static let means = "The text that was shown."
+
+            static func show<Fields: AnswerFields<Self> & ~Copyable>(
+                _ answer: borrowing Fields.Source, to fields: inout Fields
+            ) {
+                fields.required("id", answer, \.notice.id, "Its name.")
+                fields.required("language", answer, \.notice.language, "Its language.")
+                fields.required("sha256", as: .sha256, answer, \.notice.sha256, "Its digest.")
+                fields.optional(
+                    "text", answer, \.text, "Its words, from the archive; in `GET …/consents` only.")
+                fields.required("version", answer, \.notice.version, "Its version.")
+            }
         }
 
-        private static let notice = Shape.answer(
-            "ShownNotice", "The text that was shown.",
-            [
-                .required("id", .anyText, "Its name."), .required("version", .anyText, "Its version."),
-                .required("sha256", .sha256, "Its digest."),
-                .required("language", .anyText, "Its language."),
-                .optional("text", .anyText, "Its words, from the archive; in `GET …/consents` only."),
-            ])
+        private var shownNotice: ShownNotice? { notice.map { ShownNotice(notice: $0, text: noticeText) } }
 
-        package static let shape = Shape.answer(
-            "ConsentRecord", "One record of the ledger. Nothing in it is ever changed.",
-            [
-                .required("sequence", .count, "Its position."),
-                .required("id", .anyText, "The reporter's id."),
-                .required("purpose", .anyText, "What for."),
-                .required("channel", .choice(of: Channel.self), "Which channel."),
-                .optional(
-                    "address", .anyText,
-                    "Which number or e-mail address; none for push, and for a withdrawal of the whole channel."
-                ),
-                .required(
-                    "state", .choice(["given", "refused", "withdrawn", "shown", "undone"]),
-                    "What was said; `undone` takes back the withdrawal that it names."),
-                .required("event_time", .anyText, "RFC 3339; when the person spoke."),
-                .required("received_at", .anyText, "RFC 3339; when the gate heard of it."),
-                .required("method", .choice(of: ConsentMethod.self), "How."),
-                .required("source", .anyText, "The caller that reported it."),
-                .optional("jurisdiction", .anyText, "Whose law."),
-                .optional("notice", notice, "What was shown."),
-                .optional("lawful_basis", .anyText, "What a send may rest on because of a given consent."),
-                .optional("expires_at", .anyText, "RFC 3339; when it stops counting."),
-                .optional("withdraws", .anyText, "The record it withdraws."),
-                .required("previous_hash", .anyText, "SHA-256 of the record before; empty for the first."),
-            ])
+        package static let name = "ConsentRecord"
+        package static let means = "One record of the ledger. Nothing in it is ever changed."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.optional(
+                "address", answer, \.address,
+                "Which number or e-mail address; none for push, and for a withdrawal of the whole channel.")
+            fields.required("channel", answer, \.channel, "Which channel.")
+            fields.required("event_time", answer, \.eventTime, "RFC 3339; when the person spoke.")
+            fields.optional("expires_at", answer, \.expiresAt, "RFC 3339; when it stops counting.")
+            fields.required("id", answer, \.id, "The reporter's id.")
+            fields.optional("jurisdiction", answer, \.jurisdiction, "Whose law.")
+            fields.optional(
+                "lawful_basis", answer, \.lawfulBasis, "What a send may rest on because of a given consent.")
+            fields.required("method", answer, \.method, "How.")
+            fields.optional("notice", answer, \.shownNotice, "What was shown.")
+            fields.required(
+                "previous_hash", answer, \.previousHash, "SHA-256 of the record before; empty for the first.")
+            fields.required("purpose", answer, \.purpose, "What for.")
+            fields.required("received_at", answer, \.receivedAt, "RFC 3339; when the gate heard of it.")
+            fields.required("sequence", answer, \.sequence, "Its position.")
+            fields.required("source", answer, \.source, "The caller that reported it.")
+            fields.required(
+                "state", as: .choice(["given", "refused", "withdrawn", "shown", "undone"]), answer, \.state,
+                "What was said; `undone` takes back the withdrawal that it names.")
+            fields.optional("withdraws", answer, \.withdraws, "The record it withdraws.")
+        }
     }
 
     /// What the records add up to for one purpose, channel and address.
-    package struct Standing: Hashable, Sendable {
+    package struct Standing: WireAnswer, Hashable {
         package var purpose: Purpose
         package var channel: Channel
         package var address: String?
         package var consent: ConsentFact
-        /// It was given, and at the moment that was asked about it does not count any more.
+        /// Whether the consent was given and has expired at the moment that was asked about.
         package var hasExpired: Bool
 
         package init(
@@ -456,34 +420,28 @@ package struct ConsentsAnswer: Hashable, Sendable {
             self.hasExpired = hasExpired
         }
 
-        var json: JSONObject {
-            JSONObject(present: [
-                "purpose": .string(purpose.text), "channel": .string(channel.rawValue),
-                "address": address.map { .string($0) },
-                "state": .string(hasExpired ? Self.expired : consent.state.rawValue),
-                "method": consent.method.map { .string($0.rawValue) },
-                "expires_at": consent.expiresAt.map { .string($0.rfc3339) },
-            ])
+        package static let name = "ConsentStanding"
+        package static let means =
+            "What the records add up to: the newest event counts, a tie counts as withdrawn."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.optional(
+                "address", answer, \.address,
+                "Which number or e-mail address; none for push, and for a withdrawal of the whole channel.")
+            fields.required("channel", answer, \.channel, "Which channel.")
+            fields.optional("expires_at", answer, \.consent.expiresAt, "RFC 3339; when it stops counting.")
+            fields.optional("method", answer, \.consent.method, "How it was given.")
+            fields.required("purpose", answer, \.purpose, "What for.")
+            fields.required(
+                "state", as: .choice(ConsentState.allCases.map(\.rawValue) + [expired]),
+                answer,
+                { $0.hasExpired ? expired : $0.consent.state.rawValue },
+                "Where it stands; `expired` for what was given and does not count any more.")
         }
 
         private static let expired = "expired"
-
-        package static let shape = Shape.answer(
-            "ConsentStanding",
-            "What the records add up to: the newest event counts, a tie counts as withdrawn.",
-            [
-                .required("purpose", .anyText, "What for."),
-                .required("channel", .choice(of: Channel.self), "Which channel."),
-                .optional(
-                    "address", .anyText,
-                    "Which number or e-mail address; none for push, and for a withdrawal of the whole channel."
-                ),
-                .required(
-                    "state", .choice(ConsentState.allCases.map(\.rawValue) + [expired]),
-                    "Where it stands; `expired` for what was given and does not count any more."),
-                .optional("method", .choice(of: ConsentMethod.self), "How it was given."),
-                .optional("expires_at", .anyText, "RFC 3339; when it stops counting."),
-            ])
     }
 
     package var query: ConsentsQuery
@@ -497,29 +455,23 @@ package struct ConsentsAnswer: Hashable, Sendable {
         self.standing = standing
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "as_of": query.asOf.map { .string($0.rfc3339) },
-            "known_at": query.knownAt.map { .string($0.rfc3339) },
-            "records": .array(records.map { .object($0.json) }),
-            "standing": .array(standing.map { .object($0.json) }),
-        ])
-    }
+    package static let name = "Consents"
+    package static let means = "The ledger as it stood, and what it adds up to."
 
-    package static let shape = Shape.answer(
-        "Consents", "The ledger as it stood, and what it adds up to.",
-        [
-            .optional("as_of", .anyText, "RFC 3339; events up to then."),
-            .optional("known_at", .anyText, "RFC 3339; heard of by then."),
-            .required("records", .all(Record.shape), "Oldest first."),
-            .required("standing", .all(Standing.shape), "What they add up to."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.optional("as_of", answer, \.query.asOf, "RFC 3339; events up to then.")
+        fields.optional("known_at", answer, \.query.knownAt, "RFC 3339; heard of by then.")
+        fields.required("records", answer, \.records, "Oldest first.")
+        fields.required("standing", answer, \.standing, "What they add up to.")
+    }
 }
 
 /// `GET …/preferences`: chosen, effective, why, and how to change it.
-package struct PreferencesAnswer: Hashable, Sendable {
+package struct PreferencesAnswer: WireAnswer, Hashable {
     /// One choice as it was made.
-    package struct Transition: Hashable, Sendable {
+    package struct Transition: WireAnswer, Hashable {
         package var scope: String
         package var channel: Channel
         /// `nil` for the account.
@@ -542,28 +494,25 @@ package struct PreferencesAnswer: Hashable, Sendable {
             self.caller = caller
         }
 
-        package var json: JSONObject {
-            JSONObject(present: [
-                "scope": .string(scope), "channel": .string(channel.rawValue),
-                "destination": destination.map { .string($0) }, "state": .string(state.rawValue),
-                "source": .string(source), "at": .string(at.rfc3339), "caller": .string(caller.text),
-            ])
-        }
+        package static let name = "PreferenceTransition"
+        package static let means = "One choice as it was made."
 
-        package static let shape = Shape.answer(
-            "PreferenceTransition", "One choice as it was made.",
-            [
-                .required("scope", .anyText, "A category or a type."),
-                .required("channel", .choice(of: Channel.self), "Which channel."),
-                .optional("destination", .anyText, "One device or address; the account when absent."),
-                .required("state", .choice(of: PreferenceState.self), "What was chosen."),
-                .required("source", .anyText, "Where it was chosen."), .required("at", .anyText, "RFC 3339."),
-                .required("caller", .anyText, "The caller that reported it."),
-            ])
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("at", answer, \.at, "RFC 3339.")
+            fields.required("caller", answer, \.caller, "The caller that reported it.")
+            fields.required("channel", answer, \.channel, "Which channel.")
+            fields.optional(
+                "destination", answer, \.destination, "One device or address; the account when absent.")
+            fields.required("scope", answer, \.scope, "A category or a type.")
+            fields.required("source", answer, \.source, "Where it was chosen.")
+            fields.required("state", answer, \.state, "What was chosen.")
+        }
     }
 
     /// What one preference comes to.
-    package struct Row: Hashable, Sendable {
+    package struct Row: WireAnswer, Hashable {
         package var scope: String
         package var channel: Channel
         package var destination: String?
@@ -596,44 +545,37 @@ package struct PreferencesAnswer: Hashable, Sendable {
             self.at = at
         }
 
-        var json: JSONObject {
-            JSONObject(present: [
-                "scope": .string(scope), "channel": .string(channel.rawValue),
-                "destination": destination.map { .string($0) }, "chosen": .string(chosen.rawValue),
-                "effective": .string(isEffectivelyOn ? "on" : "off"), "why": .string(why),
-                "detail": detail.map { .string($0.rawValue) },
-                "how_to_fix": howToFix.map { .string($0) }, "source": source.map { .string($0) },
-                "at": at.map { .string($0.rfc3339) },
-            ])
-        }
+        package static let name = "PreferenceStanding"
+        package static let means = "One preference: what was chosen, what it comes to, and why."
 
-        package static let shape = Shape.answer(
-            "PreferenceStanding", "One preference: what was chosen, what it comes to, and why.",
-            [
-                .required("scope", .anyText, "A category or a type."),
-                .required("channel", .choice(of: Channel.self), "Which channel."),
-                .optional("destination", .anyText, "One device or address; the account when absent."),
-                .required(
-                    "chosen", .choice(of: PreferenceState.self),
-                    "What was chosen; `default` when nothing was."),
-                .required("effective", .choice(["on", "off"]), "Whether notifications get through."),
-                .required(
-                    "why", .anyText,
-                    """
-                    `chosen`; `default`; `permitted`, when it is off by default and a law or a recorded sale lets it \
-                    through until the person objects; `withheld`, when it is kept from whoever takes part in something they \
-                    take part in; or the reason that stops them.
-                    """),
-                .optional(
-                    "detail", .choice(of: Detail.self),
-                    "What a missing consent is: `expired`, `withdrawn`, …."),
-                .optional("how_to_fix", .anyText, "What the person can do about it."),
-                .optional("source", .anyText, "Where it was chosen."), .optional("at", .anyText, "RFC 3339."),
-            ])
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.optional("at", answer, \.at, "RFC 3339.")
+            fields.required("channel", answer, \.channel, "Which channel.")
+            fields.required("chosen", answer, \.chosen, "What was chosen; `default` when nothing was.")
+            fields.optional(
+                "destination", answer, \.destination, "One device or address; the account when absent.")
+            fields.optional(
+                "detail", answer, \.detail, "What a missing consent is: `expired`, `withdrawn`, ….")
+            fields.required(
+                "effective", as: .choice(["on", "off"]), answer, { $0.isEffectivelyOn ? "on" : "off" },
+                "Whether notifications get through.")
+            fields.optional("how_to_fix", answer, \.howToFix, "What the person can do about it.")
+            fields.required("scope", answer, \.scope, "A category or a type.")
+            fields.optional("source", answer, \.source, "Where it was chosen.")
+            fields.required(
+                "why", answer, \.why,
+                """
+                `chosen`; `default`; `permitted`, when it is off by default and a law or a recorded sale lets it \
+                through until the person objects; `withheld`, when it is kept from whoever takes part in something they \
+                take part in; or the reason that stops them.
+                """)
+        }
     }
 
     /// Whether a device may be asked for the OS permission.
-    package struct Prompt: Hashable, Sendable {
+    package struct Prompt: WireAnswer, Hashable {
         package var device: String
         package var osPermission: OSPermission?
         package var shownAt: Instant?
@@ -647,22 +589,19 @@ package struct PreferencesAnswer: Hashable, Sendable {
             self.mayPrompt = mayPrompt
         }
 
-        var json: JSONObject {
-            JSONObject(present: [
-                "device": .string(device), "os_permission": osPermission.map { .string($0.rawValue) },
-                "shown_at": shownAt.map { .string($0.rfc3339) }, "may_prompt": .boolean(mayPrompt),
-            ])
-        }
+        package static let name = "PromptStanding"
+        package static let means = "Whether the OS permission prompt may be shown on a device."
 
-        package static let shape = Shape.answer(
-            "PromptStanding", "Whether the OS permission prompt may be shown on a device.",
-            [
-                .required("device", .anyText, "Which device."),
-                .optional("os_permission", .choice(of: OSPermission.self), "What the OS last said."),
-                .optional("shown_at", .anyText, "RFC 3339; when the prompt was shown."),
-                .required(
-                    "may_prompt", .boolean, "False once it was shown, and where the OS has its answer."),
-            ])
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("device", answer, \.device, "Which device.")
+            fields.required(
+                "may_prompt", answer, \.mayPrompt, "False once it was shown, and where the OS has its answer."
+            )
+            fields.optional("os_permission", answer, \.osPermission, "What the OS last said.")
+            fields.optional("shown_at", answer, \.shownAt, "RFC 3339; when the prompt was shown.")
+        }
     }
 
     package var rows: [Row]
@@ -673,24 +612,20 @@ package struct PreferencesAnswer: Hashable, Sendable {
         self.prompts = prompts
     }
 
-    package var json: JSONObject {
-        [
-            "preferences": .array(rows.map { .object($0.json) }),
-            "prompts": .array(prompts.map { .object($0.json) }),
-        ]
-    }
+    package static let name = "Preferences"
+    package static let means = "Every preference of a person."
 
-    package static let shape = Shape.answer(
-        "Preferences", "Every preference of a person.",
-        [
-            .required("preferences", .all(Row.shape), "By scope, channel and destination."),
-            .required("prompts", .all(Prompt.shape), "By device."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("preferences", answer, \.rows, "By scope, channel and destination.")
+        fields.required("prompts", answer, \.prompts, "By device.")
+    }
 }
 
 /// `GET …/decisions`: why things did and did not arrive.
-package struct DecisionsAnswer: Hashable, Sendable {
-    package struct Row: Hashable, Sendable {
+package struct DecisionsAnswer: WireAnswer, Hashable {
+    package struct Row: WireAnswer, Hashable {
         package var send: SendID
         package var caller: CallerName
         package var type: TypeID
@@ -728,44 +663,36 @@ package struct DecisionsAnswer: Hashable, Sendable {
             self.trail = trail
         }
 
-        package var json: JSONObject {
-            let listed = deliveries.filter { $0.destination != nil }
-            return JSONObject(present: [
-                "send_id": .string(send.uuidText), "caller": .string(caller.text), "type": .string(type.text),
-                "channel": .string(channel.rawValue), "at": .string(at.rfc3339),
-                "outcome": .string(outcome.name), "reason": .string(reason.rawValue),
-                "detail": detail.map { .string($0.rawValue) },
-                "who_can_fix": .string(reason.whoCanFix(detail).rawValue), "explanation": .string(sentence),
-                "deliveries": .array(listed.map { .object($0.json) }),
-                "waiting": .array(waiting.map { .string($0) }),
-                "events": .array(events.map { .object($0.json) }), "trail": .object(trail.json),
-            ])
-        }
+        package static let name = "DecisionRow"
+        package static let means = "One send to this person, and why it did or did not arrive."
 
-        package static let shape = Shape.answer(
-            "DecisionRow", "One send to this person, and why it did or did not arrive.",
-            [
-                .required("send_id", .uuid, "The send."),
-                .required("caller", .anyText, "Who sent it."),
-                .required("type", .anyText, "The type."),
-                .required("channel", .choice(of: Channel.self), "The channel."),
-                .required("at", .anyText, "RFC 3339."),
-                .required("outcome", .choice(Outcome.allCases.map(\.name)), "The best of the deliveries."),
-                .required("reason", .choice(of: Reason.self), "Why."),
-                .optional("detail", .choice(of: Detail.self), "What exactly was missing."),
-                .required(
-                    "who_can_fix", .choice(of: WhoCanFix.self), "Who can make the next attempt succeed."),
-                .required("explanation", .anyText, "The same in a sentence."),
-                .required(
-                    "deliveries",
-                    .list(of: SendAnswer.Delivery.shape, countMax: WireLimits.destinationCountMax),
-                    "One per destination."),
-                .required(
-                    "waiting", .list(of: .anyText, countMax: WireLimits.destinationCountMax),
-                    "Destinations whose message still waits here."),
-                .required("events", .all(SendEvent.shape), "What became of it, oldest first."),
-                .required("trail", TrailReference.shape, "The evidence."),
-            ])
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("at", answer, \.at, "RFC 3339.")
+            fields.required("caller", answer, \.caller, "Who sent it.")
+            fields.required("channel", answer, \.channel, "The channel.")
+            fields.required(
+                "deliveries",
+                as: .list(of: SendAnswer.Delivery.shape, countMax: WireLimits.destinationCountMax),
+                answer,
+                { $0.deliveries.filter { $0.destination != nil } }, "One per destination.")
+            fields.optional("detail", answer, \.detail, "What exactly was missing.")
+            fields.required("events", answer, \.events, "What became of it, oldest first.")
+            fields.required("explanation", answer, \.sentence, "The same in a sentence.")
+            fields.required("outcome", answer, \.outcome, "The best of the deliveries.")
+            fields.required("reason", answer, \.reason, "Why.")
+            fields.required("send_id", answer, \.send, "The send.")
+            fields.required("trail", answer, \.trail, "The evidence.")
+            fields.required("type", answer, \.type, "The type.")
+            fields.required(
+                "waiting", as: .list(of: .anyText, countMax: WireLimits.destinationCountMax), answer,
+                \.waiting,
+                "Destinations whose message still waits here.")
+            fields.required(
+                "who_can_fix", answer, { $0.reason.whoCanFix($0.detail) },
+                "Who can make the next attempt succeed.")
+        }
     }
 
     /// Newest first.
@@ -778,24 +705,22 @@ package struct DecisionsAnswer: Hashable, Sendable {
         self.next = next
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "decisions": .array(rows.map { .object($0.json) }), "next": next.map { .string($0.uuidText) },
-        ])
-    }
+    package static let name = "Decisions"
+    package static let means = "Why things did and did not arrive, newest first."
 
-    package static let shape = Shape.answer(
-        "Decisions", "Why things did and did not arrive, newest first.",
-        [
-            .required(
-                "decisions", .list(of: Row.shape, countMax: Int(WireLimits.decisionCountMax)), "Newest first."
-            ),
-            .optional("next", .uuid, "There are older ones: give it as `before`. Absent when these are all."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required(
+            "decisions", as: .list(of: Row.shape, countMax: Int(WireLimits.decisionCountMax)), answer, \.rows,
+            "Newest first.")
+        fields.optional(
+            "next", answer, \.next, "There are older ones: give it as `before`. Absent when these are all.")
+    }
 }
 
 /// `POST …/devices/{device}/keys`: the key's id, and what the device must open to prove it holds the key.
-package struct KeyChallengeAnswer: Hashable, Sendable {
+package struct KeyChallengeAnswer: WireAnswer, Hashable {
     package var key: KeyID
     /// An envelope of purpose 2 to the new key.
     package var challenge: JSONObject
@@ -815,31 +740,31 @@ package struct KeyChallengeAnswer: Hashable, Sendable {
         self.trail = trail
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "key_id": .string(key.hexadecimal), "challenge": .object(challenge),
-            "old_key_challenge": oldKeyChallenge.map { .object($0) },
-            "expires_at": .string(expiresAt.rfc3339), "trail": .object(trail.json),
-        ])
+    package static let name = "KeyChallenge"
+    package static let means = "The key is registered but unproved; answer the challenge to make it usable."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("challenge", as: envelope, answer, \.challenge, "For the new key.")
+        fields.required("expires_at", answer, \.expiresAt, "RFC 3339; five minutes from now.")
+        fields.required("key_id", answer, \.key, "The new key's id.")
+        fields.optional(
+            "old_key_challenge", as: envelope, answer, \.oldKeyChallenge,
+            "For the earlier active key, which must answer too.")
+        fields.required("trail", answer, \.trail, "The evidence.")
     }
 
-    private static let envelope = Shape.answer(
-        "Envelope", "A sealed envelope, to be opened with the device's private key.",
-        [
-            .required("v", .integer(1...1), "The format's version."),
-            .required("s", .choice(of: DeviceKeyBody.Suite.self), "The HPKE suite."),
-            .required("kid", .anyText, "The key."), .required("mid", .anyText, "The message."),
-            .required("exp", .count, "Unix seconds after which it must not be opened."),
-            .required("ct", .anyText, "Encapsulated key and ciphertext in base64url."),
-        ])
-
-    package static let shape = Shape.answer(
-        "KeyChallenge", "The key is registered but unproved; answer the challenge to make it usable.",
-        [
-            .required("key_id", .keyID, "The new key's id."),
-            .required("challenge", envelope, "For the new key."),
-            .optional("old_key_challenge", envelope, "For the earlier active key, which must answer too."),
-            .required("expires_at", .anyText, "RFC 3339; five minutes from now."),
-            .required("trail", TrailReference.shape, "The evidence."),
-        ])
+    private static let envelope = Shape.named(
+        "Envelope",
+        .object(
+            ObjectShape(
+                "A sealed envelope, to be opened with the device's private key.",
+                [
+                    .required("v", .integer(1...1), "The format's version."),
+                    .required("s", .choice(of: DeviceKeyBody.Suite.self), "The HPKE suite."),
+                    .required("kid", .anyText, "The key."), .required("mid", .anyText, "The message."),
+                    .required("exp", .count, "Unix seconds after which it must not be opened."),
+                    .required("ct", .anyText, "Encapsulated key and ciphertext in base64url."),
+                ])))
 }

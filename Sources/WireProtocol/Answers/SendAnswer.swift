@@ -2,7 +2,7 @@ package import CanonicalJSON
 package import GateVocabulary
 
 /// Where in the trail something is recorded: a producer's own piece of evidence.
-package struct TrailReference: Hashable, Sendable {
+package struct TrailReference: WireAnswer, Hashable {
     /// The log's name, as its checkpoints sign it.
     package var origin: String
     package var index: UInt64
@@ -15,23 +15,28 @@ package struct TrailReference: Hashable, Sendable {
         self.leaf = leaf
     }
 
-    func write(to json: inout CanonicalWriter) {
-        json.object { json in
-            json.member("index", Int64(index))
-            json.member("leaf") { $0.quoted { $0.hexadecimal(leaf) } }
-            json.member("origin", origin)
-        }
+    package static let name = "TrailReference"
+    package static let means = "Where in the trail this is recorded, durably, before the answer was given."
+
+    @inline(__always)
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("index", answer, { Int64($0.index) }, "The entry's index.")
+        fields.required(
+            "leaf", answer, { DigestText(bytes: $0.leaf) }, "SHA-256 of 0x00 and the entry (RFC 6962).")
+        fields.required("origin", answer, \.origin, "The log's name, as its checkpoints sign it.")
     }
+}
 
-    package var json: JSONObject { JSONObject(written: write) }
+/// SHA-256, 32 bytes, in hexadecimal digits.
+private struct DigestText: AnswerValue {
+    let bytes: [UInt8]
 
-    package static let shape = Shape.answer(
-        "TrailReference", "Where in the trail this is recorded, durably, before the answer was given.",
-        [
-            .required("origin", .anyText, "The log's name, as its checkpoints sign it."),
-            .required("index", .count, "The entry's index."),
-            .required("leaf", .sha256, "SHA-256 of 0x00 and the entry (RFC 6962)."),
-        ])
+    static var answerShape: Shape { .sha256 }
+
+    @inline(__always)
+    func write(answer json: inout CanonicalWriter) { json.quoted { $0.hexadecimal(bytes) } }
 }
 
 /// What the gate answers to one send.
@@ -40,7 +45,7 @@ package struct TrailReference: Hashable, Sendable {
 /// when none will, so that a client that looks only at the status never believes in a send that was not.
 package struct SendAnswer: Hashable, Sendable {
     /// What became of the send at one destination.
-    package struct Delivery: Hashable, Sendable {
+    package struct Delivery: WireAnswer, Hashable {
         /// As its owner calls it; `nil` stands for "no destination at all".
         package var destination: String?
         package var outcome: Outcome
@@ -94,33 +99,30 @@ package struct SendAnswer: Hashable, Sendable {
             }
         }
 
-        func write(to json: inout CanonicalWriter) {
-            json.object { json in
-                json.member("destination", destination)
-                json.member("detail", name: detail)
-                json.member("key_id", hexadecimal: keyID)
-                json.member("message_id", uuid: messageID)
-                json.member("not_before", notBefore?.rfc3339)
-                json.member("outcome", outcome.name)
-                json.member("reason", name: reason)
-            }
+        /// One with none is not listed in an answer.
+        private var listedDestination: String {
+            guard let destination else { preconditionFailure("a delivery to no destination was listed") }
+            return destination
         }
 
-        package var json: JSONObject { JSONObject(written: write) }
+        package static let name = "Delivery"
+        package static let means = "What becomes of the send at one destination."
 
-        static let members: [ObjectShape.Member] = [
-            .required("destination", .anyText, "The device or address."),
-            .required("outcome", .choice(Outcome.allCases.map(\.name)), "What becomes of it there."),
-            .required("reason", .choice(of: Reason.self), "Why."),
-            .optional("detail", .choice(of: Detail.self), "What exactly was missing."),
-            .optional(
-                "message_id", .uuid, "Stable over every retry; `apns-id` and the envelope's `mid`."),
-            .optional("key_id", .keyID, "The device key the body is sealed to."),
-            .optional("not_before", .anyText, "RFC 3339; the earliest time it goes on, for a `defer`."),
-        ]
-
-        package static let shape = Shape.answer(
-            "Delivery", "What becomes of the send at one destination.", members)
+        @inline(__always)
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("destination", answer, { $0.listedDestination }, "The device or address.")
+            fields.optional("detail", answer, \.detail, "What exactly was missing.")
+            fields.optional("key_id", answer, \.keyID, "The device key the body is sealed to.")
+            fields.optional(
+                "message_id", answer, \.messageID,
+                "Stable over every retry; `apns-id` and the envelope's `mid`.")
+            fields.optional(
+                "not_before", answer, \.notBefore, "RFC 3339; the earliest time it goes on, for a `defer`.")
+            fields.required("outcome", answer, \.outcome, "What becomes of it there.")
+            fields.required("reason", answer, \.reason, "Why.")
+        }
     }
 
     package var id: RequestID
@@ -132,7 +134,7 @@ package struct SendAnswer: Hashable, Sendable {
     /// Empty when the gates refused before anything about the recipient was asked.
     package private(set) var deliveries: [Delivery]
     package var trail: TrailReference
-    /// This answers an earlier request with the same id and content; nothing was sent again.
+    /// Whether the answer is that of an earlier request with the same id and content; nothing was sent again.
     package var isReplayed: Bool
     /// Where the params do not fit their type, each with what would be right; never a value.
     package var violations: [Violation]
@@ -184,40 +186,73 @@ package struct SendAnswer: Hashable, Sendable {
         outcome.isPromise ? MediaType.json : MediaType.problem
     }
 
+    /// The fields of an answer that is a promise, or of one that is not.
+    ///
     /// - Parameter isStreamLine: A line of a stream has no status line, so its body carries `status`.
-    private func write(isStreamLine: Bool, to json: inout CanonicalWriter) {
-        let isRefusal = !outcome.isPromise
-        json.object { json in
-            json.member("deliveries") { $0.array(deliveries) { $1.write(to: &$0) } }
-            json.member("detail") { json in
-                if let detail { json.text(detail.rawValue) } else { json.null() }
-            }
-            json.member("hint", hintText)
-            json.member("id", id.text)
-            json.member("outcome", outcome.name)
-            if !owed.isEmpty { json.member("owed") { $0.array(owed) { $0.text($1.rawValue) } } }
-            json.member("policy", policy.text)
-            json.member("reason", name: reason)
-            if isReplayed { json.member("replayed", true) }
-            json.member("send_id", uuid: sendID)
-            if isRefusal || isStreamLine { json.member("status", Int64(status)) }
-            if isRefusal { json.member("title", reason.title) }
-            json.member("trail") { trail.write(to: &$0) }
-            if isRefusal {
-                json.member("type") { json in
-                    json.quoted { json in
-                        json.raw("urn:sendgate:reason:")
-                        json.characters(reason.rawValue)
-                    }
-                }
-            }
-            if !violations.isEmpty {
-                json.member("violations") { json in
-                    json.array(violations.prefix(WireLimits.violationCountMax)) { $0.value($1.json) }
-                }
-            }
-            json.member("who_can_fix", name: reason.whoCanFix(detail))
+    @inline(__always)
+    private static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, asPromise isPromise: Bool, isStreamLine: Bool,
+        to fields: inout Fields
+    ) {
+        fields.required(
+            "deliveries", as: .list(of: Delivery.shape, countMax: WireLimits.destinationCountMax),
+            answer,
+            \.deliveries,
+            "One per destination; empty when the send itself was refused.")
+        fields.required(
+            "detail", answer, { Nullable(value: $0.detail) },
+            "What exactly was missing; `null` when the reason says it all.")
+        fields.optional("hint", answer, { $0.hintText }, "What to do next, in words.")
+        fields.required("id", answer, \.id, "The caller's id.")
+        fields.required(
+            "outcome", as: .choice(Outcome.allCases.filter { $0.isPromise == isPromise }.map(\.name)),
+            answer,
+            \.outcome,
+            "The best of the deliveries.")
+        fields.optional(
+            "owed", as: .list(of: .choice(of: DischargeMeans.self), countMax: DischargeMeans.allCases.count),
+            answer,
+            { $0.owed.isEmpty ? nil : $0.owed },
+            "A mandatory notice that this send does not discharge: it must go by one of these too, or an alarm is raised."
+        )
+        fields.required("policy", answer, \.policy, "Digest of the bundle that decided.")
+        fields.required(
+            "reason",
+            as: .choice(Reason.allCases.filter { $0.outcome.isPromise == isPromise }.map(\.rawValue)),
+            answer,
+            \.reason,
+            "The reason of the best.")
+        fields.flag(
+            "replayed", answer, \.isReplayed,
+            "True when this answers an earlier request with the same id and content.")
+        fields.required("send_id", answer, \.sendID, "The gateway's id; paths and references use it.")
+        if isPromise {
+            fields.optional(
+                "status", as: .integer(202...202), answer, { isStreamLine ? Int64($0.status) : nil },
+                "In a line of a stream.")
+        } else {
+            fields.required(
+                "status", as: .integer(403...403), answer, { Int64($0.status) }, "The HTTP status.")
+            fields.required("title", answer, { $0.reason.title }, "The reason in words.")
         }
+        fields.required("trail", answer, \.trail, "The evidence.")
+        if !isPromise {
+            fields.required("type", answer, { RefusalURN(reason: $0.reason) }, "The reason as a URN.")
+            fields.optional(
+                "violations", as: .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
+                answer,
+                { $0.violations.isEmpty ? nil : Array($0.violations.prefix(WireLimits.violationCountMax)) },
+                "For `invalid_params`: everything in `params` that does not fit the type. Never a value.")
+        }
+        fields.required(
+            "who_can_fix", answer, { $0.reason.whoCanFix($0.detail) },
+            "Who can make the next attempt succeed.")
+    }
+
+    private func write(isStreamLine: Bool, to json: inout CanonicalWriter) {
+        var fields = AnswerWriter<Self>(json)
+        Self.show(self, asPromise: outcome.isPromise, isStreamLine: isStreamLine, to: &fields)
+        json = fields.finish()
     }
 
     package func json(isStreamLine: Bool = false) -> JSONObject {
@@ -247,63 +282,45 @@ package struct SendAnswer: Hashable, Sendable {
         return body.finish()
     }
 
-    private static let common: [ObjectShape.Member] = [
-        .required("id", .anyText, "The caller's id."),
-        .required("send_id", .uuid, "The gateway's id; paths and references use it."),
-        .required(
-            "detail", .nullable(.choice(of: Detail.self)),
-            "What exactly was missing; `null` when the reason says it all."),
-        .optional("hint", .anyText, "What to do next, in words."),
-        .optional(
-            "owed", .list(of: .choice(of: DischargeMeans.self), countMax: DischargeMeans.allCases.count),
-            "A mandatory notice that this send does not discharge: it must go by one of these too, or an alarm is raised."
-        ),
-        .required("who_can_fix", .choice(of: WhoCanFix.self), "Who can make the next attempt succeed."),
-        .required("policy", .sha256, "Digest of the bundle that decided."),
-        .required(
-            "deliveries", .list(of: Delivery.shape, countMax: WireLimits.destinationCountMax),
-            "One per destination; empty when the send itself was refused."),
-        .required("trail", TrailReference.shape, "The evidence."),
-        .optional(
-            "replayed", .boolean, "True when this answers an earlier request with the same id and content."),
-    ]
+    package static var acceptedShape: Shape {
+        shape(
+            "SendAccepted",
+            "At least one destination will get it: now, later (`defer`) or in a summary (`digest`).",
+            asPromise: true)
+    }
 
-    package static let acceptedShape = Shape.answer(
-        "SendAccepted",
-        "At least one destination will get it: now, later (`defer`) or in a summary (`digest`).",
-        common + [
-            .required(
-                "outcome", .choice(Outcome.allCases.filter(\.isPromise).map(\.name)),
-                "The best of the deliveries."),
-            .required(
-                "reason", .choice(Reason.allCases.filter(\.outcome.isPromise).map(\.rawValue)),
-                "The reason of the best."),
-            .optional("status", .integer(202...202), "In a line of a stream."),
-        ])
+    package static var refusedShape: Shape {
+        shape(
+            "SendRefused",
+            "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone.",
+            asPromise: false)
+    }
 
-    package static let refusedShape = Shape.answer(
-        "SendRefused",
-        "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone.",
-        common + [
-            .required(
-                "type",
-                .choice(
-                    Reason.allCases.filter { !$0.outcome.isPromise }.map {
-                        "urn:sendgate:reason:\($0.rawValue)"
-                    }),
-                "The reason as a URN."),
-            .required("title", .anyText, "The reason in words."),
-            .required("status", .integer(403...403), "The HTTP status."),
-            .required(
-                "outcome", .choice(Outcome.allCases.filter { !$0.isPromise }.map(\.name)),
-                "The best of the deliveries."),
-            .required(
-                "reason", .choice(Reason.allCases.filter { !$0.outcome.isPromise }.map(\.rawValue)),
-                "The reason of the best."),
-            .optional(
-                "violations", .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
-                "For `invalid_params`: everything in `params` that does not fit the type. Never a value."),
-        ])
+    private static func shape(_ name: String, _ means: String, asPromise isPromise: Bool) -> Shape {
+        .named(
+            name,
+            .object(
+                AnswerShapes<Self>.object(means) {
+                    show((), asPromise: isPromise, isStreamLine: true, to: &$0)
+                }))
+    }
+}
+
+/// The `type` of a refused send.
+private struct RefusalURN: AnswerValue {
+    let reason: Reason
+
+    static var answerShape: Shape {
+        .choice(Reason.allCases.filter { !$0.outcome.isPromise }.map { "urn:sendgate:reason:\($0.rawValue)" })
+    }
+
+    @inline(__always)
+    func write(answer json: inout CanonicalWriter) {
+        json.quoted { json in
+            json.raw("urn:sendgate:reason:")
+            json.characters(reason.rawValue)
+        }
+    }
 }
 
 extension SendAnswer.Delivery {

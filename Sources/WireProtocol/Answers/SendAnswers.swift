@@ -2,7 +2,7 @@ package import CanonicalJSON
 package import GateVocabulary
 
 /// The plain answer to something recorded: where in the trail it stands.
-package struct RecordedAnswer: Hashable, Sendable {
+package struct RecordedAnswer: WireAnswer, Hashable {
     package var trail: TrailReference
     /// The same was recorded before; nothing was recorded again.
     package var isReplayed: Bool
@@ -15,27 +15,23 @@ package struct RecordedAnswer: Hashable, Sendable {
         self.noEffect = noEffect
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "trail": .object(trail.json), "replayed": isReplayed ? true : nil,
-            "effect": noEffect.map { _ in "none" }, "why": noEffect.map { .string($0.rawValue) },
-        ])
-    }
+    package static let name = "Recorded"
+    package static let means = "Done, durably, and recorded."
 
-    package static let shape = Shape.answer(
-        "Recorded", "Done, durably, and recorded.",
-        [
-            .required("trail", TrailReference.shape, "The evidence."),
-            .optional("replayed", .boolean, "True when the same was recorded before."),
-            .optional(
-                "effect", .choice(["none"]), "Present when no consent and no preference is other than before."
-            ),
-            .optional("why", .choice(of: NoEffect.self), "Why there is no effect; present with `effect`."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.optional(
+            "effect", as: .choice(["none"]), answer, { $0.noEffect.map { _ in "none" } },
+            "Present when no consent and no preference is other than before.")
+        fields.flag("replayed", answer, \.isReplayed, "True when the same was recorded before.")
+        fields.required("trail", answer, \.trail, "The evidence.")
+        fields.optional("why", answer, \.noEffect, "Why there is no effect; present with `effect`.")
+    }
 }
 
 /// Why a consent, a withdrawal or a choice that was recorded changes nothing.
-package enum NoEffect: String, CaseIterable, Sendable, Hashable {
+package enum NoEffect: String, CaseIterable, Sendable, Hashable, AnswerValue {
     case recordedBefore = "recorded_before"
     case shownOnly = "shown_only"
     case alreadySo = "already_so"
@@ -43,7 +39,7 @@ package enum NoEffect: String, CaseIterable, Sendable, Hashable {
 }
 
 extension NoEffect: DescribedChoice {
-    static var means: String {
+    package static var means: String {
         """
         - `recorded_before`: the same record, repeated
         - `shown_only`: the notice was shown and nothing was said
@@ -54,7 +50,7 @@ extension NoEffect: DescribedChoice {
 }
 
 /// Something that became of a send.
-package struct SendEvent: Hashable, Sendable {
+package struct SendEvent: WireAnswer, Hashable {
     /// Rising per caller; `after=` takes the newest one seen.
     package var cursor: Int64
     package var send: SendID
@@ -74,33 +70,29 @@ package struct SendEvent: Hashable, Sendable {
         self.reason = reason
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "cursor": .integer(cursor), "send_id": .string(send.uuidText), "event": .string(event.rawValue),
-            "destination": destination.map { .string($0) }, "at": .string(at.rfc3339),
-            "reason": reason.map { .string($0) },
-        ])
-    }
+    package static let name = "SendEvent"
+    package static let means =
+        "Something that became of a send. There is no \"delivered\": only what was observed."
 
-    package static let shape = Shape.answer(
-        "SendEvent", "Something that became of a send. There is no \"delivered\": only what was observed.",
-        [
-            .required("cursor", .count, "Rising; give the newest as `after`."),
-            .required("send_id", .uuid, "The send."),
-            .required("event", .choice(of: SendEventKind.self), "What became of it."),
-            .optional("destination", .anyText, "The device or address."),
-            .required("at", .anyText, "RFC 3339."),
-            .optional(
-                "reason", .anyText,
-                """
-                Of a withdrawal, why; of a summary, its `send_id`; of a notice that reached nobody, the way it must \
-                go; of a failure, the provider's word; of what the recipient did, the app's.
-                """),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("at", answer, \.at, "RFC 3339.")
+        fields.required("cursor", answer, \.cursor, "Rising; give the newest as `after`.")
+        fields.optional("destination", answer, \.destination, "The device or address.")
+        fields.required("event", answer, \.event, "What became of it.")
+        fields.optional(
+            "reason", answer, \.reason,
+            """
+            Of a withdrawal, why; of a summary, its `send_id`; of a notice that reached nobody, the way it must \
+            go; of a failure, the provider's word; of what the recipient did, the app's.
+            """)
+        fields.required("send_id", answer, \.send, "The send.")
+    }
 }
 
 /// `GET /v1/events`
-package struct EventsAnswer: Hashable, Sendable {
+package struct EventsAnswer: WireAnswer, Hashable {
     /// Oldest first.
     package var events: [SendEvent]
     /// What to give as `after` next: the newest cursor here, or the one asked with.
@@ -111,22 +103,22 @@ package struct EventsAnswer: Hashable, Sendable {
         next = events.last?.cursor ?? after
     }
 
-    package var json: JSONObject {
-        ["events": .array(events.map { .object($0.json) }), "next": .integer(next)]
-    }
+    package static let name = "Events"
+    package static let means = "Outcomes of the caller's own sends since a cursor, oldest first."
 
-    package static let shape = Shape.answer(
-        "Events", "Outcomes of the caller's own sends since a cursor, oldest first.",
-        [
-            .required(
-                "events", .list(of: SendEvent.shape, countMax: Int(WireLimits.eventCountMax)), "Oldest first."
-            ),
-            .required("next", .count, "What to give as `after` next."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required(
+            "events", as: .list(of: SendEvent.shape, countMax: Int(WireLimits.eventCountMax)), answer,
+            \.events,
+            "Oldest first.")
+        fields.required("next", answer, \.next, "What to give as `after` next.")
+    }
 }
 
 /// `GET /v1/sends/{send_id}`: the recorded decision and what became of it.
-package struct SendStatusAnswer: Hashable, Sendable {
+package struct SendStatusAnswer: WireAnswer, Hashable {
     /// The recorded answer, as the producer got it.
     package var decision: SendAnswer
     package var type: TypeID
@@ -149,49 +141,38 @@ package struct SendStatusAnswer: Hashable, Sendable {
         self.events = events
     }
 
-    package var json: JSONObject {
-        var object = JSONObject(present: [
-            "id": .string(decision.id.text), "send_id": .string(decision.sendID.uuidText),
-            "type": .string(type.text), "channel": .string(channel.rawValue),
-            "received_at": .string(receivedAt.rfc3339),
-            "outcome": .string(decision.outcome.name), "reason": .string(decision.reason.rawValue),
-            "detail": decision.detail.map { .string($0.rawValue) },
-            "who_can_fix": .string(decision.reason.whoCanFix(decision.detail).rawValue),
-            "policy": .string(decision.policy.text), "trail": .object(decision.trail.json),
-        ])
-        object["deliveries"] = .array(decision.deliveries.map { .object($0.json) })
-        object["waiting"] = .array(waiting.map { .string($0) })
-        object["events"] = .array(events.map { .object($0.json) })
-        return object
-    }
+    package static let name = "SendStatus"
+    package static let means = "The recorded decision and what became of it."
 
-    package static let shape = Shape.answer(
-        "SendStatus", "The recorded decision and what became of it.",
-        [
-            .required("id", .anyText, "The caller's id."),
-            .required("send_id", .uuid, "The gateway's id."),
-            .required("type", .anyText, "The type."),
-            .required("channel", .choice(of: Channel.self), "The channel."),
-            .required("received_at", .anyText, "RFC 3339."),
-            .required(
-                "outcome", .choice(Outcome.allCases.map(\.name)), "The best of the deliveries, as decided."),
-            .required("reason", .choice(of: Reason.self), "Why."),
-            .optional("detail", .choice(of: Detail.self), "What exactly was missing."),
-            .required("who_can_fix", .choice(of: WhoCanFix.self), "Who can make the next attempt succeed."),
-            .required("policy", .sha256, "Digest of the bundle that decided."),
-            .required("trail", TrailReference.shape, "The evidence."),
-            .required(
-                "deliveries", .list(of: SendAnswer.Delivery.shape, countMax: WireLimits.destinationCountMax),
-                "As decided."),
-            .required(
-                "waiting", .list(of: .anyText, countMax: WireLimits.destinationCountMax),
-                "Destinations whose message still waits here."),
-            .required("events", .all(SendEvent.shape), "What became of it, oldest first."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("channel", answer, \.channel, "The channel.")
+        fields.required(
+            "deliveries", as: .list(of: SendAnswer.Delivery.shape, countMax: WireLimits.destinationCountMax),
+            answer,
+            \.decision.deliveries, "As decided.")
+        fields.optional("detail", answer, \.decision.detail, "What exactly was missing.")
+        fields.required("events", answer, \.events, "What became of it, oldest first.")
+        fields.required("id", answer, \.decision.id, "The caller's id.")
+        fields.required("outcome", answer, \.decision.outcome, "The best of the deliveries, as decided.")
+        fields.required("policy", answer, \.decision.policy, "Digest of the bundle that decided.")
+        fields.required("reason", answer, \.decision.reason, "Why.")
+        fields.required("received_at", answer, \.receivedAt, "RFC 3339.")
+        fields.required("send_id", answer, \.decision.sendID, "The gateway's id.")
+        fields.required("trail", answer, \.decision.trail, "The evidence.")
+        fields.required("type", answer, \.type, "The type.")
+        fields.required(
+            "waiting", as: .list(of: .anyText, countMax: WireLimits.destinationCountMax), answer, \.waiting,
+            "Destinations whose message still waits here.")
+        fields.required(
+            "who_can_fix", answer, { $0.decision.reason.whoCanFix($0.decision.detail) },
+            "Who can make the next attempt succeed.")
+    }
 }
 
 /// `POST /v1/sends/{send_id}/cancel`
-package struct CancelAnswer: Hashable, Sendable {
+package struct CancelAnswer: WireAnswer, Hashable {
     package var sendID: SendID
     /// Destinations whose message was still here and is withdrawn.
     package var withdrawn: [String]
@@ -206,30 +187,27 @@ package struct CancelAnswer: Hashable, Sendable {
         self.trail = trail
     }
 
-    package var json: JSONObject {
-        [
-            "gone": .array(gone.map { .string($0) }), "send_id": .string(sendID.uuidText),
-            "trail": .object(trail.json), "withdrawn": .array(withdrawn.map { .string($0) }),
-        ]
-    }
+    package static let name = "Cancelled"
+    package static let means = "What could still be withdrawn, and what could not."
 
-    package static let shape = Shape.answer(
-        "Cancelled", "What could still be withdrawn, and what could not.",
-        [
-            .required("send_id", .uuid, "The send."),
-            .required(
-                "withdrawn", .list(of: .anyText, countMax: WireLimits.destinationCountMax),
-                "Withdrawn before hand-over."),
-            .required(
-                "gone", .list(of: .anyText, countMax: WireLimits.destinationCountMax),
-                "Handed over before; nothing calls these back."),
-            .required("trail", TrailReference.shape, "The evidence."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required(
+            "gone", as: .list(of: .anyText, countMax: WireLimits.destinationCountMax), answer, \.gone,
+            "Handed over before; nothing calls these back.")
+        fields.required("send_id", answer, \.sendID, "The send.")
+        fields.required("trail", answer, \.trail, "The evidence.")
+        fields.required(
+            "withdrawn", as: .list(of: .anyText, countMax: WireLimits.destinationCountMax), answer,
+            \.withdrawn,
+            "Withdrawn before hand-over.")
+    }
 }
 
 /// `POST /v1/replies`: follows from what came from the address, so that nobody learns from it whose the address is.
-package struct ReplyAnswer: Hashable, Sendable {
-    package enum NoEffect: String, CaseIterable, Sendable, Hashable {
+package struct ReplyAnswer: WireAnswer, Hashable {
+    package enum NoEffect: String, CaseIterable, Sendable, Hashable, AnswerValue {
         case notAWithdrawal = "not_a_withdrawal"
     }
 
@@ -241,7 +219,7 @@ package struct ReplyAnswer: Hashable, Sendable {
     package var isReplayed: Bool
 
     /// The one text that confirms a withdrawal (47 CFR 64.1200(a)(12)).
-    package struct Confirmation: Hashable, Sendable {
+    package struct Confirmation: WireAnswer, Hashable {
         /// The locale of the word that was said.
         package var language: String
         package var text: String
@@ -254,17 +232,16 @@ package struct ReplyAnswer: Hashable, Sendable {
             self.until = until
         }
 
-        var json: JSONObject {
-            ["language": .string(language), "text": .string(text), "until": .string(until.rfc3339)]
-        }
+        package static let name = "ReplyConfirmation"
+        package static let means = "The one text that confirms a withdrawal."
 
-        static let shape = Shape.answer(
-            "ReplyConfirmation", "The one text that confirms a withdrawal.",
-            [
-                .required("language", .anyText, "The language of the word that was said."),
-                .required("text", .anyText, "The text, whole; nothing is added to it."),
-                .required("until", .instant, "It is not sent later than this."),
-            ])
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.required("language", answer, \.language, "The language of the word that was said.")
+            fields.required("text", answer, \.text, "The text, whole; nothing is added to it.")
+            fields.required("until", as: .instant, answer, \.until, "It is not sent later than this.")
+        }
     }
 
     package init(
@@ -277,37 +254,32 @@ package struct ReplyAnswer: Hashable, Sendable {
         self.isReplayed = isReplayed
     }
 
-    package var json: JSONObject {
-        JSONObject(present: [
-            "trail": .object(trail.json), "replayed": isReplayed ? true : nil,
-            "effect": noEffect == nil ? "withdrawn" : "none",
-            "why": noEffect.map { .string($0.rawValue) },
-            "confirmation": confirmation.map { .object($0.json) },
-        ])
-    }
+    package static let name = "ReplyTaken"
+    package static let means = "Taken, durably, and recorded."
 
-    package static let shape = Shape.answer(
-        "ReplyTaken", "Taken, durably, and recorded.",
-        [
-            .required(
-                "effect", .choice(["withdrawn", "none"]),
-                "`withdrawn`: whoever has the address is written to on the strength of no earlier consent. The same whether anybody has it."
-            ),
-            .optional(
-                "why", .choice(["not_a_withdrawal"]),
-                "Why there is no effect: the text begins with none of the bundle's words. START is one of those; consent is given on the consent route alone."
-            ),
-            .optional(
-                "confirmation", Confirmation.shape,
-                "What to text back, once: a withdrawal by text that came in time, of a number that was sent none in the day before."
-            ),
-            .optional("replayed", .boolean, "True when a reply of this id was taken before."),
-            .required("trail", TrailReference.shape, "The evidence."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.optional(
+            "confirmation", answer, \.confirmation,
+            "What to text back, once: a withdrawal by text that came in time, of a number that was sent none in the day before."
+        )
+        fields.required(
+            "effect", as: .choice(["withdrawn", "none"]), answer,
+            { $0.noEffect == nil ? "withdrawn" : "none" },
+            "`withdrawn`: whoever has the address is written to on the strength of no earlier consent. The same whether anybody has it."
+        )
+        fields.flag("replayed", answer, \.isReplayed, "True when a reply of this id was taken before.")
+        fields.required("trail", answer, \.trail, "The evidence.")
+        fields.optional(
+            "why", as: .choice(NoEffect.allCases.map(\.rawValue)), answer, \.noEffect,
+            "Why there is no effect: the text begins with none of the bundle's words. START is one of those; consent is given on the consent route alone."
+        )
+    }
 }
 
 /// `POST /v1/sends/acknowledge`
-package struct AcknowledgeAnswer: Hashable, Sendable {
+package struct AcknowledgeAnswer: WireAnswer, Hashable {
     /// Sends that waited to tell it and are withdrawn.
     package var withdrawn: [SendID]
     package var trail: TrailReference
@@ -317,25 +289,21 @@ package struct AcknowledgeAnswer: Hashable, Sendable {
         self.trail = trail
     }
 
-    package var json: JSONObject {
-        [
-            "trail": .object(trail.json),
-            "withdrawn": .array(withdrawn.map { .string($0.uuidText) }),
-        ]
-    }
+    package static let name = "Acknowledged"
+    package static let means = "Nothing will tell it any more."
 
-    package static let shape = Shape.answer(
-        "Acknowledged", "Nothing will tell it any more.",
-        [
-            .required(
-                "withdrawn", .list(of: .uuid, countMax: Channel.allCases.count),
-                "Sends that waited to tell it and are withdrawn."),
-            .required("trail", TrailReference.shape, "The evidence."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("trail", answer, \.trail, "The evidence.")
+        fields.required(
+            "withdrawn", as: .list(of: .uuid, countMax: Channel.allCases.count), answer, \.withdrawn,
+            "Sends that waited to tell it and are withdrawn.")
+    }
 }
 
 /// `GET /v1/types/{type}`: what a producer reads before its first send.
-package struct TypeAnswer: Hashable, Sendable {
+package struct TypeAnswer: WireAnswer, Hashable {
     package var type: TypeID
     package var means: String
     package var category: Category
@@ -389,66 +357,80 @@ package struct TypeAnswer: Hashable, Sendable {
         self.example = example
     }
 
-    /// One line of the list.
-    package var summary: JSONObject {
-        JSONObject(present: [
-            "type": .string(type.text), "means": .string(means), "category": .string(category.rawValue),
-            "tier": .string(tier.rawValue), "sensitivity": .string(sensitivity.rawValue),
-            "enabled": .boolean(isEnabled), "disabled_hint": disabledHint.map { .string($0) },
-            "mandatory": .boolean(isMandatory),
-            "discharged_by": isMandatory ? .array(dischargedBy.map { .string($0.rawValue) }) : nil,
-            "critical_allowed": .boolean(isCriticalAllowed),
-            "permitted": .boolean(isPermitted),
-            "channels": .object(JSONObject(channels.map { ($0.key.rawValue, .string($0.value.rawValue)) })),
-            "purpose": purpose.map { .string($0.text) },
-        ])
-    }
-
-    package var json: JSONObject {
-        var object = summary
-        object["ttl_seconds"] = .integer(ttlSeconds)
-        object["deep_link_prefixes"] = .array(linkPrefixes.map { .string($0) })
-        object["params"] = .object(params)
-        object["example"] = .object(example)
-        return object
-    }
-
-    private static let members: [ObjectShape.Member] = [
-        .required("type", .anyText, "Its identity."),
-        .required("means", .anyText, "What it tells the recipient."),
-        .required("category", .choice(of: Category.self), "The kind of permission it needs."),
-        .required("tier", .choice(of: Tier.self), "How urgent it is."),
-        .required("sensitivity", .choice(of: Sensitivity.self), "What an eavesdropper would learn."),
-        .required("enabled", .boolean, "A disabled type is refused as `type_disabled`."),
-        .optional("disabled_hint", .anyText, "What to do instead."),
-        .required("mandatory", .boolean, "A cited law obliges us to send it."),
-        .optional(
+    /// - Parameter isWhole: Of one type that was asked for; a line of the list has less.
+    @inline(__always)
+    fileprivate static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, isWhole: Bool, to fields: inout Fields
+    ) {
+        fields.required("category", answer, \.category, "The kind of permission it needs.")
+        fields.required(
+            "channels", as: .map(keys: .anyText, values: .choice(of: BodyForm.self), countMax: 3), answer,
+            \.forms,
+            "The form of the body per channel.")
+        fields.required("critical_allowed", answer, \.isCriticalAllowed, "It is on the critical allow-list.")
+        if isWhole {
+            fields.required(
+                "deep_link_prefixes", answer, \.linkPrefixes,
+                "Where a send's own `deep_link` may lead: there, and below.")
+        }
+        fields.optional("disabled_hint", answer, \.disabledHint, "What to do instead.")
+        fields.optional(
             "discharged_by",
-            .list(of: .choice(of: DischargeMeans.self), countMax: DischargeMeans.allCases.count),
-            "Of a mandatory type: any of these does the duty, what goes by another channel does not."),
-        .required("critical_allowed", .boolean, "It is on the critical allow-list."),
-        .required("permitted", .boolean, "The asking caller may send it."),
-        .required(
-            "channels", .map(keys: .anyText, values: .choice(of: BodyForm.self), countMax: 3),
-            "The form of the body per channel."),
-        .optional("purpose", .anyText, "The special consent purpose it needs besides."),
-    ]
+            as: .list(of: .choice(of: DischargeMeans.self), countMax: DischargeMeans.allCases.count),
+            answer,
+            { $0.isMandatory ? $0.dischargedBy : nil },
+            "Of a mandatory type: any of these does the duty, what goes by another channel does not.")
+        fields.required("enabled", answer, \.isEnabled, "A disabled type is refused as `type_disabled`.")
+        if isWhole { fields.required("example", answer, \.example, "A body of `POST /v1/sends` that fits.") }
+        fields.required("mandatory", answer, \.isMandatory, "A cited law obliges us to send it.")
+        fields.required("means", answer, \.means, "What it tells the recipient.")
+        if isWhole { fields.required("params", answer, \.params, "JSON Schema of `params`.") }
+        fields.required("permitted", answer, \.isPermitted, "The asking caller may send it.")
+        fields.optional("purpose", answer, \.purpose, "The special consent purpose it needs besides.")
+        fields.required("sensitivity", answer, \.sensitivity, "What an eavesdropper would learn.")
+        fields.required("tier", answer, \.tier, "How urgent it is.")
+        if isWhole {
+            fields.required("ttl_seconds", answer, \.ttlSeconds, "Its time to live when the send gives none.")
+        }
+        fields.required("type", answer, \.type, "Its identity.")
+    }
 
-    package static let summaryShape = Shape.answer("TypeSummary", "One notification type.", members)
-    package static let shape = Shape.answer(
-        "Type", "One notification type, with what its params must be.",
-        members + [
-            .required("ttl_seconds", .count, "Its time to live when the send gives none."),
-            .required(
-                "deep_link_prefixes", .all(.anyText),
-                "Where a send's own `deep_link` may lead: there, and below."),
-            .required("params", .foreign, "JSON Schema of `params`."),
-            .required("example", .foreign, "A body of `POST /v1/sends` that fits."),
-        ])
+    package static let name = "Type"
+    package static let means = "One notification type, with what its params must be."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        show(answer, isWhole: true, to: &fields)
+    }
+
+    private var forms: JSONObject {
+        JSONObject(channels.map { ($0.key.rawValue, .string($0.value.rawValue)) })
+    }
+}
+
+/// One line of the list.
+private struct TypeSummary: AnswerValue {
+    let type: TypeAnswer
+
+    static var answerShape: Shape {
+        .named(
+            "TypeSummary",
+            .object(
+                AnswerShapes<TypeAnswer>.object("One notification type.") {
+                    TypeAnswer.show((), isWhole: false, to: &$0)
+                }))
+    }
+
+    func write(answer json: inout CanonicalWriter) {
+        var fields = AnswerWriter<TypeAnswer>(json)
+        TypeAnswer.show(type, isWhole: false, to: &fields)
+        json = fields.finish()
+    }
 }
 
 /// `GET /v1/types`
-package struct TypesAnswer: Hashable, Sendable {
+package struct TypesAnswer: WireAnswer, Hashable {
     package var policy: PolicyDigest
     package var types: [TypeAnswer]
 
@@ -457,14 +439,13 @@ package struct TypesAnswer: Hashable, Sendable {
         self.types = types
     }
 
-    package var json: JSONObject {
-        ["policy": .string(policy.text), "types": .array(types.map { .object($0.summary) })]
-    }
+    package static let name = "Types"
+    package static let means = "Every notification type of the bundle in force."
 
-    package static let shape = Shape.answer(
-        "Types", "Every notification type of the bundle in force.",
-        [
-            .required("policy", .sha256, "Digest of the bundle in force."),
-            .required("types", .all(TypeAnswer.summaryShape), "Sorted by name."),
-        ])
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required("policy", answer, \.policy, "Digest of the bundle in force.")
+        fields.required("types", answer, { $0.types.map(TypeSummary.init(type:)) }, "Sorted by name.")
+    }
 }

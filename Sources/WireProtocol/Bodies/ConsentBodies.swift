@@ -3,7 +3,7 @@ package import GateVocabulary
 
 /// `POST …/consents`: one record for the ledger (ISO/IEC TS 27560), what was said and what was shown.
 package struct ConsentBody: WireBody, Hashable {
-    package enum State: String, CaseIterable, Sendable, Hashable {
+    package enum State: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case given
         case refused
         /// The notice was shown and nothing was said yet. Changes nothing but what can be proved.
@@ -11,7 +11,7 @@ package struct ConsentBody: WireBody, Hashable {
     }
 
     /// The text the person saw; the bundle archives it by digest.
-    package struct Notice: Hashable, Sendable {
+    package struct Notice: BodyObject, Hashable {
         package var id: String
         package var version: String
         /// 64 lower-case hexadecimal digits.
@@ -25,11 +25,21 @@ package struct ConsentBody: WireBody, Hashable {
             self.language = language
         }
 
-        package var json: JSONObject {
-            [
-                "id": .string(id), "language": .string(language), "sha256": .string(sha256),
-                "version": .string(version),
-            ]
+        package static let shape = declared(
+            "ConsentNotice",
+            "A text of the bundle's `notices/`. A notice the bundle does not know, or another digest, is 422."
+        )
+
+        package static let example: JSONValue = [
+            "id": "promo", "version": "3",
+            "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "language": "nb",
+        ]
+
+        package init(from fields: BodyFields) {
+            id = fields.required("id", as: .text(.noticePart), "Its name.")
+            version = fields.required("version", as: .text(.noticePart), "Its version.")
+            sha256 = fields.required("sha256", as: .sha256, "SHA-256 of the text as shown.")
+            language = fields.required("language", as: .text(.locale), "Its language.")
         }
     }
 
@@ -46,88 +56,45 @@ package struct ConsentBody: WireBody, Hashable {
     package var notice: Notice
     package var expiresAt: Instant?
 
-    private static let members: [ObjectShape.Member] = [
-        .required(
-            "id", .identifier,
-            "The reporter's id for this record; the same id with the same content is recorded once."),
-        .optional(
-            "state", .choice(of: State.self), default: "given",
-            "What the person said; `shown` when the notice was shown and nothing was said yet."),
-        .required(
-            "purpose", .text(.purpose), "A category's name, or a special purpose such as `intervention`."),
-        .required(
-            "event_time", .instant,
-            "When the person spoke. Never in the future; older than 24 hours needs `consents.import`."),
-        .required(
-            "method", .choice(of: ConsentMethod.self),
-            "How. The caller's configuration says which it may assert."),
-        .required(
-            "jurisdiction", .text(.region),
-            "Whose law the consent was asked under. A subdivision of which the policy says nothing is its country."
-        ),
-        .required("notice", .named("ConsentNotice", .object(notice)), "The text that was shown."),
-        .optional("expires_at", .nullable(.instant), "When it stops counting; never when absent."),
-    ]
-
-    private static let notice = ObjectShape(
-        "A text of the bundle's `notices/`. A notice the bundle does not know, or another digest, is 422.",
-        [
-            .required("id", .text(.noticePart), "Its name."),
-            .required("version", .text(.noticePart), "Its version."),
-            .required("sha256", .sha256, "SHA-256 of the text as shown."),
-            .required("language", .text(.locale), "Its language."),
-        ])
-
-    package static let shape = Shape.named(
-        "Consent",
-        .variants(
-            VariantShape(
-                "channel", "What the consent is for; consent for one channel never covers another.",
-                [
-                    (
-                        ["push"],
-                        ObjectShape(
-                            "Consent for push.",
-                            members + [
-                                .optional("address", .null, "None: push has devices, not addresses.")
-                            ])
-                    ),
-                    (
-                        ["sms", "email"],
-                        ObjectShape(
-                            "Consent for one phone number or e-mail address.",
-                            members + [
-                                .required(
-                                    "address", .identifier,
-                                    "The address as registered under `…/addresses`.")
-                            ])
-                    ),
-                ])))
+    package static let shape = declared("Consent")
 
     package static let example: JSONValue = [
         "id": "c-20261120-1", "purpose": "marketing", "channel": "push", "address": nil,
         "event_time": "2026-11-20T09:30:00Z", "method": "in_app_toggle", "jurisdiction": "DE",
-        "notice": [
-            "id": "promo", "version": "3",
-            "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "language": "nb",
-        ],
-        "expires_at": nil,
+        "notice": Notice.example, "expires_at": nil,
     ]
 
-    package init(checked members: CheckedMembers) {
-        let shown = members.required(members.members("notice"), "notice")
-        id = members.requiredText("id")
-        state = members.name("state") ?? .given
-        purpose = Purpose(members.requiredText("purpose"))
-        channel = members.required(members.name("channel"), "channel")
-        address = members.text("address").map(DestinationID.init)
-        eventTime = members.required(members.instant("event_time"), "event_time")
-        method = members.required(members.name("method"), "method")
-        jurisdiction = members.required(members.region("jurisdiction"), "jurisdiction")
-        notice = Notice(
-            id: shown.requiredText("id"), version: shown.requiredText("version"),
-            sha256: shown.requiredText("sha256"), language: shown.requiredText("language"))
-        expiresAt = members.instant("expires_at")
+    package init(from fields: BodyFields) {
+        channel = fields.variant(
+            "channel", "What the consent is for; consent for one channel never covers another.",
+            [
+                ([.push], "Consent for push."),
+                ([.sms, .email], "Consent for one phone number or e-mail address."),
+            ])
+        let none: DestinationID? = fields.only(Channel.push).optional(
+            "address", as: .null, "None: push has devices, not addresses.")
+        let named: DestinationID? = fields.only(Channel.sms, .email).required(
+            "address", "The address as registered under `…/addresses`.")
+        address = named ?? none
+        id = fields.required(
+            "id", as: .identifier,
+            "The reporter's id for this record; the same id with the same content is recorded once.")
+        state = fields.optional(
+            "state", default: .given,
+            "What the person said; `shown` when the notice was shown and nothing was said yet.")
+        purpose = fields.required(
+            "purpose", "A category's name, or a special purpose such as `intervention`.")
+        eventTime = fields.required(
+            "event_time",
+            "When the person spoke. Never in the future; older than 24 hours needs `consents.import`.")
+        method = fields.required("method", "How. The caller's configuration says which it may assert.")
+        jurisdiction = fields.required(
+            "jurisdiction",
+            "Whose law the consent was asked under. A subdivision of which the policy says nothing is its country."
+        )
+        notice = fields.required("notice", "The text that was shown.")
+        expiresAt = fields.optional(
+            "expires_at", as: .nullable(.instant), "When it stops counting; never when absent.")
     }
 }
 
@@ -143,37 +110,28 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
     /// An objection (GDPR Art. 21(2)): the purpose ends on every channel and for every address.
     package var isForEveryChannel: Bool
 
-    package static let shape = Shape.named(
-        "ConsentWithdrawal",
-        .object(
-            ObjectShape(
-                "When and how consent was withdrawn. An empty object, or no body, says now.",
-                [
-                    .optional("event_time", .instant, "When the person spoke; now when absent."),
-                    .optional("method", .choice(of: ConsentMethod.self), "How; as it was given when absent."),
-                    .optional(
-                        "reply", .text(.paramText),
-                        "What the person answered to a text message, as it came. One of the words of `channels.yaml` at its beginning ends the consent (`sms_keyword`), whatever its case, width and punctuation; anything else is 422, and whoever reads it decides what was meant."
-                    ),
-                    .optional(
-                        "every_channel", .boolean, default: false,
-                        "An objection (GDPR Art. 21): the purpose ends on every channel and for every address."
-                    ),
-                ])))
+    package static let shape = declared(
+        "ConsentWithdrawal", "When and how consent was withdrawn. An empty object, or no body, says now.")
 
     package static let example: JSONValue = ["event_time": "2026-11-21T05:00:00Z", "method": "in_app_toggle"]
 
-    package init(checked members: CheckedMembers) {
-        eventTime = members.instant("event_time")
-        method = members.name("method") ?? (members.text("reply") == nil ? nil : .smsKeyword)
-        reply = members.text("reply")
-        isForEveryChannel = members.flag("every_channel") ?? false
+    package init(from fields: BodyFields) {
+        eventTime = fields.optional("event_time", "When the person spoke; now when absent.")
+        let named: ConsentMethod? = fields.optional("method", "How; as it was given when absent.")
+        reply = fields.optional(
+            "reply", as: .text(.paramText),
+            "What the person answered to a text message, as it came. One of the words of `channels.yaml` at its beginning ends the consent (`sms_keyword`), whatever its case, width and punctuation; anything else is 422, and whoever reads it decides what was meant."
+        )
+        method = named ?? (reply == nil ? nil : .smsKeyword)
+        isForEveryChannel = fields.optional(
+            "every_channel", default: false,
+            "An objection (GDPR Art. 21): the purpose ends on every channel and for every address.")
     }
 }
 
 /// `PUT …/preferences/{category or type}`: a choice of the recipient and where it was made.
 package struct PreferenceBody: WireBody, Hashable {
-    package enum State: String, CaseIterable, Sendable, Hashable {
+    package enum State: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case `default`
         case userOn = "user_on"
         case userOff = "user_off"
@@ -199,60 +157,46 @@ package struct PreferenceBody: WireBody, Hashable {
     /// choices, nor the other way round.
     package var neededGrant: Grant { source == .inAppStepUp ? .preferencesStepUp : .preferencesWrite }
 
-    private static let members: [ObjectShape.Member] = [
-        .required("state", .choice(of: State.self), "The choice; `default` takes an earlier one back."),
-        .required(
-            "source", .choice(of: PreferenceSource.self),
-            "Where it was made. Only `in_app_step_up` switches security off."),
-    ]
-
-    package static let shape = Shape.named(
-        "Preference",
-        .variants(
-            VariantShape(
-                "channel", "The channel the choice is about.",
-                [
-                    (
-                        ["push"],
-                        ObjectShape(
-                            "A choice about push.",
-                            members + [
-                                .optional(
-                                    "device", .identifier, "One device; the account when absent.")
-                            ])
-                    ),
-                    (
-                        ["sms", "email"],
-                        ObjectShape(
-                            "A choice about SMS or e-mail.",
-                            members + [
-                                .optional(
-                                    "address", .identifier, "One address; the account when absent.")
-                            ])
-                    ),
-                ],
-                withoutKey: ObjectShape(
-                    "An objection (GDPR Art. 21): off on every channel, in one step. What is switched on is switched on channel by channel.",
-                    [
-                        .required("state", .choice([State.userOff.rawValue]), "Off."),
-                        .required("source", .choice(of: PreferenceSource.self), "Where it was made."),
-                    ]))))
+    package static let shape = declared("Preference")
 
     package static let example: JSONValue = [
         "state": "user_off", "source": "in_app_settings", "channel": "push", "device": "d_1",
     ]
 
-    package init(checked members: CheckedMembers) {
-        state = members.required(members.name("state"), "state")
-        source = members.required(members.name("source"), "source")
-        channel = members.name("channel")
-        destination = members.destination
+    package init(from fields: BodyFields) {
+        channel = fields.variant(
+            "channel", "The channel the choice is about.",
+            [([.push], "A choice about push."), ([.sms, .email], "A choice about SMS or e-mail.")],
+            withoutKey:
+                "An objection (GDPR Art. 21): off on every channel, in one step. What is switched on is switched on channel by channel."
+        )
+        let choice = fields.only(Channel.push, .sms, .email)
+        state = fields.required(
+            "state",
+            oneOf: [
+                (choice, State.bodyShape, "The choice; `default` takes an earlier one back."),
+                (fields.withoutKey, .choice([State.userOff.rawValue]), "Off."),
+            ])
+        source = fields.required(
+            "source",
+            oneOf: [
+                (
+                    choice, PreferenceSource.bodyShape,
+                    "Where it was made. Only `in_app_step_up` switches security off."
+                ),
+                (fields.withoutKey, PreferenceSource.bodyShape, "Where it was made."),
+            ])
+        let device: DestinationID? = fields.only(Channel.push).optional(
+            "device", "One device; the account when absent.")
+        let address: DestinationID? = fields.only(Channel.sms, .email).optional(
+            "address", "One address; the account when absent.")
+        destination = device ?? address
     }
 }
 
 /// `POST …/permission-prompts`: the operating system's prompt was shown. It never shows twice.
 package struct PermissionPromptBody: WireBody, Hashable {
-    package enum Answer: String, CaseIterable, Sendable, Hashable {
+    package enum Answer: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case granted
         case denied
     }
@@ -263,25 +207,17 @@ package struct PermissionPromptBody: WireBody, Hashable {
     /// `nil` while the person has not answered.
     package var answer: Answer?
 
-    package static let shape = Shape.named(
+    package static let shape = declared(
         "PermissionPrompt",
-        .object(
-            ObjectShape(
-                "The operating system's permission prompt was shown on a device. It can be shown once.",
-                [
-                    .required("device", .identifier, "On which device."),
-                    .optional("shown_at", .instant, "When; now when absent."),
-                    .optional(
-                        "answer", .choice(of: Answer.self), "What the person chose; absent while unknown."),
-                ])))
+        "The operating system's permission prompt was shown on a device. It can be shown once.")
 
     package static let example: JSONValue = [
         "device": "d_1", "shown_at": "2026-11-20T09:30:00Z", "answer": "granted",
     ]
 
-    package init(checked members: CheckedMembers) {
-        device = DestinationID(members.requiredText("device"))
-        shownAt = members.instant("shown_at")
-        answer = members.name("answer")
+    package init(from fields: BodyFields) {
+        device = fields.required("device", "On which device.")
+        shownAt = fields.optional("shown_at", "When; now when absent.")
+        answer = fields.optional("answer", "What the person chose; absent while unknown.")
     }
 }

@@ -5,7 +5,7 @@ package import GateVocabulary
 ///
 /// There is no "delivered": a provider's receipt says that the provider took it, nothing more (S1).
 package struct ReceiptBody: WireBody, Hashable {
-    package enum Event: String, CaseIterable, Sendable, Hashable {
+    package enum Event: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case acceptedByProvider = "accepted_by_provider"
         /// The provider refused it for good.
         case failed
@@ -38,57 +38,33 @@ package struct ReceiptBody: WireBody, Hashable {
     /// token registered since is kept.
     package var at: Instant
 
-    package static let shape = Shape.named(
-        "Receipt",
-        .variants(
-            VariantShape(
-                "event", "What was observed of a send at one destination.",
-                [
-                    (
-                        [Event.acceptedByProvider.rawValue],
-                        ObjectShape("The provider took it, which says nothing of the person.", members)
-                    ),
-                    (
-                        [Event.failed.rawValue, Event.tokenGone.rawValue, Event.expired.rawValue],
-                        ObjectShape(
-                            "The provider refused it for good, does not know the token any more, or gave it up when its time was over.",
-                            members + [
-                                .optional(
-                                    "reason", .text(.providerReason),
-                                    "The provider's name for the error; told with the event.")
-                            ])
-                    ),
-                    (
-                        [Event.userObserved.rawValue],
-                        ObjectShape(
-                            "The person saw it or acted on it.",
-                            members + [
-                                .optional(
-                                    "action", .identifier,
-                                    "What the person did, in the app's words; told with the event. `seen`, `dismissed` and `badge_cleared` mean what they say; any other word, as the name of a button, is a tap."
-                                )
-                            ])
-                    ),
-                ])))
-
-    private static let members: [ObjectShape.Member] = [
-        .required("send", .uuid, "The `send_id`."),
-        .required("destination", .identifier, "The device or address."),
-        .required("at", .instant, "When it was observed."),
-    ]
+    package static let shape = declared("Receipt")
 
     package static let example: JSONValue = [
         "send": "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11", "destination": "d_1", "event": "user_observed",
         "action": "opened", "at": "2026-11-21T05:00:00Z",
     ]
 
-    package init(checked members: CheckedMembers) {
-        send = members.required(SendID(uuidText: members.requiredText("send")), "send")
-        destination = DestinationID(members.requiredText("destination"))
-        event = members.required(members.name("event"), "event")
-        action = members.text("action")
-        reason = members.text("reason")
-        at = members.required(members.instant("at"), "at")
+    package init(from fields: BodyFields) {
+        event = fields.variant(
+            "event", "What was observed of a send at one destination.",
+            [
+                ([.acceptedByProvider], "The provider took it, which says nothing of the person."),
+                (
+                    [.failed, .tokenGone, .expired],
+                    "The provider refused it for good, does not know the token any more, or gave it up when its time was over."
+                ),
+                ([.userObserved], "The person saw it or acted on it."),
+            ])
+        send = fields.required("send", "The `send_id`.")
+        destination = fields.required("destination", "The device or address.")
+        at = fields.required("at", "When it was observed.")
+        reason = fields.only(Event.failed, .tokenGone, .expired).optional(
+            "reason", as: .text(.providerReason), "The provider's name for the error; told with the event.")
+        action = fields.only(Event.userObserved).optional(
+            "action", as: .identifier,
+            "What the person did, in the app's words; told with the event. `seen`, `dismissed` and `badge_cleared` mean what they say; any other word, as the name of a button, is a tap."
+        )
     }
 }
 
@@ -103,51 +79,38 @@ package struct ReplyBody: WireBody, Hashable {
     package var text: String
     package var receivedAt: Instant
 
-    package static let shape = Shape.named(
-        "Reply",
-        .variants(
-            VariantShape(
-                "channel", "What was answered to.",
-                [
-                    (
-                        ["sms"],
-                        ObjectShape(
-                            "A text message to the number that texts came from.",
-                            [
-                                .required("from", .text(.phoneNumber), "Who answered, in E.164 form."),
-                                .required("text", .text(.replyText), "The text."),
-                            ] + members)
-                    ),
-                    (
-                        ["email"],
-                        ObjectShape(
-                            "An e-mail to the address that e-mails came from.",
-                            [
-                                .required("from", .text(.email), "Who answered."),
-                                .required(
-                                    "text", .text(.replyText),
-                                    "The first line that is no quotation; or the subject, where the body is empty."
-                                ),
-                            ] + members)
-                    ),
-                ])))
-
-    private static let members: [ObjectShape.Member] = [
-        .required("id", .identifier, "The carrier's id of the message. The same is answered the same way."),
-        .required("received_at", .instant, "When the carrier received it."),
-    ]
+    package static let shape = declared("Reply")
 
     package static let example: JSONValue = [
         "id": "SM5f1c2e", "channel": "sms", "from": "+4790000000", "text": "Stopp",
         "received_at": "2026-11-21T05:00:00Z",
     ]
 
-    package init(checked members: CheckedMembers) {
-        id = RequestID(members.requiredText("id"))
-        channel = members.required(members.name("channel"), "channel")
-        from = members.requiredText("from")
-        text = members.requiredText("text")
-        receivedAt = members.required(members.instant("received_at"), "received_at")
+    package init(from fields: BodyFields) {
+        channel = fields.variant(
+            "channel", "What was answered to.",
+            [
+                ([.sms], "A text message to the number that texts came from."),
+                ([.email], "An e-mail to the address that e-mails came from."),
+            ])
+        let (sms, email) = (fields.only(Channel.sms), fields.only(Channel.email))
+        id = fields.required("id", "The carrier's id of the message. The same is answered the same way.")
+        from = fields.required(
+            "from",
+            oneOf: [
+                (sms, .text(.phoneNumber), "Who answered, in E.164 form."),
+                (email, .text(.email), "Who answered."),
+            ])
+        text = fields.required(
+            "text",
+            oneOf: [
+                (sms, .text(.replyText), "The text."),
+                (
+                    email, .text(.replyText),
+                    "The first line that is no quotation; or the subject, where the body is empty."
+                ),
+            ])
+        receivedAt = fields.required("received_at", "When the carrier received it.")
     }
 
     /// Everything but the id.
@@ -166,36 +129,34 @@ package struct AcknowledgeBody: WireBody, Hashable {
     /// Holds the param that the type names in `dedupe_by`; others are not looked at.
     package var params: JSONObject
 
-    package static let shape = Shape.named(
-        "Acknowledgement",
-        .object(
-            ObjectShape(
-                "Which event, of whom.",
-                [
-                    .required("type", .identifier, "The type that would tell it."),
-                    .required(
-                        "recipient",
-                        .object(
-                            ObjectShape("Whom.", [.required("user", .identifier, "Your id of the person.")])),
-                        "Whom it would be told."),
-                    .required("params", SendMembers.params, "With the param the type names in `dedupe_by`."),
-                ])))
+    private struct Recipient: BodyObject {
+        let user: UserID
+
+        static let shape = declared(nil, "Whom.")
+        static let example: JSONValue = ["user": "u_42"]
+
+        init(from fields: BodyFields) { user = fields.required("user", "Your id of the person.") }
+    }
+
+    package static let shape = declared("Acknowledgement", "Which event, of whom.")
 
     package static let example: JSONValue = [
         "type": "alert.payment_processing", "recipient": ["user": "u_42"],
         "params": ["paymentId": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"],
     ]
 
-    package init(checked members: CheckedMembers) {
-        type = TypeID(members.requiredText("type"))
-        user = UserID(members.required(members.members("recipient"), "recipient").requiredText("user"))
-        params = members.required(members.object["params"]?.objectValue, "params")
+    package init(from fields: BodyFields) {
+        type = fields.required("type", "The type that would tell it.")
+        let recipient: Recipient = fields.required("recipient", "Whom it would be told.")
+        user = recipient.user
+        params = fields.required(
+            "params", as: SendContent.paramsShape, "With the param the type names in `dedupe_by`.")
     }
 }
 
 /// `POST /v1/keys/{key}/revoke`: why, because the two ends differ.
 package struct KeyRevokeBody: WireBody, Hashable {
-    package enum Cause: String, CaseIterable, Sendable, Hashable {
+    package enum Cause: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         /// The private half may be known to somebody: state `compromised`, at once.
         case compromised
         /// The device is gone: state `deactivated`.
@@ -207,23 +168,17 @@ package struct KeyRevokeBody: WireBody, Hashable {
     package var cause: Cause
     package var isDryRun: Bool
 
-    package static let shape = Shape.named(
-        "KeyRevocation",
-        .object(
-            ObjectShape(
-                "Why a key is revoked. The next decision already refuses it.",
-                [
-                    .required(
-                        "cause", .choice(of: Cause.self),
-                        "`compromised` marks everything it opened as doubtful: state `compromised`. `lost` and `retired` end its use: state `deactivated`."
-                    ), .dryRun,
-                ])))
+    package static let shape = declared(
+        "KeyRevocation", "Why a key is revoked. The next decision already refuses it.")
 
     package static let example: JSONValue = ["cause": "compromised"]
 
-    package init(checked members: CheckedMembers) {
-        cause = members.required(members.name("cause"), "cause")
-        isDryRun = members.flag("dry_run") ?? false
+    package init(from fields: BodyFields) {
+        cause = fields.required(
+            "cause",
+            "`compromised` marks everything it opened as doubtful: state `compromised`. `lost` and `retired` end its use: state `deactivated`."
+        )
+        isDryRun = fields.dryRun
     }
 }
 
@@ -231,12 +186,12 @@ package struct KeyRevokeBody: WireBody, Hashable {
 package struct DriftRunBody: WireBody, Hashable {
     package var isDryRun: Bool
 
-    package static let shape = Shape.named(
-        "DriftRunOrder", .object(ObjectShape("Which audit is begun.", [.dryRun])))
+    package static let shape = declared(
+        "DriftRunOrder", "Which audit is begun.")
 
     package static let example: JSONValue = ["dry_run": true]
 
-    package init(checked members: CheckedMembers) { isDryRun = members.flag("dry_run") ?? false }
+    package init(from fields: BodyFields) { isDryRun = fields.dryRun }
 }
 
 /// `POST /v1/device-keys/revoke`: one piece of the revocation of many device keys.
@@ -251,53 +206,44 @@ package struct DeviceKeysRevokeBody: WireBody, Hashable {
     package var after: KeyID?
     package var isDryRun: Bool
 
-    package static let shape = Shape.named(
+    package static let shape = declared(
         "DeviceKeysRevocation",
-        .object(
-            ObjectShape(
-                "Which device keys are revoked, and why. Asked again with `next` until there is none.",
-                [
-                    .required(
-                        "cause", .choice(of: KeyRevokeBody.Cause.self),
-                        "`compromised`: never trusted again. `lost` and `retired` end its use."),
-                    .required(
-                        "registered_before", .instant,
-                        "Keys registered before this moment, which is not in the future: what is registered meanwhile stays."
-                    ),
-                    .optional("app", .text(.app), "Only keys of devices with this app."),
-                    .optional("suite", .choice(of: DeviceKeyBody.Suite.self), "Only keys of this suite."),
-                    .optional("after", .keyID, "`next` of the answer before."), .dryRun,
-                ])))
+        "Which device keys are revoked, and why. Asked again with `next` until there is none.")
 
     package static let example: JSONValue = [
         "cause": "compromised", "registered_before": "2026-11-21T12:00:00Z", "app": "no.getdrop.app",
     ]
 
-    package init(checked members: CheckedMembers) {
-        cause = members.required(members.name("cause"), "cause")
-        registeredBefore = members.required(members.instant("registered_before"), "registered_before")
-        app = members.text("app")
-        suite = members.name("suite")
-        after = members.text("after").flatMap { KeyID(hexadecimal: $0) }
-        isDryRun = members.flag("dry_run") ?? false
+    package init(from fields: BodyFields) {
+        cause = fields.required(
+            "cause", "`compromised`: never trusted again. `lost` and `retired` end its use.")
+        registeredBefore = fields.required(
+            "registered_before",
+            "Keys registered before this moment, which is not in the future: what is registered meanwhile stays."
+        )
+        app = fields.optional("app", as: .text(.app), "Only keys of devices with this app.")
+        suite = fields.optional("suite", "Only keys of this suite.")
+        after = fields.optional("after", "`next` of the answer before.")
+        isDryRun = fields.dryRun
     }
 }
 
-extension ObjectShape.Member {
-    fileprivate static let dryRun = Self.optional(
-        "dry_run", .boolean, "Says what would become of it, and changes nothing.")
+extension BodyFields {
+    fileprivate var dryRun: Bool {
+        optional("dry_run", "Says what would become of it, and changes nothing.") ?? false
+    }
 }
 
 /// `POST /v1/keys/{key}/{promote,suspend,resume,destroy}`
 package struct KeyChangeBody: WireBody, Hashable {
     package var isDryRun: Bool
 
-    package static let shape = Shape.named(
-        "KeyChange", .object(ObjectShape("How to change a key's state.", [.dryRun])))
+    package static let shape = declared(
+        "KeyChange", "How to change a key's state.")
 
     package static let example: JSONValue = ["dry_run": true]
 
-    package init(checked members: CheckedMembers) { isDryRun = members.flag("dry_run") ?? false }
+    package init(from fields: BodyFields) { isDryRun = fields.dryRun }
 }
 
 /// `POST /v1/keys`: a new key of the gateway's own, made by the gateway.
@@ -305,23 +251,17 @@ package struct KeyAddBody: WireBody, Hashable {
     package var purpose: KeyPurpose
     package var isDryRun: Bool
 
-    package static let shape = Shape.named(
-        "KeyAddition",
-        .object(
-            ObjectShape(
-                "What the new key is for. It waits as `pre_activation` until it is promoted.",
-                [
-                    .required(
-                        "purpose", .choice(of: KeyPurpose.self),
-                        "`root`, `origin`, `trail`, `data` or `link`. `index` never changes, `policy` and `authority` keys are kept elsewhere: 409."
-                    ), .dryRun,
-                ])))
+    package static let shape = declared(
+        "KeyAddition", "What the new key is for. It waits as `pre_activation` until it is promoted.")
 
     package static let example: JSONValue = ["purpose": "origin"]
 
-    package init(checked members: CheckedMembers) {
-        purpose = members.required(members.name("purpose"), "purpose")
-        isDryRun = members.flag("dry_run") ?? false
+    package init(from fields: BodyFields) {
+        purpose = fields.required(
+            "purpose",
+            "`root`, `origin`, `trail`, `data` or `link`. `index` never changes, `policy` and `authority` keys are kept elsewhere: 409."
+        )
+        isDryRun = fields.dryRun
     }
 }
 
@@ -330,20 +270,15 @@ package struct KeysetBody: WireBody, Hashable {
     /// The C2SP signed note, byte for byte.
     package var note: String
 
-    package static let shape = Shape.named(
-        "KeysetNote",
-        .object(
-            ObjectShape(
-                "What `sendgate keys authority sign` wrote.",
-                [
-                    .required(
-                        "note", .text(.signedNote),
-                        "The signed note with its line breaks, byte for byte.")
-                ])))
+    package static let shape = declared(
+        "KeysetNote", "What `sendgate keys authority sign` wrote.")
 
     package static let example: JSONValue = ["note": .string(Samples.keyset)]
 
-    package init(checked members: CheckedMembers) { note = members.required(members.text("note"), "note") }
+    package init(from fields: BodyFields) {
+        note = fields.required(
+            "note", as: .text(.signedNote), "The signed note with its line breaks, byte for byte.")
+    }
 }
 
 /// `POST /v1/policy/activate`: put the configured bundle in force, if it is still the one that was reviewed.
@@ -351,35 +286,29 @@ package struct PolicyActivateBody: WireBody, Hashable {
     /// What the caller reviewed. Another digest on the gateway's disk is 409, and nothing changes.
     package var digest: PolicyDigest
 
-    package static let shape = Shape.named(
-        "PolicyActivation",
-        .object(
-            ObjectShape(
-                "Which bundle to put in force.",
-                [
-                    .required(
-                        "digest", .sha256,
-                        "The digest of the bundle that was reviewed, as `sendgate policy show` prints it. The gateway reads its configured folder and refuses with 409 when it holds another."
-                    )
-                ])))
+    package static let shape = declared(
+        "PolicyActivation", "Which bundle to put in force.")
 
     package static let example: JSONValue = [
         "digest": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
     ]
 
-    package init(checked members: CheckedMembers) {
-        digest = PolicyDigest(members.requiredText("digest"))
+    package init(from fields: BodyFields) {
+        digest = fields.required(
+            "digest",
+            "The digest of the bundle that was reviewed, as `sendgate policy show` prints it. The gateway reads its configured folder and refuses with 409 when it holds another."
+        )
     }
 }
 
 /// Where a route takes nothing: no body, or `{}`.
 package struct EmptyBody: WireBody, Hashable {
-    package static let shape = Shape.named(
-        "Empty", .object(ObjectShape("Nothing; the body may be left out.", [])))
+    package static let shape = declared(
+        "Empty", "Nothing; the body may be left out.")
 
     package static let example: JSONValue = [:]
 
-    package init(checked members: CheckedMembers) {}
+    package init(from _: BodyFields) {}
 }
 
 extension WireBody {

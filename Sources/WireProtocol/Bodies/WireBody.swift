@@ -1,16 +1,56 @@
 package import CanonicalJSON
-import GateVocabulary
-import SealedFormat
 
-/// A request body: a shape, and the value made from what has that shape.
+/// A request body, whose fields are declared where they are read.
 package protocol WireBody: Sendable {
-    /// Everything a body must be. Its name is its name in the OpenAPI document.
+    /// Everything a body must be: ``declared(_:_:rules:)``, kept because every request is checked against it.
     static var shape: Shape { get }
-    /// A body the shape accepts, as the reference shows it.
+    /// A body as the reference shows it. The shape is made of what is asked of it.
     static var example: JSONValue { get }
 
-    /// - Parameter members: Of a body that ``shape`` accepted.
-    init(checked members: CheckedMembers) throws(BodyError)
+    /// - Parameter fields: Of a body that ``shape`` accepted; all are asked for, whichever are there.
+    init(from fields: BodyFields) throws(BodyError)
+}
+
+/// An object within a body.
+package protocol BodyObject: ShapedBodyValue, Sendable {
+    /// ``declared(_:_:rules:)``.
+    static var shape: Shape { get }
+    static var example: JSONValue { get }
+
+    init(from fields: BodyFields)
+}
+
+extension WireBody {
+    /// The shape made of what ``init(from:)`` asks for.
+    ///
+    /// - Parameters:
+    ///   - name: In the OpenAPI document.
+    ///   - means: One sentence for its reader; `nil` of a body in variants, each of which has its own.
+    static func declared(_ name: String, _ means: String? = nil, rules: [ObjectShape.Rule] = []) -> Shape {
+        let notes = BodyNotes()
+        do throws(BodyError) {
+            _ = try Self(from: BodyFields(example.objectValue ?? [:], notes: notes))
+        } catch {
+            preconditionFailure("the example of `\(name)` is no such body: \(error)")
+        }
+        return .named(name, notes.shape(means, rules: rules))
+    }
+}
+
+extension BodyObject {
+    package static var bodyShape: Shape { shape }
+
+    package static func read(body json: JSONValue) -> Self? {
+        json.objectValue.map { Self(from: BodyFields($0)) }
+    }
+
+    /// - Parameter name: In the OpenAPI document; `nil` of an object that is shown where it stands.
+    static func declared(_ name: String?, _ means: String, rules: [ObjectShape.Rule] = []) -> Shape {
+        let notes = BodyNotes()
+        _ = Self(from: BodyFields(example.objectValue ?? [:], notes: notes))
+        let shape = notes.shape(means, rules: rules)
+        return name.map { .named($0, shape) } ?? shape
+    }
 }
 
 /// A body that was read, beside what was sent.
@@ -60,69 +100,9 @@ extension WireBody {
             return .failure(.invalid(violations))
         }
         do throws(BodyError) {
-            return .success(ReadBody(body: try Self(checked: CheckedMembers(object)), content: content))
+            return .success(ReadBody(body: try Self(from: BodyFields(object)), content: content))
         } catch {
             return .failure(error)
         }
-    }
-}
-
-/// The members of an object whose shape has been checked, so that looking one up cannot fail halfway.
-package struct CheckedMembers {
-    package let object: JSONObject
-
-    package init(_ object: JSONObject) { self.object = object }
-
-    /// `null` counts as absent: only shapes that say so let one through.
-    private func value(_ key: String) -> JSONValue? {
-        guard let value = object[key], !value.isNull else { return nil }
-        return value
-    }
-
-    func text(_ key: String) -> String? { value(key)?.stringValue }
-    func integer(_ key: String) -> Int64? { value(key)?.integerValue }
-    func flag(_ key: String) -> Bool? { value(key)?.booleanValue }
-    func members(_ key: String) -> CheckedMembers? { value(key)?.objectValue.map(CheckedMembers.init) }
-
-    func instant(_ key: String) -> Instant? {
-        text(key).map { text in
-            guard let instant = Instant(rfc3339: text) else { broken(key) }
-            return instant
-        }
-    }
-
-    func region(_ key: String) -> RegionCode? {
-        text(key).map { text in
-            guard let region = RegionCode(text) else { broken(key) }
-            return region
-        }
-    }
-
-    func name<Name: RawRepresentable<String>>(_ key: String) -> Name? {
-        text(key).map { text in
-            guard let name = Name(rawValue: text) else { broken(key) }
-            return name
-        }
-    }
-
-    /// The bytes of a text in base64url without padding.
-    func base64url(_ key: String) -> [UInt8]? {
-        text(key).map { text in
-            guard let bytes = Base64URL.decode(text) else { broken(key) }
-            return bytes
-        }
-    }
-
-    /// What the shape required.
-    func required<Value>(_ value: Value?, _ key: String) -> Value {
-        guard let value else { broken(key) }
-        return value
-    }
-
-    func requiredText(_ key: String) -> String { required(text(key), key) }
-
-    private func broken(_ key: String) -> Never {
-        preconditionFailure(
-            "a body's shape let the member `\(key)` through in a form its reader does not know")
     }
 }

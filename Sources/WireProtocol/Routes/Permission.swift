@@ -2,9 +2,9 @@ package import GateVocabulary
 
 /// What a route asks of its caller.
 package enum Permission: Hashable, Sendable {
-    /// Nothing: any process that can connect, such as the operating system's supervisors.
+    /// No grant: for any process that can connect, such as the operating system's supervisors.
     case anybody
-    /// That configuration knows the caller.
+    /// No grant: for any caller that the configuration names.
     case anyCaller
     /// At least one of these grants.
     case oneOf([Grant])

@@ -1,3 +1,4 @@
+import CanonicalJSON
 import GateVocabulary
 
 /// A request target taken apart: segments and query still encoded, for the route to decode what it names.

@@ -79,6 +79,26 @@ extension QueryParameter where Value == SubjectID {
     }
 }
 
+extension QueryParameter where Value == String {
+    /// The language of sentences.
+    static let locale = QueryParameter(
+        name: "locale", shape: .text(.locale),
+        means:
+            "The language of `explanation` and its like: a locale of the bundle, or a language of one. English without it, and where the bundle has no other.",
+        expectation: TextRule.locale.expectation, defaultValue: .string("en")
+    ) { TextRule.locale.accepts($0) ? $0 : nil }
+}
+
+/// `?locale=`, of a route that answers in sentences.
+package struct LocaleQuery: RouteQuery, Hashable {
+    /// A BCP 47 tag; `nil` for English.
+    package var locale: String?
+
+    package static let parameters = [QueryParameter.locale.parameter]
+
+    package init(_ arguments: inout RouteArguments) { locale = arguments.value(QueryParameter.locale) }
+}
+
 /// `GET /v1/drift/findings?after=&limit=`
 package struct DriftFindingsQuery: RouteQuery, Hashable {
     /// Only people after this one; `nil` begins with the first.
@@ -140,27 +160,33 @@ package struct ConsentsQuery: RouteQuery, Hashable {
     }
 }
 
-/// `GET …/decisions?limit=&before=`, newest first.
+/// `GET …/decisions?limit=&before=&locale=`, newest first.
 package struct DecisionsQuery: RouteQuery, Hashable {
     /// Only older sends than this one; `nil` begins with the newest.
     package var before: SendID?
     /// 1 to ``WireLimits/decisionCountMax``.
     package var limit: Int64
+    /// A BCP 47 tag; `nil` for English.
+    package var locale: String?
 
     private static let limitParameter = QueryParameter<Int64>(
         "limit", in: 1...WireLimits.decisionCountMax, default: WireLimits.decisionCountDefault,
         "At most so many, newest first.")
     private static let beforeParameter = QueryParameter<SendID>(
         "before", "Older ones than this send: the `next` of the page before.")
-    package static let parameters = [limitParameter.parameter, beforeParameter.parameter]
+    package static let parameters = [
+        limitParameter.parameter, beforeParameter.parameter, QueryParameter.locale.parameter,
+    ]
 
-    package init(before: SendID? = nil, limit: Int64) {
+    package init(before: SendID? = nil, limit: Int64, locale: String? = nil) {
         self.before = before
         self.limit = limit
+        self.locale = locale
     }
 
     package init(_ arguments: inout RouteArguments) {
         before = arguments.value(Self.beforeParameter)
         limit = arguments.value(Self.limitParameter) ?? WireLimits.decisionCountDefault
+        locale = arguments.value(QueryParameter.locale)
     }
 }

@@ -1,3 +1,4 @@
+package import CanonicalJSON
 import GateVocabulary
 
 /// Finds the route that a request line names.
@@ -20,8 +21,7 @@ package struct RouteTable: Sendable {
     /// What a method and a request target lead to.
     package enum Match {
         /// - route: Position in the table.
-        /// - isHead: answer with the headers of the `GET` and no body (RFC 9110 section 9.3.2).
-        case match(route: Int, RouteArguments, isHead: Bool)
+        case match(route: Int, RouteArguments)
         case notFound
         /// 405: the path exists under these methods, for the `Allow` header (RFC 9110 section 10.2.1).
         case methodNotAllowed(allow: [String])
@@ -50,7 +50,8 @@ package struct RouteTable: Sendable {
     /// Reads a request line's method and target.
     ///
     /// - Parameters:
-    ///   - method: Case-sensitive, as RFC 9110 section 9.1 has it. `HEAD` stands for `GET`.
+    ///   - method: Case-sensitive, as RFC 9110 section 9.1 has it. `HEAD` stands for `GET`: the
+    ///     endpoint leaves the body out (RFC 9110 section 9.3.2).
     ///   - target: Origin form, or absolute form, whose authority says nothing on a Unix socket (RFC 9112
     ///     section 3.2). Still percent-encoded.
     package func match(method: String, target: String) -> Match {
@@ -61,8 +62,7 @@ package struct RouteTable: Sendable {
         }
         let candidates = routes(matching: split.segments)
         guard !candidates.isEmpty else { return .notFound }
-        let isHead = method == "HEAD"
-        let asked = RouteDescription.Method(rawValue: isHead ? "GET" : method)
+        let asked = RouteDescription.Method(rawValue: method == "HEAD" ? "GET" : method)
         guard let route = candidates.first(where: { rows[$0].method == asked }) else {
             var allow = candidates.map { rows[$0].method.rawValue }
             if allow.contains("GET") { allow.append("HEAD") }
@@ -70,7 +70,7 @@ package struct RouteTable: Sendable {
         }
         let row = rows[route]
         return .match(
-            route: route, RouteArguments(target: split, places: row.places, rest: row.rest), isHead: isHead)
+            route: route, RouteArguments(target: split, places: row.places, rest: row.rest))
     }
 
     /// The routes a path belongs to. A literal path hides a templated one, as in OpenAPI:

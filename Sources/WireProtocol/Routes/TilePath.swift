@@ -1,3 +1,5 @@
+import CanonicalJSON
+
 /// One file of the trail in the C2SP `tlog-tiles` layout, named by the part of its path after `tile/`.
 ///
 /// One spelling each: no leading zero groups, no width of 256 (that is the full tile).

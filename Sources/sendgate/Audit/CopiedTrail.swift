@@ -1,5 +1,6 @@
 import ArgumentParser
 import AuditTrail
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateVocabulary
@@ -81,7 +82,28 @@ struct AuditTrust {
                     : "no key of the trail itself is given",
                 hint: "give the trail's own key with --key; witnesses' keys alone cannot vouch for a trail")
         }
-        trust = TrailTrust(origin: origin ?? own.name, keys: keys)
+        if origin == nil { try Self.requireName(own.name, of: trail) }
+        let named = TrailTrust(origin: origin ?? own.name, keys: keys)
+        // After a restore the trail has another name and the same keys; whoever pinned them says which name.
+        let isRestored = origin.map {
+            $0 != own.name && TrailName.isName($0, of: TrailName.gateway(of: own.name))
+        }
+        trust = isRestored == true ? named.renamed(named.origin) : named
+    }
+
+    /// A keyset and keys that were pinned before a restore have the name from before it. The checkpoint's word is not
+    /// believed: it is only what an auditor is asked to confirm.
+    private static func requireName(_ name: String, of trail: CopiedTrail) throws {
+        let note: [UInt8] = try auditing { try trail.reader.read(.checkpoint) } ?? []
+        // One that cannot be read is damage, which the verification names.
+        guard let found = try? Checkpoint(parsing: SignedNote(parsing: note).text).origin, found != name,
+            TrailName.isName(found, of: TrailName.gateway(of: name))
+        else { return }
+        throw CommandFailure(
+            "the checkpoint is of the trail `\(found)`, and the keys given are of `\(name)`",
+            hint:
+                "a trail has another name after `sendgate restore`; when the gateway's operator confirms this one, add `--origin \(found)`",
+            status: .foundDifference)
     }
 
     static func keys(_ text: String) throws -> [NoteVerifierKey] {

@@ -1,12 +1,15 @@
 import CanonicalJSON
+import CommandTerminal
 import GateVocabulary
 import SendPlanning
 
 /// What deciding a whole trail again has shown.
 struct ReplaySummary {
-    /// Differences and obstacles printed one by one; beyond them only counted.
-    static let printedCountMax = 100
+    /// Entries told one by one to a person; beyond them only counted. Two screens tell what is wrong with a trail.
+    static let toldCountMax = 20
 
+    /// `nil` tells every one: a program that reads JSON wants them all.
+    let printedCountMax: Int?
     /// Whether another policy is asked, so that differences are answers and not alarms.
     let isHypothetical: Bool
     private(set) var sameCount: UInt64 = 0
@@ -17,7 +20,10 @@ struct ReplaySummary {
     private(set) var otherCount: UInt64 = 0
     private var printedCount = 0
 
-    init(isHypothetical: Bool) { self.isHypothetical = isHypothetical }
+    init(isHypothetical: Bool, printedCountMax: Int?) {
+        self.isHypothetical = isHypothetical
+        self.printedCountMax = printedCountMax
+    }
 
     /// One entry that is worth a line.
     struct Line {
@@ -77,7 +83,8 @@ struct ReplaySummary {
             line.obstacle = obstacle.description
         }
         printedCount += 1
-        return printedCount <= Self.printedCountMax ? line : nil
+        if let printedCountMax, printedCount > printedCountMax { return nil }
+        return line
     }
 
     private var obstacleCount: UInt64 { obstacles.values.reduce(0, +) }
@@ -87,8 +94,8 @@ struct ReplaySummary {
 
     var lines: [String] {
         var lines: [String] = []
-        if printedCount > Self.printedCountMax {
-            lines.append("… and \(printedCount - Self.printedCountMax) more")
+        if let printedCountMax, printedCount > printedCountMax {
+            lines.append("… and \(printedCount - printedCountMax) more entries; `--json` prints every one")
         }
         let verb = isHypothetical ? "would be the same" : "reproduced byte for byte"
         lines.append(

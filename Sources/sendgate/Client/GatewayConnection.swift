@@ -1,5 +1,6 @@
 import ArgumentParser
 import CanonicalJSON
+import CommandTerminal
 import Foundation
 import UnixHTTPClient
 import WireProtocol

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CanonicalJSON
+import CommandTerminal
 import Foundation
 
 /// The members of a send, as flags. What they mean the OpenAPI document says; `sendgate` only spells them.

@@ -1,8 +1,10 @@
 import ArgumentParser
+import CommandTerminal
 import Foundation
 import GateVocabulary
 import GatewayPipeline
 import Logging
+import SQLiteStore
 import WireProtocol
 
 /// A gateway that is not running, put together in this process for the length of one command: the same engine, with the
@@ -36,7 +38,7 @@ final class StoppedGateway: Sendable {
         var logger = Logger(label: "sendgate") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = .error
         let wiring = try Wiring(configuration, environment: environment, logger: logger)
-        try await wiring.core.start(version: Sendgate.version)
+        try await wiring.start()
         self.wiring = wiring
         core = Task { try await wiring.core.run() }
         peer = Peer(credentials: .ofThisProcess, boundCaller: caller, listener: 0)
@@ -51,8 +53,9 @@ final class StoppedGateway: Sendable {
         }
     }
 
-    /// Records the stop, and publishes what was recorded.
+    /// Records the stop, publishes what was recorded, and closes the databases.
     func close() async throws {
+        defer { wiring.store.close() }
         core.cancel()
         try await core.value
     }

@@ -1,3 +1,4 @@
+import CommandTerminal
 import SealedFormat
 import ArgumentParser
 import AuditTrail
@@ -34,7 +35,7 @@ struct AuditVerify: GateCommand {
             signed; --since-keyset names one that was seen before, whose version may not be above it. With --key they are \
             pinned one by one; witnesses' keys are given with --key in both cases.
 
-            Ends with 3 at the first damage, naming the file and the entry. What the signed tree does not hold is looked at \
+            Ends with 3 at the first damage, naming the file and the entry, and with 1 where a newer sendgate wrote entries. What the signed tree does not hold is looked at \
             too: tiles beyond the checkpoint, and the archived policy of every entry.
             """)
 
@@ -71,14 +72,14 @@ struct AuditVerify: GateCommand {
             since: external)
         var progress = Progress("verifying")
         var policies: [String: UInt64] = [:]
-        var strangers: [String: UInt64] = [:]
+        var unknownApprovers: [String: UInt64] = [:]
         let report = try auditing {
             try verifier.verify(
                 visit: { entry in
                     guard let members = entry.entry?.members else { return }
-                    for key in keyset?.keyset.unknownApprovers(in: members) ?? [] where strangers[key] == nil
-                    {
-                        strangers[key] = entry.index
+                    for key in keyset?.keyset.unknownApprovers(in: members) ?? []
+                    where unknownApprovers[key] == nil {
+                        unknownApprovers[key] = entry.index
                     }
                     guard let digest = members["policy"]?.stringValue else { return }
                     if policies[digest] == nil { policies[digest] = entry.index }
@@ -92,7 +93,8 @@ struct AuditVerify: GateCommand {
                 return try TrustedCheckpoint(opening: note ?? [], trusting: options.trust).checkpoint.size
             }
             differences = try auditing { try remains.differences() }
-            differences += strangers.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { key, index in
+            differences += unknownApprovers.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map {
+                key, index in
                 "entry \(index) has a bundle approved by `\(key)`, which the keyset does not have as genuine"
             }
         }
@@ -108,8 +110,11 @@ struct AuditVerify: GateCommand {
             for difference in differences {
                 Terminal.error(difference, hint: hint(for: report.damage))
             }
+            if let newer = report.newerEntry { Terminal.error(newer.message, hint: NewerEntry.hint) }
         }
         if !differences.isEmpty { throw ExitStatus.foundDifference }
+        // Nothing was found wrong, and not all was looked at.
+        if report.newerEntry != nil { throw ExitStatus.failed }
     }
 
     private func show(_ report: TrailReport) {
@@ -142,6 +147,7 @@ struct AuditVerify: GateCommand {
         }
         if let keyset { object["keyset_version"] = .integer(Int64(keyset.keyset.version)) }
         if let entry = report.damage?.firstEntry { object["first_entry"] = .integer(Int64(entry)) }
+        if let newer = report.newerEntry { object["newer_entry"] = .integer(Int64(newer.index)) }
         return object
     }
 }
@@ -156,7 +162,9 @@ struct AuditReplay: GateCommand {
         discussion: """
             With the policy of its day, or with another one. Ends with 3 when a decision comes out otherwise, or \
             cannot be made because its policy is not archived. From genesis, it also works out from the entries before \
-            it what was known of each recipient, and ends with 3 when a decision claims something else.
+            it what was known of each recipient, and ends with 3 when a decision claims something else. The first \
+            \(ReplaySummary.toldCountMax) entries that come out otherwise are shown and the others counted; `--json` \
+            prints every one.
             """)
 
     static let example = "sendgate audit replay /tmp/gate/trail --with Policies"
@@ -186,7 +194,8 @@ struct AuditReplay: GateCommand {
         options.warnAboutOwnWord()
         var fold = EvidenceFold()
         let other = try bundle.map { try Self.otherPolicy($0, for: trail) }
-        var summary = ReplaySummary(isHypothetical: other != nil)
+        var summary = ReplaySummary(
+            isHypothetical: other != nil, printedCountMax: output.json ? nil : ReplaySummary.toldCountMax)
         var archive: [PolicyDigest: CompiledPolicy?] = [:]
         func policy(_ digest: PolicyDigest) throws -> CompiledPolicy? {
             if let known = archive[digest] { return known }
@@ -297,6 +306,7 @@ struct AuditShow: GateCommand {
     var key: [String] = []
     @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
         String?
+    @OptionGroup var language: LanguageOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -312,9 +322,9 @@ struct AuditShow: GateCommand {
         do {
             try auditing {
                 if let index = UInt64(what) {
-                    try showEntry(index, of: trail.reader, options.trust)
+                    try showEntry(index, of: trail, options.trust)
                 } else {
-                    try showSend(what, of: trail.reader, options.trust)
+                    try showSend(what, of: trail, options.trust)
                 }
             }
         } catch let damage as TrailDamage {
@@ -326,7 +336,8 @@ struct AuditShow: GateCommand {
         }
     }
 
-    private func showEntry(_ index: UInt64, of trail: TrailDirectoryReader, _ trust: TrailTrust) throws {
+    private func showEntry(_ index: UInt64, of copy: CopiedTrail, _ trust: TrailTrust) throws {
+        let trail = copy.reader
         guard let note: [UInt8] = try trail.read(.checkpoint) else { throw TrailDamage.missing(.checkpoint) }
         let checkpoint = try TrustedCheckpoint(opening: note, trusting: trust).checkpoint
         guard index < checkpoint.size else {
@@ -352,14 +363,15 @@ struct AuditShow: GateCommand {
         guard proof.proves(TreeHash.leaf(bytes), under: checkpoint.root) else {
             throw TrailDamage.entry(index: index, in: path)
         }
-        try show(bytes)
+        try show(bytes, of: copy)
         if !output.json {
             Terminal.note(
                 "proved: \(proof.hashes.count) hashes lead to the signed root of \(checkpoint.size) entries")
         }
     }
 
-    private func showSend(_ send: String, of trail: TrailDirectoryReader, _ trust: TrailTrust) throws {
+    private func showSend(_ send: String, of copy: CopiedTrail, _ trust: TrailTrust) throws {
+        let trail = copy.reader
         let needle = Array("\"send_id\":\"\(send)\"".utf8)
         var count = 0
         var progress = Progress("searching")
@@ -368,7 +380,7 @@ struct AuditShow: GateCommand {
                 guard entry.bytes.containsSequence(needle) else { return }
                 progress.end()
                 count += 1
-                try show(Array(entry.bytes))
+                try show(Array(entry.bytes), of: copy)
             }, progress: { progress.show($0, of: $1) })
         progress.end()
         if let damage = report.damage { throw damage }
@@ -379,13 +391,22 @@ struct AuditShow: GateCommand {
         }
     }
 
-    private func show(_ bytes: [UInt8]) throws {
+    /// In the words of the bundle that decided, where another language than English is asked for.
+    private func words(for entry: TrailEntry, of trail: CopiedTrail) throws -> Explanation {
+        guard let locale = language.language, let digest = entry.members["policy"]?.stringValue,
+            let policy = try trail.policy(PolicyDigest(digest))
+        else { return .english }
+        return Explanation(policy.sentences(in: locale))
+    }
+
+    private func show(_ bytes: [UInt8], of trail: CopiedTrail) throws {
         if output.json { return Terminal.print(bytes + [UInt8(ascii: "\n")]) }
         let entry = try TrailEntry(reading: bytes)
         Terminal.print("entry \(entry.index), \(entry.kind), \(entry.time.rfc3339)")
         if let reason = entry.members["reason"]?.stringValue.flatMap(Reason.init(rawValue:)) {
             let detail = entry.members["detail"]?.stringValue.flatMap(Detail.init(rawValue:))
-            Terminal.print("  \(Explanation.sentence(reason, detail))")
+            let words = try words(for: entry, of: trail)
+            Terminal.print(Terminal.printable("  \(words.sentence(reason, detail))"))
         }
         for line in IndentedJSON.lines(.object(entry.members)) {
             Terminal.print(Terminal.printable("  \(line)"))

@@ -1,10 +1,13 @@
 import ArgumentParser
+import AuditTrail
 import CanonicalJSON
+import CommandTerminal
 import Foundation
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import SQLiteStore
+import SealedFormat
 
 /// `sendgate clock …`: what an operator decides about the time.
 struct ClockCommand: AsyncParsableCommand {
@@ -50,8 +53,30 @@ struct ClockAccept: GateCommand {
     }
 
     private func accept() throws -> ClockGuard.Acceptance {
-        let (store, limits) = try state.open()
+        let (store, trail, limits) = try state.open()
         defer { store.close() }
+        try requireNewest(store, beside: trail)
         return try ClockGuard(limits: limits).accept(SystemClock().reading(), by: getuid(), in: store)
+    }
+
+    /// The entry `clock` in an old copy of the databases would stand where one of the trail belongs, and no restore could
+    /// go on from there.
+    private func requireNewest(_ store: SQLiteStore, beside trail: String) throws {
+        guard FileManager.default.fileExists(atPath: "\(trail)/tile") else { return }
+        let note: [UInt8] = try auditing { try CopiedTrail(at: trail).reader.read(.checkpoint) } ?? []
+        let published: Checkpoint
+        do {
+            published = try Checkpoint(parsing: SignedNote(parsing: note).text)
+        } catch {
+            throw CommandFailure(
+                "the checkpoint of the trail `\(trail)` cannot be read: \(error)",
+                hint: "nothing was written; compare with another copy of the trail", status: .foundDifference)
+        }
+        let count = try store.read { try $0.entryCount() }
+        guard published.size <= count else {
+            throw CommandFailure(
+                "the databases know \(count) entries and the trail has \(published.size): an old copy of the databases was put in place",
+                hint: "bring the missing entries back with `sendgate restore`, and then accept the clock")
+        }
     }
 }

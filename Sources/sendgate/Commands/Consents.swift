@@ -1,4 +1,4 @@
-import WireProtocol
+import CommandTerminal
 import ArgumentParser
 import BundleModel
 import CanonicalJSON

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CanonicalJSON
+import CommandTerminal
 import Foundation
 
 /// `sendgate explain`: what the gate would say, gate by gate, without sending anything.
@@ -28,6 +29,7 @@ struct Explain: GateCommand {
     var caller: String?
     @Option(help: ArgumentHelp("Facts instead of a stored recipient, as JSON.", valueName: "file"))
     var facts: String?
+    @OptionGroup var language: LanguageOptions
     @OptionGroup var options: SendOptions
     @OptionGroup var output: OutputOptions
 
@@ -45,7 +47,7 @@ struct Explain: GateCommand {
                 try CommandInput.object(of: facts, byteCountMax: SendOptions.bodyByteCountMax))
         }
         let connection = try socket.connection()
-        let answer = try await connection.post("/v1/sends/explain", object)
+        let answer = try await connection.post("/v1/sends/explain\(language.query)", object)
         await connection.close()
         throw show(answer)
     }

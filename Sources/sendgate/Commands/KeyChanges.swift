@@ -1,6 +1,6 @@
 import ArgumentParser
 import CanonicalJSON
-import Foundation
+import CommandTerminal
 import GateVocabulary
 import UnixHTTPClient
 
@@ -16,7 +16,7 @@ struct KeyChangeOptions: ParsableArguments {
         var body = body
         if isDryRun { body["dry_run"] = true }
         let connection = try await gateway.connection()
-        let answer = try await connection.post("/v1/keys/\(KeyTarget.encoded(key))/\(verb)", body)
+        let answer = try await connection.post("/v1/keys/\(PercentEncoding.encode(key))/\(verb)", body)
         await connection.close()
         try KeyChange.show(answer, of: key, asJSON: output.json)
     }
@@ -42,13 +42,6 @@ enum KeyChange {
         } else {
             Terminal.print("\(name) is \(state)")
         }
-    }
-}
-
-enum KeyTarget {
-    /// A key's id as one part of a path.
-    static func encoded(_ key: String) -> String {
-        key.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(["-", "_", "."])) ?? key
     }
 }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateVocabulary
@@ -21,25 +22,39 @@ struct Keys: AsyncParsableCommand {
         ])
 }
 
-/// `sendgate keys init`: one key of every purpose, in a directory nobody else can read.
+/// `sendgate keys init`: the keys of a gateway, or the key of a role that signs bundles, in a directory nobody else can read.
 struct KeysInit: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "init",
-        abstract: "Makes one private key of every purpose.",
-        usage: "sendgate keys init --directory DIR [--keyring FILE]",
+        abstract: "Makes a gateway's private keys, or a policy key.",
+        usage: """
+            sendgate keys init --directory DIR [--keyring FILE]
+            sendgate keys init --only policy --directory DIR [--keyring FILE]
+            """,
         discussion: """
             Nothing is ever overwritten. The directory is made with mode 0700, the files with mode 0400. The keyring, \
             public material only, goes to standard output, or into FILE when that does not exist or lists no keys yet.
+
+            A role that signs bundles has a key of its own, in a directory of its own, away from every gateway: \
+            `--only policy` makes it, and adds it to FILE below the keys that FILE lists.
             """)
 
     static let example = "sendgate keys init --directory /tmp/gate-keys"
 
+    /// What is made by itself.
+    enum Only: String, ExpressibleByArgument, CaseIterable {
+        case policy
+    }
+
     @Option(help: ArgumentHelp("Where private keys are kept; outside every repository.", valueName: "dir"))
     var directory: String
+    @Option(help: ArgumentHelp("Make only the key of a role that signs bundles.", valueName: "policy"))
+    var only: Only?
     @Option(help: ArgumentHelp("Where to write the public keyring.", valueName: "file")) var keyring: String?
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
+        if only == .policy { return try makePolicyKey() }
         // Before any key is made: a ceremony that ends half-way is worse than one that never began.
         if let keyring { try KeyringFile.checkWritable(keyring) }
         let paths = try PrivateKeyDirectory.initialize(at: directory, now: SystemClock().now())
@@ -57,6 +72,25 @@ struct KeysInit: GateCommand {
         Terminal.note(
             "sendgate: hint: move the root key to where only the gateway can read it, and back all of them up offline"
         )
+    }
+
+    private func makePolicyKey() throws {
+        let key = try PrivateKeyFile.generate(.policy, at: SystemClock().now())
+        let lines = try key.keyringLines(as: .active)
+        // Before the key is made, for the same reason.
+        let text = try keyring.map { try KeyringFile.text(of: $0, adding: lines) }
+        let path = try PrivateKeyDirectory.initialize(at: directory, with: key)
+        Terminal.note("made \(path)")
+        if let keyring, let text {
+            try OutputFile.replace(keyring, with: Array(text.utf8))
+            Terminal.note("wrote \(keyring)")
+        }
+        if output.json {
+            Terminal.print(["keys": .array([.object(try KeyRow(key, state: .active).json)])])
+        } else if keyring == nil {
+            Terminal.print(Array((PrivateKeyDirectory.keyringHeading + lines).utf8))
+        }
+        Terminal.note("sendgate: hint: sign with it: `sendgate policy sign DIR --role ROLE --key \(path)`")
     }
 }
 
@@ -95,7 +129,9 @@ struct KeysList: GateCommand {
             if let directory {
                 // Looking at throwaway keys harms nobody; serving with them would.
                 try KeyRow.rows(
-                    of: PrivateKeyDirectory(at: directory, rootPath: rootKey, acceptsThrowaway: true))
+                    of: PrivateKeyDirectory(
+                        at: directory, rootPath: rootKey, credentials: Console.current.credentialsDirectory,
+                        acceptsThrowaway: true))
             } else if let socket {
                 try await KeyRow.rows(from: GatewayConnection(path: socket))
             } else {
@@ -125,11 +161,7 @@ struct KeyRow: Hashable, Sendable {
     static func rows(of keys: PrivateKeyDirectory) throws -> [KeyRow] {
         try KeyPurpose.allCases.flatMap { purpose in
             try (keys.keys[purpose] ?? []).enumerated().map { position, key in
-                KeyRow(
-                    id: key.id, purpose: purpose.rawValue, suite: purpose.suite,
-                    state: (position == 0 ? KeyState.active : .deactivated).rawValue,
-                    created: key.createdAt.rfc3339,
-                    publicKey: try key.publicKey().map { Hexadecimal.encode($0.rawBytes) })
+                try KeyRow(key, state: position == 0 ? .active : .deactivated)
             }
         }
     }
@@ -151,6 +183,24 @@ struct KeyRow: Hashable, Sendable {
         }
     }
 
+    init(
+        id: String, purpose: String, suite: String, state: String, created: String, publicKey: String?
+    ) {
+        self.id = id
+        self.purpose = purpose
+        self.suite = suite
+        self.state = state
+        self.created = created
+        self.publicKey = publicKey
+    }
+
+    init(_ key: PrivateKeyFile, state: KeyState) throws {
+        self.init(
+            id: key.id, purpose: key.purpose.rawValue, suite: key.purpose.suite, state: state.rawValue,
+            created: key.createdAt.rfc3339,
+            publicKey: try key.publicKey().map { Hexadecimal.encode($0.rawBytes) })
+    }
+
     var json: JSONObject {
         var object: JSONObject = [
             "id": .string(id), "purpose": .string(purpose), "suite": .string(suite), "state": .string(state),
@@ -167,7 +217,10 @@ enum KeyringFile {
     static let keyCountMax = 10_000
 
     static func read(_ path: String) throws -> [KeyRow] {
-        let bytes = try CommandInput.bytes(of: path, byteCountMax: byteCountMax)
+        try rows(in: CommandInput.bytes(of: path, byteCountMax: byteCountMax), of: path)
+    }
+
+    private static func rows(in bytes: [UInt8], of path: String) throws -> [KeyRow] {
         let root = try PolicyPage.read(bytes, file: path)
         func refuse(_ node: PolicyNode?, _ message: String) -> CommandFailure {
             CommandFailure(
@@ -202,6 +255,25 @@ enum KeyringFile {
                 state: try text("state"), created: try text("created"),
                 publicKey: element["public_key"] == nil ? nil : try text("public_key"))
         }
+    }
+
+    /// A keyring with one more key below those it lists.
+    ///
+    /// - Throws: Also when the lines do not fit below what is there, as below a list in brackets.
+    static func text(of path: String, adding lines: String) throws -> String {
+        guard access(path, F_OK) == 0, try !read(path).isEmpty else {
+            return PrivateKeyDirectory.keyringHeading + lines
+        }
+        let bytes = try CommandInput.bytes(of: path, byteCountMax: byteCountMax)
+        var text = String(decoding: bytes, as: UTF8.self)
+        if !text.hasSuffix("\n") { text += "\n" }
+        text += lines
+        guard try rows(in: Array(text.utf8), of: path).count == read(path).count + 1 else {
+            throw CommandFailure(
+                "`\(path)` takes no further key at its end",
+                hint: "write one key below the other, with `- id:`")
+        }
+        return text
     }
 
     /// - Throws: When the file is there and lists keys: those are somebody's record of what was.

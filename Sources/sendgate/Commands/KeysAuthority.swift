@@ -1,6 +1,7 @@
 import ArgumentParser
 import AuditTrail
 import CanonicalJSON
+import CommandTerminal
 import Foundation
 import GateVocabulary
 import KeyFiles
@@ -31,7 +32,10 @@ private enum AuthorityDirectory {
                 hint: "`sendgate keys authority init --directory \(directory)` makes it")
         }
         let keys = try names.filter { $0.hasSuffix(".key") }
-            .map { try PrivateKeyFile.read("\(directory)/\($0)", roots: [:]) }
+            .map {
+                try PrivateKeyFile.read(
+                    "\(directory)/\($0)", roots: [:], credentials: Console.current.credentialsDirectory)
+            }
             .filter { $0.purpose == .authority }
         guard let newest = keys.max(by: { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }) else {
             throw CommandFailure(
@@ -69,13 +73,10 @@ struct AuthorityInit: GateCommand {
     }
 
     func run() async throws {
-        if mkdir(directory, 0o700) != 0, errno != EEXIST {
-            throw KeyFileError.cannotWrite(path: directory, reason: String(cString: strerror(errno)))
-        }
         let publicPath = "\(directory)/\(AuthorityDirectory.publicName)"
         guard access(publicPath, F_OK) != 0 else { throw KeyFileError.exists(path: publicPath) }
-        var key = try PrivateKeyFile.generate(.authority, at: SystemClock().now())
-        let path = try key.create(in: directory, wrappedBy: nil)
+        let key = try PrivateKeyFile.generate(.authority, at: SystemClock().now())
+        let path = try PrivateKeyDirectory.initialize(at: directory, with: key)
         let signer = try Self.signer(key, name: name)
         try OutputFile.create(publicPath, with: Array((signer.verifierKey.text + "\n").utf8))
         Terminal.note("made \(path)")
@@ -136,7 +137,7 @@ struct AuthoritySign: GateCommand {
         let key = try AuthorityDirectory.key(in: directory)
         let name = try Self.name(in: "\(directory)/\(AuthorityDirectory.publicName)", of: key)
         let signer = try AuthorityInit.signer(key, name: name)
-        // Whose signature it has does not matter here: it can only make the new one stricter.
+        // The signature of the earlier keyset is not checked here: that keyset can only make the new one stricter.
         let earlier = try after.map { try KeysetPage(at: $0).keyset }
         let now = UInt64(max(0, SystemClock().now().milliseconds / 1000))
         let listed = try listed()

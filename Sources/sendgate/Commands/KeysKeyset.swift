@@ -1,6 +1,7 @@
 import ArgumentParser
 import AuditTrail
 import CanonicalJSON
+import CommandTerminal
 import GateSteps
 import GateVocabulary
 import SealedFormat

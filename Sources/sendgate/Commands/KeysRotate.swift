@@ -1,5 +1,6 @@
 import ArgumentParser
 import CanonicalJSON
+import CommandTerminal
 import Foundation
 import GateVocabulary
 import KeyFiles
@@ -86,7 +87,7 @@ struct KeysRotate: GateCommand {
             new = key
             Terminal.note("made \(new)")
         }
-        let promoted = try await connection.post("/v1/keys/\(KeyTarget.encoded(new))/promote", [:])
+        let promoted = try await connection.post("/v1/keys/\(PercentEncoding.encode(new))/promote", [:])
         if promoted.status == 202 { return try KeyChange.show(promoted, of: new, asJSON: output.json) }
         guard promoted.status == 200 else { throw promoted.reportProblem() }
         try await finish(connection, old: old, new: new)

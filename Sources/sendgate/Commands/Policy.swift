@@ -1,6 +1,7 @@
 import ArgumentParser
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateVocabulary
@@ -30,7 +31,7 @@ struct PolicyCheck: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        do throws(PolicyProblems) {
+        do throws(PolicyDiagnostics) {
             let bundle = try PolicyLoading.bundle(at: folder)
             if output.json {
                 var object = bundle.summary
@@ -43,12 +44,12 @@ struct PolicyCheck: GateCommand {
             }
         } catch {
             if output.json {
-                Terminal.print(["problems": .array(error.problems.map { .object($0.json) })])
+                Terminal.print(["problems": .array(error.diagnostics.map { .object($0.json) })])
             } else {
-                for problem in error.problems {
-                    Terminal.error(problem.placed(in: folder), hint: problem.hint)
+                for diagnostic in error.diagnostics {
+                    Terminal.error(diagnostic.placed(in: folder), hint: diagnostic.hint)
                 }
-                let count = error.problems.count
+                let count = error.diagnostics.count
                 Terminal.note(count == 1 ? "1 problem" : "\(count) problems")
             }
             throw ExitStatus.failed
@@ -225,7 +226,7 @@ extension PolicyBundle {
     }
 }
 
-extension PolicyProblem {
+extension PolicyDiagnostic {
     var json: JSONObject {
         var object: JSONObject = ["file": .string(file), "message": .string(message)]
         if let line { object["line"] = .integer(Int64(line)) }

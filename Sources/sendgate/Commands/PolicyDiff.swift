@@ -1,6 +1,7 @@
 import ArgumentParser
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import GateVocabulary
 import PolicyFiles

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import GateVocabulary
 import PolicyFiles
@@ -49,7 +50,7 @@ struct PolicyProve: GateCommand {
         for flaw in report.flaws { Terminal.error("\(folder)/\(flaw.placed)", hint: flaw.hint) }
         for refutation in report.refutations {
             Terminal.error(
-                "\(folder)/\(refutation.problem.placed)",
+                "\(folder)/\(refutation.diagnostic.placed)",
                 hint: "see \(refutation.statute.law); the case below is what must come out")
         }
         for refutation in report.refutations { Terminal.print(Array((refutation.example + "\n").utf8)) }

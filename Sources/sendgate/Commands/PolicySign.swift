@@ -2,6 +2,7 @@ import ArgumentParser
 import AuditTrail
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import GateVocabulary
 import KeyFiles
@@ -33,7 +34,8 @@ struct PolicySign: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let file = try PrivateKeyFile.read(key, roots: [:])
+        let file = try PrivateKeyFile.read(
+            key, roots: [:], credentials: Console.current.credentialsDirectory)
         guard file.purpose == .policy else {
             throw CommandFailure(
                 "`\(key)` is a key of the purpose `\(file.purpose.rawValue)`",
@@ -91,5 +93,15 @@ struct PolicyActivate: GateCommand {
         if output.json { return Terminal.print(object) }
         Terminal.print("in force  \(object["policy"]?.stringValue ?? "?")")
         if let previous = object["previous"]?.stringValue { Terminal.print("before    \(previous)") }
+    }
+}
+
+extension PolicySignature {
+    /// Signs a role's part of a bundle in its folder: a gateway that reads meanwhile finds the old file or the new one.
+    static func sign(
+        _ role: ApprovalRole, of bundle: PolicyBundle, in folder: String, by signer: NoteSigner
+    ) throws {
+        try OutputFile.replace(
+            "\(folder)/\(fileName(of: role))", with: signed(role, of: bundle, in: folder, by: signer))
     }
 }

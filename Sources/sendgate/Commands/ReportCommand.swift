@@ -2,6 +2,7 @@ import ArgumentParser
 import AuditTrail
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateVocabulary

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateVocabulary
@@ -74,17 +75,22 @@ struct Send: GateCommand {
 /// A decision from the gateway's JSON in words.
 enum DecisionWords {
     /// The outcome, its reason and who can change it, in one or two sentences.
+    ///
+    /// The gateway's own sentences where it was asked in a language, else the English ones.
     static func headline(_ object: JSONObject) -> String {
         let outcome = object["outcome"]?.stringValue ?? "?"
         let code = object["reason"]?.stringValue ?? "?"
         let detail = object["detail"]?.stringValue
         let label = "\(outcome): \(code)" + (detail.map { " (\($0))" } ?? "")
         guard let reason = Reason(rawValue: code) else { return label }
-        var text = "\(label). \(Explanation.sentence(reason, detail.flatMap(Detail.init(rawValue:))))"
-        if !reason.outcome.isPromise {
-            text += " \(Explanation.fix(reason, detail.flatMap(Detail.init(rawValue:))))"
+        let knownDetail = detail.flatMap(Detail.init(rawValue:))
+        var sentences = [Explanation.english.sentence(reason, knownDetail)]
+        var fix = Explanation.english.fix(reason, knownDetail)
+        if let own = object["explanation"]?.stringValue, let ownFix = object["fix"]?.stringValue {
+            (sentences, fix) = ([own], ownFix)
         }
-        return text
+        if !reason.outcome.isPromise { sentences.append(fix) }
+        return "\(label). \(sentences.joined(separator: " "))"
     }
 
     static func deliveries(_ deliveries: [JSONValue]) -> [String] {

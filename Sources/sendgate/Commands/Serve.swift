@@ -2,12 +2,14 @@ import ArgumentParser
 import AuditTrail
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateVocabulary
 import GatewayPipeline
 import Logging
 import PublicPages
+import ThreadMetering
 
 /// `sendgate serve`: listens until it is told to stop.
 struct Serve: GateCommand {
@@ -50,7 +52,7 @@ struct Serve: GateCommand {
         help: ArgumentHelp(
             "With --dev: counts this for `sendgate bench`, whose socket is standard input.",
             visibility: .hidden))
-    var meter: ThreadCounters.Event?
+    var meter: ThreadCounters.Quantity?
 
     @Option(help: ArgumentHelp("Databases and lock.", valueName: "dir")) var state: String?
     @Option(help: ArgumentHelp("The trail.", valueName: "dir")) var trail: String?

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CanonicalJSON
+import CommandTerminal
 import Foundation
 
 /// `sendgate status`: is it ready, and what does it count.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CanonicalJSON
+import CommandTerminal
 import Foundation
 import GateSteps
 import GateVocabulary
@@ -19,22 +20,39 @@ struct StateOptions: ParsableArguments {
     }
 
     /// Takes the state directory's lock, so no gateway runs beside it. The caller closes the store.
-    func open() throws -> (store: SQLiteStore, limits: EngineLimits) {
-        let (state, keysPath, rootPath, limits) = try places()
+    ///
+    /// - Throws: `CommandFailure` while a restore is under way, which alone may write.
+    func open() throws -> (store: SQLiteStore, trail: String, limits: EngineLimits) {
+        let (state, trail, keysPath, rootPath, limits) = try places()
         try WritePermissions.demand(state: state, trail: nil)
-        let keys = try PrivateKeyDirectory(at: keysPath, rootPath: rootPath, acceptsThrowaway: dev != nil)
-        let store = try SQLiteStore(
-            directory: state, cipher: Wiring.rowCipher(keys), indexKey: HMACKey(keys.current(.index).secret))
-        return (store, limits)
+        func readKeys() throws -> PrivateKeyDirectory {
+            try PrivateKeyDirectory(
+                at: keysPath, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
+                acceptsThrowaway: dev != nil)
+        }
+        var keys = try readKeys()
+        let store = try Wiring.openStore(of: state, readingAgain: &keys, by: readKeys)
+        do {
+            // An entry that is written now stands where one of the trail belongs, and the restore could not go on.
+            if try store.read({ try $0.restoreUnderWay() }) != nil { throw CommandFailure.restoreUnderWay }
+        } catch is StoreError {
+            // Damaged rows are for `store accept` to go on without.
+        } catch {
+            store.close()
+            throw error
+        }
+        return (store, trail, limits)
     }
 
-    private func places() throws -> (state: String, keys: String, root: String?, limits: EngineLimits) {
-        if let dev { return ("\(dev)/state", "\(dev)/keys", nil, EngineLimits()) }
+    private func places() throws -> (
+        state: String, trail: String, keys: String, root: String?, limits: EngineLimits
+    ) {
+        if let dev { return ("\(dev)/state", "\(dev)/trail", "\(dev)/keys", nil, EngineLimits()) }
         let configuration = try GatewayConfiguration.read(
             flags: [:], environment: Console.current.environment, filePath: config)
         return (
-            configuration.stateDirectory, configuration.keysDirectory, configuration.rootKeyPath,
-            configuration.limits
+            configuration.stateDirectory, configuration.trailDirectory, configuration.keysDirectory,
+            configuration.rootKeyPath, configuration.limits
         )
     }
 }

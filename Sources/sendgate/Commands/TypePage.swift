@@ -1,4 +1,5 @@
 import BundleModel
+import CommandTerminal
 import CompliancePolicy
 import GateVocabulary
 

@@ -35,7 +35,7 @@ struct ConfigurationFile: Sendable {
     private(set) var settings: [Setting: Word] = [:]
     private(set) var listeners: [Listener] = []
     private(set) var callers: [Caller] = []
-    private(set) var problems: [ConfigurationProblem] = []
+    private(set) var diagnostics: [ConfigurationDiagnostic] = []
 
     /// Bytes of a configuration file.
     static let byteCountMax = 256 * 1024
@@ -46,26 +46,26 @@ struct ConfigurationFile: Sendable {
 
     init() {}
 
-    /// - Throws: ``ConfigurationProblems`` when the file cannot be read at all. What is wrong inside it is in
+    /// - Throws: ``ConfigurationDiagnostics`` when the file cannot be read at all. What is wrong inside it is in
     ///   ``problems``, to be told together with everything else.
-    init(at path: String) throws(ConfigurationProblems) {
+    init(at path: String) throws(ConfigurationDiagnostics) {
         let bytes = try Self.contents(of: path)
-        do throws(PolicyProblems) {
+        do throws(PolicyDiagnostics) {
             read(try PolicyPage.read(bytes, file: path), of: path)
         } catch {
-            problems = error.problems.map { problem in
-                var place = problem.file
-                if let line = problem.line { place += ":\(line)" }
-                if problem.line != nil, let column = problem.column { place += ":\(column)" }
-                return ConfigurationProblem(problem.message, at: place, hint: problem.hint)
+            diagnostics = error.diagnostics.map { diagnostic in
+                var place = diagnostic.file
+                if let line = diagnostic.line { place += ":\(line)" }
+                if diagnostic.line != nil, let column = diagnostic.column { place += ":\(column)" }
+                return ConfigurationDiagnostic(diagnostic.message, at: place, hint: diagnostic.hint)
             }
         }
     }
 
     /// Who may speak as whom stands in this file, so nobody else may write it.
-    private static func contents(of path: String) throws(ConfigurationProblems) -> [UInt8] {
-        func refuse(_ message: String, hint: String) -> ConfigurationProblems {
-            ConfigurationProblems([ConfigurationProblem(message, at: path, hint: hint)])
+    private static func contents(of path: String) throws(ConfigurationDiagnostics) -> [UInt8] {
+        func refuse(_ message: String, hint: String) -> ConfigurationDiagnostics {
+            ConfigurationDiagnostics([ConfigurationDiagnostic(message, at: path, hint: hint)])
         }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
@@ -237,7 +237,7 @@ struct ConfigurationFile: Sendable {
     }
 
     private mutating func refuse(_ message: String, at place: String) {
-        problems.append(ConfigurationProblem(message, at: place))
+        diagnostics.append(ConfigurationDiagnostic(message, at: place))
     }
 
     private mutating func unknown(
@@ -247,7 +247,7 @@ struct ConfigurationFile: Sendable {
         let hint =
             NearestName.to(key, among: known).map { "did you mean `\($0)`?" }
             ?? "known here: \(known.sorted().map { "`\($0)`" }.joined(separator: ", "))"
-        problems.append(
-            ConfigurationProblem("`\(name)` is not a setting", at: place, hint: hint))
+        diagnostics.append(
+            ConfigurationDiagnostic("`\(name)` is not a setting", at: place, hint: hint))
     }
 }

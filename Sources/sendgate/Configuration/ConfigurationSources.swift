@@ -6,7 +6,7 @@ struct ConfigurationSources {
     private let environment: [String: String]
     let file: ConfigurationFile
     private let reader: ConfigReader
-    private(set) var problems: [ConfigurationProblem]
+    private(set) var diagnostics: [ConfigurationDiagnostic]
 
     /// - Parameters:
     ///   - flags: As given on the command line.
@@ -16,7 +16,7 @@ struct ConfigurationSources {
         // An empty variable is how a unit file unsets one.
         self.environment = environment.filter { !$0.value.isEmpty }
         self.file = file
-        problems = file.problems + Self.misspelled(in: environment)
+        diagnostics = file.diagnostics + Self.misspelled(in: environment)
         reader = ConfigReader(providers: [
             InMemoryProvider(name: "flags", values: Self.values(flags)),
             EnvironmentVariablesProvider(environmentVariables: self.environment)
@@ -34,13 +34,13 @@ struct ConfigurationSources {
 
     /// Variables of ours that nobody reads because a letter is wrong. Others of the prefix may belong to
     /// somebody else's scripts.
-    private static func misspelled(in environment: [String: String]) -> [ConfigurationProblem] {
+    private static func misspelled(in environment: [String: String]) -> [ConfigurationDiagnostic] {
         let known = Setting.allCases.map(\.environmentName)
         return environment.keys.sorted().compactMap { name in
             guard name.hasPrefix(Setting.environmentPrefix), !known.contains(name),
                 let near = NearestName.to(name, among: known)
             else { return nil }
-            return ConfigurationProblem(
+            return ConfigurationDiagnostic(
                 "is not a setting", at: "environment variable `\(name)`", hint: "did you mean `\(near)`?")
         }
     }
@@ -59,7 +59,7 @@ struct ConfigurationSources {
     }
 
     mutating func refuse(_ message: String, at place: String?, hint: String? = nil) {
-        problems.append(ConfigurationProblem(message, at: place, hint: hint))
+        diagnostics.append(ConfigurationDiagnostic(message, at: place, hint: hint))
     }
 
     /// The setting's text; `nil` when no source has it.

@@ -8,16 +8,17 @@ extension GatewayConfiguration {
     /// One the bundle does not know may do nothing: its sends would be refused one by one, each with an entry,
     /// and whoever misspelled the name would find out from production.
     ///
-    /// - Throws: ``ConfigurationProblems`` naming each with its line.
+    /// - Throws: ``ConfigurationDiagnostics`` naming each with its line.
     func requireCallers(in policy: CompiledPolicy) throws {
         let bound = Set(callers.map(\.caller) + listeners.compactMap(\.caller))
         let known = policy.bundle.callers.keys.map(\.text)
-        let problems = bound.filter { policy.caller($0) == nil }.sorted { $0.text < $1.text }.map { caller in
-            ConfigurationProblem(
+        let diagnostics = bound.filter { policy.caller($0) == nil }.sorted { $0.text < $1.text }.map {
+            caller in
+            ConfigurationDiagnostic(
                 "the bundle knows no caller `\(caller)`", at: callerPlaces[caller],
                 hint: NearestName.to(caller.text, among: known).map { "did you mean `\($0)`?" }
                     ?? "`callers.yaml` has \(known.sorted().joined(separator: ", "))")
         }
-        guard problems.isEmpty else { throw ConfigurationProblems(problems) }
+        guard diagnostics.isEmpty else { throw ConfigurationDiagnostics(diagnostics) }
     }
 }

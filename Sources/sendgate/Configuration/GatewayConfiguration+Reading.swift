@@ -20,11 +20,11 @@ extension GatewayConfiguration {
     /// - Throws: Every problem of every source.
     static func read(
         flags: [Setting: String] = [:], environment: [String: String], filePath: String?
-    ) throws(ConfigurationProblems) -> GatewayConfiguration {
+    ) throws(ConfigurationDiagnostics) -> GatewayConfiguration {
         let file = if let filePath { try ConfigurationFile(at: filePath) } else { ConfigurationFile() }
         var sources = ConfigurationSources(flags: flags, environment: environment, file: file)
         let configuration = GatewayConfiguration(&sources)
-        guard sources.problems.isEmpty else { throw ConfigurationProblems(sources.problems) }
+        guard sources.diagnostics.isEmpty else { throw ConfigurationDiagnostics(sources.diagnostics) }
         return configuration
     }
 
@@ -35,6 +35,7 @@ extension GatewayConfiguration {
         keysDirectory = sources.requiredPath(.keys, hint: "the directory `sendgate keys init` made")
         rootKeyPath = sources.path(.rootKey)
         trailOrigin = Self.origin(&sources)
+        externalCheckpointPath = sources.path(.externalCheckpoint)
         unsubscribeURL = Self.unsubscribeURL(&sources)
         publicListen = Self.publicListen(&sources)
         preferencesURL = Self.preferencesURL(&sources)
@@ -56,7 +57,7 @@ extension GatewayConfiguration {
     private static func origin(_ sources: inout ConfigurationSources) -> String {
         let origin = sources.required(
             .origin, hint: "the trail's name in every checkpoint, e.g. `gate.example.com/prod`")
-        // It becomes a signed note's key name, which knows no white space and no plus (C2SP signed-note).
+        // The origin becomes a signed note's key name, which knows no white space and no plus (C2SP signed-note).
         let isName =
             (1...255).contains(origin.utf8.count)
             && origin.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "+") }

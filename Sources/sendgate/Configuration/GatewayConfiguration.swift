@@ -19,6 +19,8 @@ struct GatewayConfiguration: Hashable, Sendable {
     var rootKeyPath: String?
     /// First line of every checkpoint, and the name of its verifier key (C2SP signed-note: no space, no plus).
     var trailOrigin: String
+    /// A checkpoint of the trail that was copied to where the operator of this machine cannot set it back.
+    var externalCheckpointPath: String?
     var listeners: [Listener]
     var callers: [CallerBinding]
     /// Where each caller is named first, for messages.
@@ -30,8 +32,8 @@ struct GatewayConfiguration: Hashable, Sendable {
     var publicListen: PageAddress?
     /// Where somebody changes all their notifications; the pages link there.
     var preferencesURL: String?
-    /// Whose signatures a bundle needs to come into force; stands here and not in the bundle, because a bundle must
-    /// not be able to excuse itself. `nil` with `serve --dev` only.
+    /// The keys whose signatures a bundle needs to come into force. The setting stands here and not in the
+    /// bundle, because a bundle must not be able to excuse itself. `nil` with `serve --dev` only.
     var policySigning: PolicySigning?
     /// The offline keys whose lists of genuine keys are taken; empty takes none.
     var authorities: [NoteVerifierKey] = []
@@ -48,12 +50,27 @@ struct GatewayConfiguration: Hashable, Sendable {
 
     var isDevelopment: Bool { developmentCaller != nil }
 
+    /// The public keys whose signatures are taken, in an order of their own.
+    var pinnedKeys: [PinnedKey] {
+        let roles = ApprovalRole.allCases.flatMap { role in
+            (policySigning?.keys[role] ?? []).map { PinnedKey($0.text, of: role) }
+        }
+        return roles + authorities.map { PinnedKey($0.text, of: nil) }
+    }
+
     /// What a gateway starts with and should not stay as it is, for the log of the start.
     var warnings: [String] {
-        guard publicListen != nil, preferencesURL == nil else { return [] }
-        return [
-            "`public_listen` is set and `preferences_url` is not: a page behind an unsubscribe link leads to no other setting"
-        ]
+        if publicListen == nil {
+            return [
+                "`public_listen` is not set: this gateway answers none of the unsubscribe links that its messages carry"
+            ]
+        }
+        if preferencesURL == nil {
+            return [
+                "`public_listen` is set and `preferences_url` is not: a page behind an unsubscribe link leads to no other setting"
+            ]
+        }
+        return []
     }
 
     struct Listener: Hashable, Sendable {

@@ -9,6 +9,7 @@ enum Setting: String, CaseIterable, Sendable {
     case keys
     case rootKey = "root_key"
     case origin
+    case externalCheckpoint = "external_checkpoint"
     case unsubscribeURL = "unsubscribe_url"
     case publicListen = "public_listen"
     case preferencesURL = "preferences_url"
@@ -69,7 +70,8 @@ enum Setting: String, CaseIterable, Sendable {
         case .driftEveryDays: 0...90
         case .driftPersonsPerSecond: 1...10_000
         case .driftStaleDays: 7...3_660
-        case .state, .trail, .policies, .keys, .rootKey, .origin, .unsubscribeURL, .publicListen,
+        case .state, .trail, .policies, .keys, .rootKey, .origin, .externalCheckpoint, .unsubscribeURL,
+            .publicListen,
             .preferencesURL, .logLevel, .hopUnix,
             .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal, .authority,
             .driftCriticalAlertApps:

@@ -61,6 +61,8 @@ struct Report {
     /// By channel, in the order of channels.
     var accepted: [(channel: Channel, share: Share)]
     var acceptedInAll: Share
+    /// By channel: of what providers spoke of, the share that they accepted, as receipts report it.
+    var acceptedByProviders: [(channel: Channel, share: Share)]
     var tapThrough: [(category: Category, share: Share)]
     var timeToOpen: [(category: Category, latency: Latency)]
     /// What was accepted within the target of its tier.
@@ -106,6 +108,14 @@ struct Report {
         }
         self.accepted = Channel.allCases.map { ($0, accepted(["channel": $0.rawValue])) }
         acceptedInAll = accepted([:])
+        func reported(_ event: SendEventKind, _ channel: Channel) -> UInt64 {
+            samples.sum(.receipts, where: ["event": event.rawValue, "channel": channel.rawValue])
+        }
+        acceptedByProviders = Channel.allCases.map { channel in
+            let taken = reported(.acceptedByProvider, channel)
+            let refused = [SendEventKind.failed, .tokenGone, .expired].map { reported($0, channel) }
+            return (channel, Share(part: taken, of: taken + refused.reduce(0, +)))
+        }
         func forwarded(_ category: Category) -> UInt64 {
             samples.sum(.decisions, where: ["outcome": "forward", "category": category.rawValue])
         }
@@ -163,11 +173,17 @@ struct Report {
     /// Lines that were crossed: those of `alerts.yaml` that a period can cross, and every review.
     private func findAlarms() -> [String] {
         var alarms: [String] = []
-        for (channel, share) in accepted {
-            guard let rate = share.perTenThousand, share.of > Self.acceptedCountMin,
-                rate < Self.acceptedPerTenThousandMin
-            else { continue }
+        func isTooLittle(_ share: Share) -> Bool {
+            guard let rate = share.perTenThousand else { return false }
+            return share.of > Self.acceptedCountMin && rate < Self.acceptedPerTenThousandMin
+        }
+        for (channel, share) in accepted where isTooLittle(share) {
             alarms.append("\(share.text) of \(channel.rawValue) messages were accepted, fewer than 98 in 100")
+        }
+        for (channel, share) in acceptedByProviders where isTooLittle(share) {
+            alarms.append(
+                "providers accepted \(share.text) of the \(channel.rawValue) messages they spoke of, fewer than 98 in 100"
+            )
         }
         for (tier, latency, share) in timeToAccept {
             guard let rate = share.perTenThousand, rate < Self.inTimePerTenThousandMin else { continue }
@@ -235,6 +251,8 @@ extension Report {
             "accepted": .object(
                 JSONObject(
                     [("all", acceptedInAll.json)] + accepted.map { ($0.channel.rawValue, $0.share.json) })),
+            "accepted_by_provider": .object(
+                JSONObject(acceptedByProviders.map { ($0.channel.rawValue, $0.share.json) })),
             "receipts": counts(receipts),
             "tap_through": .object(
                 JSONObject(tapThrough.map { ($0.category.rawValue, $0.share.json) })),

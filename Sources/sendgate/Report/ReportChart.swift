@@ -1,3 +1,4 @@
+import CommandTerminal
 import GateVocabulary
 
 /// A report as one SVG file that needs nothing beside it: no script, no font, no image.
@@ -17,6 +18,10 @@ struct ReportChart {
         drawing.bars(
             "Accepted by the next hop, the line at 98 %", "accepted", mark: Report.acceptedPerTenThousandMin,
             report.accepted.map { ($0.channel.rawValue, $0.share, nil) })
+        drawing.bars(
+            "Accepted by providers, the line at 98 %", "accepted_by_provider",
+            mark: Report.acceptedPerTenThousandMin,
+            report.acceptedByProviders.map { ($0.channel.rawValue, $0.share, nil) })
         drawing.bars(
             "Accepted within the tier's target, the line at 95 %", "in_time",
             mark: Report.inTimePerTenThousandMin,

@@ -1,3 +1,4 @@
+import CommandTerminal
 import GateVocabulary
 
 /// A report as a table of at most 100 columns.
@@ -56,6 +57,10 @@ struct ReportLines {
         if !report.receipts.isEmpty {
             head("receipts", "reports")
             for (value, count) in report.receipts { row(value, count) }
+            head("accepted by providers", "accepted", "of", "share", "alarm")
+            for (channel, share) in report.acceptedByProviders where share.of > 0 {
+                row(channel.rawValue, share.part, Self.grouped(share.of), share.text, "below 98 %")
+            }
         }
         head("tap-through", "tapped", "handed over", "share")
         for (category, share) in report.tapThrough where share.of > 0 {
@@ -74,7 +79,7 @@ struct ReportLines {
 
     private mutating func addPeople(_ report: Report) {
         if !report.disables.isEmpty {
-            head("switched off", "times")
+            head("categories switched off", "times")
             for (value, count) in report.disables { row(value, count) }
             head("within 24 hours of a send", "times", "forwarded", "share")
             for (category, share) in report.disablesAfterSend where share.of > 0 || share.part > 0 {

@@ -1,5 +1,6 @@
 import AuditTrail
 import BundleModel
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateSteps

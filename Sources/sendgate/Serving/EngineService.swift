@@ -1,6 +1,7 @@
 import AuditTrail
 import BundleModel
 import CanonicalJSON
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateSteps
@@ -21,11 +22,13 @@ struct EngineService: Service {
     let keys: GateKeys
     /// As the key directory has them.
     let foundKeys: [GatewayKey]
+    /// As the configuration has them.
+    let pinnedKeys: [PinnedKey]
     /// Records what was counted; asked every minute, and with `true` before the stop.
     let recordCounts: @Sendable (_ isLast: Bool) -> Void
     let retentionMilliseconds: Int64
     /// Duties of the bundle in force whose review is due now.
-    let lapsedReviews: @Sendable () -> [PolicyProblem]
+    let lapsedReviews: @Sendable () -> [PolicyDiagnostic]
     /// Checks the next of all stored rows, so many at most; gives whether that was the last.
     let checkRows: @Sendable (_ countMax: Int) throws -> Bool
     /// Counts the next of all recipients; gives whether that was the last.
@@ -47,8 +50,9 @@ struct EngineService: Service {
     ///
     /// - Throws: When the entry cannot be made durable for another reason.
     func start(version: String) async throws {
-        engine.start { [foundKeys] batch, now in
-            try batch.recordStart(batch.policy, version: version, keys: foundKeys, at: now)
+        engine.start { [foundKeys, pinnedKeys] batch, now in
+            try batch.recordStart(
+                batch.policy, version: version, keys: foundKeys, pins: pinnedKeys, at: now)
         }
         publisher.start()
         let failure = await submitted { finished in
@@ -78,8 +82,8 @@ struct EngineService: Service {
                 if interval % Self.intervalsPerHour == 0 {
                     await prune()
                     // Every hour anew: a review that is not done does not become less of an alarm by being told.
-                    for problem in lapsedReviews() {
-                        logger.critical("review_lapsed: \(problem.placed); \(problem.hint ?? "")")
+                    for diagnostic in lapsedReviews() {
+                        logger.critical("review_lapsed: \(diagnostic.placed); \(diagnostic.hint ?? "")")
                     }
                 }
                 interval += 1

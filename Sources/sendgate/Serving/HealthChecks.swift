@@ -179,7 +179,7 @@ struct HealthChecks: Sendable {
         }
         if let run = try? store.read({ try $0.driftRun() }) {
             page.add(.driftRunUnderWay, [], isTrue: run.isUnderWay)
-            if let finishedAt = run.finishedAt {
+            if let finishedAt = run.auditFinishedAt {
                 let age = clock.now().milliseconds - finishedAt.milliseconds
                 page.add(.driftRunAge, [], .milliseconds(max(0, age)))
             }

@@ -1,3 +1,4 @@
+import CommandTerminal
 import SealedFormat
 import AuditTrail
 import GateSteps
@@ -19,12 +20,12 @@ final class KeyHolder: PrivateKeys {
     private let directory: String
     private let prefix: String
     private let trailOrigin: String
-    private let held: Mutex<Held>
+    private let state: Mutex<State>
     private let gateKeys: GateKeys
     private let library: PublishedTrail
     private let store: SQLiteStore
 
-    private struct Held {
+    private struct State {
         var files: [String: PrivateKeyFile]
         /// Wraps what is made.
         var root: PrivateKeyFile
@@ -44,7 +45,7 @@ final class KeyHolder: PrivateKeys {
         guard let root = keyring.active(.root).flatMap({ files[$0.id] }) else {
             throw KeyFileError.missing(purpose: .root, directory: keys.path)
         }
-        held = Mutex(Held(files: files, root: root))
+        state = Mutex(State(files: files, root: root))
         self.gateKeys = gateKeys
         self.library = library
         self.store = store
@@ -52,22 +53,22 @@ final class KeyHolder: PrivateKeys {
 
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
         var file = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
-        try file.create(in: directory, wrappedBy: held.withLock { $0.root })
-        held.withLock { [file] in $0.files[file.id] = file }
+        try file.create(in: directory, wrappedBy: state.withLock { $0.root })
+        state.withLock { [file] in $0.files[file.id] = file }
         // A data key opens from here on, so that it can seal from the end of the commit that promotes it.
         if purpose == .data { store.add(try RowCipher.Key(file)) }
         return try GatewayKey(file, at: now)
     }
 
     func follow(_ keyring: Keyring) throws {
-        let files = try held.withLock { held in
-            if let root = keyring.active(.root).flatMap({ held.files[$0.id] }) {
-                held.root = root
-                for key in try RootRotation.wrap(Array(held.files.values), by: root, in: directory) {
-                    held.files[key.id] = key
+        let files = try state.withLock { state in
+            if let root = keyring.active(.root).flatMap({ state.files[$0.id] }) {
+                state.root = root
+                for key in try RootRotation.wrap(Array(state.files.values), by: root, in: directory) {
+                    state.files[key.id] = key
                 }
             }
-            return held.files
+            return state.files
         }
         gateKeys.replace(
             with: keyring, origin: try Self.originSigner(of: keyring, in: files),
@@ -80,7 +81,7 @@ final class KeyHolder: PrivateKeys {
 
     func erase(_ key: GatewayKey) throws {
         try PrivateKeyFile.erase(key.id, in: directory)
-        held.withLock { $0.files[key.id] = nil }
+        state.withLock { $0.files[key.id] = nil }
     }
 
     // MARK: Signers

@@ -13,7 +13,7 @@ enum PolicyLoading {
     ///   that the digest and the archive have it.
     static func bundle(
         at folder: String, addingDevelopmentCaller caller: CallerName? = nil
-    ) throws(PolicyProblems) -> PolicyBundle {
+    ) throws(PolicyDiagnostics) -> PolicyBundle {
         try PolicyDirectory.readBundle(
             at: folder, refusing: refused,
             amending: { pages in
@@ -22,11 +22,11 @@ enum PolicyLoading {
     }
 
     /// What pages may not say, besides what a bundle may not.
-    private static func refused(_ pages: [String: PolicyNode]) -> [PolicyProblem] {
-        var problems: [PolicyProblem] = []
+    private static func refused(_ pages: [String: PolicyNode]) -> [PolicyDiagnostic] {
+        var diagnostics: [PolicyDiagnostic] = []
         if pages[DevelopmentCaller.page] != nil {
-            problems.append(
-                PolicyProblem(
+            diagnostics.append(
+                PolicyDiagnostic(
                     file: DevelopmentCaller.page, message: "is a page that only `serve --dev` may add",
                     hint: "remove it: its caller may do everything"))
         }
@@ -35,21 +35,21 @@ enum PolicyLoading {
         if case .list(let zones)? = pages["channels.yaml"]?["sms"]?["hours"]?["zones"]?.value {
             for zone in zones {
                 guard case .text(let name) = zone.value, !LocalTime.isKnown(zone: name) else { continue }
-                problems.append(
-                    PolicyProblem(
+                diagnostics.append(
+                    PolicyDiagnostic(
                         file: "channels.yaml", at: zone.location,
                         "`sms.hours.zones` names `\(name)`, which is no zone of tzdata \(LocalTime.dataVersion)",
                         hint: "write an IANA zone such as America/New_York"))
             }
         }
-        return problems
+        return diagnostics
     }
 
     /// The bundle a gateway may put in force: read, checked, signed by every role, compiled and proved. Every way of
     /// putting one in force comes through here. Only a gateway in development asks for no signatures.
     static func configured(
         _ configuration: GatewayConfiguration, provedIn proofs: KeptProofs
-    ) throws(PolicyProblems) -> PolicySource.Loaded {
+    ) throws(PolicyDiagnostics) -> PolicySource.Loaded {
         let folder = configuration.policiesDirectory
         try refuseOpenPages(of: folder)
         let bundle = try bundle(at: folder, addingDevelopmentCaller: configuration.developmentCaller)
@@ -65,12 +65,12 @@ enum PolicyLoading {
     }
 
     /// Refuses a bundle that everybody may write: who may put it in force would be anybody.
-    private static func refuseOpenPages(of folder: String) throws(PolicyProblems) {
+    private static func refuseOpenPages(of folder: String) throws(PolicyDiagnostics) {
         let open = WritePermissions.offences(in: folder, S_IWOTH).map(\.path)
         guard !open.isEmpty else { return }
-        throw PolicyProblems(
+        throw PolicyDiagnostics(
             open.prefix(8).map { path in
-                PolicyProblem(
+                PolicyDiagnostic(
                     file: path, message: "may be written by everybody",
                     hint: "run `chmod o-w \(path)`, and look at what was written there")
             })
@@ -78,16 +78,16 @@ enum PolicyLoading {
 
     /// What is wrong with putting a bundle in force now: its day has not come, or what it says has not been looked at
     /// when it should have been. It was reviewed and proved for the law from its own day on.
-    static func untimeliness(of bundle: PolicyBundle, at now: Instant) -> [PolicyProblem] {
-        var problems = bundle.lapsedReviews(at: now)
+    static func untimeliness(of bundle: PolicyBundle, at now: Instant) -> [PolicyDiagnostic] {
+        var diagnostics = bundle.lapsedReviews(at: now)
         if bundle.effectiveFrom.instant > now {
-            problems.insert(
-                PolicyProblem(
+            diagnostics.insert(
+                PolicyDiagnostic(
                     file: "bundle.yaml", at: bundle.location("bundle.yaml", ["effective_from"]),
                     "`effective_from` is \(bundle.effectiveFrom), and that day has not come (it is \(now.rfc3339))",
                     hint: "put it in force on that day, and keep the one before in the folder until then"),
                 at: 0)
         }
-        return problems
+        return diagnostics
     }
 }

@@ -21,7 +21,7 @@ enum PolicyProof {
     /// first hour still starts at once.
     static var grain: BundleProof.Grain {
         #if DEBUG
-            .verdicts
+            .effects
         #else
             .reasons
         #endif
@@ -33,12 +33,12 @@ enum PolicyProof {
 
     /// - Parameter kept: Proofs of earlier starts, which count as this one's.
     /// - Throws: Every flaw of the pages and every broken statute; nothing may decide by such a bundle.
-    static func demand(_ policy: CompiledPolicy, keptIn kept: KeptProofs? = nil) throws(PolicyProblems) {
+    static func demand(_ policy: CompiledPolicy, keptIn kept: KeptProofs? = nil) throws(PolicyDiagnostics) {
         if held.withLock({ $0.contains(policy.digest) }) { return }
         if kept?.contains(policy.digest, grain: grain) != true {
             let report = run(of: policy, grain: grain)
-            let problems = report.flaws + report.refutations.map(\.problem)
-            guard problems.isEmpty else { throw PolicyProblems(problems) }
+            let diagnostics = report.flaws + report.refutations.map(\.diagnostic)
+            guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
             kept?.add(policy.digest, grain: grain)
         }
         held.withLock { _ = $0.insert(policy.digest) }

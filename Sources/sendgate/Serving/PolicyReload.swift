@@ -43,11 +43,11 @@ final class ReloadLedger: Sendable {
     var lastRefusal: Refusal? { state.withLock { $0 } }
 
     func refused(_ refusal: PolicySource.Refusal) {
-        let first = refusal.problems.first?.placed ?? "the bundle cannot be loaded"
+        let first = refusal.diagnostics.first?.placed ?? "the bundle cannot be loaded"
         logger.error(
             "the bundle was refused; the one in force stays",
-            metadata: ["problems": "\(refusal.problems.count)", "first": "\(first)"])
-        for problem in refusal.problems.dropFirst().prefix(99) { logger.error("\(problem.placed)") }
+            metadata: ["problems": "\(refusal.diagnostics.count)", "first": "\(first)"])
+        for diagnostic in refusal.diagnostics.dropFirst().prefix(99) { logger.error("\(diagnostic.placed)") }
         let now = clock.now()
         state.withLock { $0 = Refusal(at: now, reason: first) }
     }

@@ -26,16 +26,20 @@ final class PublishedTrail: TrailLibrary {
     ///   - olderKeys: Keys that signed earlier checkpoints and are trusted still; auditors are given them too.
     ///   - formerKeys: Keys that are trusted no more, one of which may have signed the newest checkpoint there is.
     ///   - entryCount: How many entries the store has ever had.
+    ///   - predecessor: The trail's name before its newest restore.
     ///   - publishedSize: What the store remembers; a directory that ends before it is an old copy.
+    ///   - lock: The directory's, where it was taken before.
     init(
         at path: String, signer: NoteSigner, olderKeys: [NoteVerifierKey], formerKeys: [NoteVerifierKey] = [],
-        publishedSize: UInt64, entryCount: UInt64
+        after predecessor: String? = nil, publishedSize: UInt64, entryCount: UInt64,
+        holding lock: FileLock? = nil
     ) throws {
         origin = signer.verifierKey.name
         let keys = [signer.verifierKey] + olderKeys
         let writer = try TrailDirectoryWriter(
             openingAt: path, trusting: TrailTrust(origin: origin, keys: keys + formerKeys),
-            publishedSize: publishedSize, entryCount: entryCount)
+            after: predecessor, publishedSize: publishedSize, entryCount: entryCount,
+            holding: lock)
         try writer.writeVerifierKeys(keys)
         state = Mutex(State(writer: writer, signer: signer))
         reader = try TrailDirectoryReader(openingAt: path)

@@ -9,12 +9,13 @@ struct SocketPlan {
     private let sockets: [(source: ListenerConfiguration.Source, caller: CallerName?)]
 
     /// - Parameter environment: Where a service manager says which sockets it has handed over.
-    /// - Throws: ``ConfigurationProblems`` for a socket nobody handed over, and for one that nobody asked for;
-    ///   `PeerAttestation.Problem` for a table in which somebody could be two callers.
+    /// - Throws: ``ConfigurationDiagnostics`` for a configured socket that was not handed over, and for one handed over that the
+    ///   configuration does not name;
+    ///   `PeerAttestation.TableError` for a table that gives one peer two caller names.
     init(_ configuration: GatewayConfiguration, environment: [String: String]) throws {
         let inherited = try InheritedSockets(environment: environment, processID: getpid())
         var unclaimed = Set(inherited.sockets.map(\.descriptor))
-        var problems: [ConfigurationProblem] = []
+        var diagnostics: [ConfigurationDiagnostic] = []
         var sockets: [(source: ListenerConfiguration.Source, caller: CallerName?)] = []
         var bindings = configuration.callers.map {
             PeerAttestation.Binding(caller: $0.caller, userIDs: $0.userIDs, groupIDs: $0.groupIDs)
@@ -31,8 +32,8 @@ struct SocketPlan {
             case .systemd(let name):
                 let descriptors = inherited.descriptors(named: name)
                 guard descriptors.count == 1, let descriptor = descriptors.first else {
-                    problems.append(
-                        ConfigurationProblem(
+                    diagnostics.append(
+                        ConfigurationDiagnostic(
                             "the service manager handed over \(descriptors.count) sockets named `\(name)`, and one is needed",
                             at: "listener `systemd: \(name)`",
                             hint: "set `FileDescriptorName=\(name)` in one socket unit of this service"))
@@ -50,12 +51,12 @@ struct SocketPlan {
             sockets.append((source, listener.caller))
         }
         for socket in inherited.sockets where unclaimed.contains(socket.descriptor) {
-            problems.append(
-                ConfigurationProblem(
+            diagnostics.append(
+                ConfigurationDiagnostic(
                     "the service manager handed over a socket named `\(socket.name)` that no listener names",
                     hint: "add a listener with `systemd: \(socket.name)`, or remove the socket unit"))
         }
-        guard problems.isEmpty else { throw ConfigurationProblems(problems) }
+        guard diagnostics.isEmpty else { throw ConfigurationDiagnostics(diagnostics) }
         attestation = try PeerAttestation(
             bindings: bindings, boundListeners: bound, acceptsRoot: configuration.isDevelopment)
         self.sockets = sockets

@@ -1,3 +1,4 @@
+import CommandTerminal
 import Foundation
 
 /// Who may write the files that the gateway believes.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CommandTerminal
 
 /// A command of `sendgate`, with an example that works when pasted.
 protocol GateCommand: AsyncParsableCommand {

@@ -87,6 +87,7 @@ enum Machine {
 
     /// Of the Debian package `prometheus`, unpacked by `make peers`.
     static let promtool = "\(peers)/bin/promtool"
+    static let prometheus = "\(peers)/bin/prometheus"
 
     /// What the handbook's programs are run with. The binary under test comes first, then the peers' Python, and what else the
     /// build made: the handbook's own program.

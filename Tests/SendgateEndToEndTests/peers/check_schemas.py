@@ -30,7 +30,7 @@ def mapping_without_duplicates(loader, node):
 
 StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping_without_duplicates)
 
-IN_FOLDERS = {"types": "type", "messages": "messages", "cases": "cases"}
+IN_FOLDERS = {"types": "type", "messages": "messages", "reasons": "reasons", "cases": "cases"}
 
 
 def main(folder: pathlib.Path) -> int:

@@ -24,9 +24,9 @@ import uuid
 
 from unix_http import Gate, utc
 
-# What the handbook's page "Unsubscribing" has for these requests: 409 is an undo that comes too late.
+# What the handbook's page "Unsubscribing" has for these requests.
 PAGE_STATUSES = {
-    "get-genuine": {200, 503}, "get-forged": {404, 503}, "mute-genuine": {303, 503}, "undo-genuine": {303, 409, 503},
+    "get-genuine": {200, 503}, "get-forged": {404, 503}, "mute-genuine": {303, 503}, "undo-genuine": {303, 503},
     "one-click-replayed": {200, 503}, "post-forged": {404, 503},
 }
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

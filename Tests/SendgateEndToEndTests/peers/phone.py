@@ -44,6 +44,11 @@ class Phone:
         self.kid = None
         self.origins = {}
 
+    @property
+    def public_text(self):
+        """As a registration has it."""
+        return encode(self.public)
+
     def open(self, envelope, purpose="notification"):
         return open_envelope({
             "private_key": encode(self.private), "public_key": encode(self.public), "app": self.app,

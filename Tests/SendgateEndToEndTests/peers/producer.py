@@ -289,6 +289,12 @@ class Story:
         require(later["events"] == [], "events come twice")
         decisions = self.expect(200, "auditor", "GET", f"/v1/recipients/{self.user}/decisions")["decisions"]
         require(any(each["reason"] == "no_gdpr_consent" for each in decisions), "the refusal is not explained")
+        norwegian = self.expect(200, "auditor", "GET", f"/v1/recipients/{self.user}/decisions?locale=nb-NO")["decisions"]
+        require([each["send_id"] for each in norwegian] == [each["send_id"] for each in decisions], "other decisions")
+        require(any(each["explanation"].startswith("Loven der mottakeren er, krever samtykke, og ") for each in norwegian),
+                "the refusal is not explained in Norwegian")
+        for tag in ("norsk", "nb_NO", "nb&locale=en", "%00", "nb-" * 1000):
+            self.expect(422, "auditor", "GET", f"/v1/recipients/{self.user}/decisions?locale={tag}")
         done("status, events, decisions and explanations agree with the answers")
 
     def cancelling(self):

@@ -66,7 +66,7 @@ struct GateBenchmarks {
                 }
             }
             try show(Decisions(policies: arguments[1]).findings())
-            try show(RuleBooks.findings(of: arguments[1], in: folder))
+            try show(BundleLoading.findings(of: arguments[1], in: folder))
             try show(Sealing().findings())
             try show([Verification.finding()])
             try await show(Sends.findings(policies: arguments[1], in: folder))

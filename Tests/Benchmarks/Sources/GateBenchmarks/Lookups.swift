@@ -83,7 +83,7 @@ struct Lookups {
         for device in try reading.devices(of: subject) {
             Stopwatch.consume(try reading.deviceKeys(of: subject, device: device.tag).count)
         }
-        Stopwatch.consume(try reading.consentEvents(of: subject).count)
+        Stopwatch.consume(try reading.consentRecords(of: subject).count)
         Stopwatch.consume(try reading.preferences(of: subject).count)
         Stopwatch.consume(
             try reading.forwardCounts(

@@ -84,7 +84,7 @@ final class Sends: Sendable {
                 bindings: Self.users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
                 boundListeners: [:], acceptsRoot: false),
             dependencies: dependencies,
-            operations: GatewayOperations(
+            management: GatewayManagement(
                 privateKeys: NoPrivateKeys(), checks: { [] }, addMetrics: { _ in },
                 policySource: PolicySource(
                     load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },

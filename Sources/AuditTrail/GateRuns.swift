@@ -1,0 +1,101 @@
+import CanonicalJSON
+import GateVocabulary
+
+/// An entry that holds the results of more gates than this build has. It is no damage: a newer sendgate wrote it.
+package struct NewerEntry: Hashable, Sendable {
+    package var index: UInt64
+    package var gateCount: Int
+
+    package init(index: UInt64, gateCount: Int) {
+        self.index = index
+        self.gateCount = gateCount
+    }
+
+    package var message: String { "entry \(index) cannot be read: \(GateRevision.newer(gateCount))" }
+
+    /// The next step.
+    package static let hint = GateRevision.newerHint
+}
+
+extension TrailEntry {
+    /// How many gates each of its decisions was asked, as far as it has any: the lengths of their traces.
+    var gateCounts: [Int] {
+        let deliveries = members["deliveries"]?.arrayValue ?? []
+        let decisions = deliveries.map { $0["decision"] } + [members["decision"]]
+        return decisions.compactMap { $0?["trace"]?.arrayValue?.count }
+    }
+
+    /// Set when it holds the results of gates that this build does not have.
+    package var newer: NewerEntry? {
+        guard let most = gateCounts.max(), most > GateRevision.newest.gateCount else { return nil }
+        return NewerEntry(index: index, gateCount: most)
+    }
+
+    /// Whether a violation is what an added gate brings with it: a trace with more results, or a fact that this build does not
+    /// know (decision SG-0035). Anything else is wrong in a newer entry as well.
+    func isOfAddedGate(_ violation: Violation) -> Bool {
+        var tokens = violation.pointer?.tokens[...] ?? []
+        var members = members
+        if tokens.count == 4, tokens[0] == "deliveries", let place = Int(tokens[1]),
+            let delivery = members["deliveries"]?.arrayValue?[place].objectValue
+        {
+            members = delivery
+            tokens = tokens.dropFirst(2)
+        }
+        guard tokens.count == 2, let outer = tokens.first, let inner = tokens.last else { return false }
+        switch outer {
+        case "decision":
+            let trace = members["decision"]?["trace"]
+            return inner == "trace" && trace.map { Self.laterTrace.violations(of: $0).isEmpty } ?? false
+        case "facts": return !Facts.objectShape.members.contains { CodeUnits.equal($0.name, inner) }
+        default: return false
+        }
+    }
+
+    /// The trace of a build with more gates than this one. A result is as short there as here.
+    private static let laterTrace = Shape.list(
+        of: .text(byteCountMax: EntrySchema.gateResultByteCountMax),
+        countMin: Int(GateRevision.newest.gateCount) + 1, countMax: Int(UInt8.max))
+}
+
+/// Compares how many gates the decisions of a trail were asked.
+///
+/// The length of a trace chooses the gates that a replay asks, and the gateway writes it: a gateway could leave a gate out of
+/// one decision and say so in its trace. But every build of one version asks all its decisions the same gates. So all traces
+/// under `start` entries of one version have one length, across restarts, and a trace with another length is reported.
+package struct GateRuns: Sendable {
+    /// Two entries of one version that were decided by different gates.
+    package struct Break: Hashable, Sendable {
+        package var gateCount: Int
+        package var earlierIndex: UInt64
+        package var earlierGateCount: Int
+    }
+
+    /// An entry with a decision, and how many gates that was asked.
+    private typealias Decided = (index: UInt64, gateCount: Int)
+
+    /// The newest under the present version.
+    private var last: Decided?
+    private var version: String?
+    /// The first under each version.
+    private var firsts: [String: Decided] = [:]
+
+    package init() {}
+
+    /// - Parameter entry: The next one.
+    package mutating func follow(_ entry: TrailEntry) -> Break? {
+        if entry.kind == .start {
+            version = entry.members["version"]?.stringValue
+            last = version.flatMap { firsts[$0] }
+        }
+        for count in entry.gateCounts {
+            if let last, last.gateCount != count {
+                return Break(
+                    gateCount: count, earlierIndex: last.index, earlierGateCount: last.gateCount)
+            }
+            if last == nil, let version { firsts[version] = (entry.index, count) }
+            last = (entry.index, count)
+        }
+        return nil
+    }
+}

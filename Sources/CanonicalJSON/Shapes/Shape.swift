@@ -1,0 +1,398 @@
+/// What a JSON value must look like.
+///
+/// One declaration of every body and every answer: the parser checks against it, the OpenAPI document is
+/// printed from it, so a request cannot be valid in one and invalid in the other.
+package indirect enum Shape: Sendable {
+    case boolean
+    case integer(ClosedRange<Int64>)
+    case text(TextRule)
+    /// One of a closed list of names.
+    case choice([String])
+    /// The shape, or `null` for "none".
+    case nullable(Shape)
+    /// Only `null`, for a member that is there to say "none".
+    case null
+    case list(of: Shape, countMin: Int = 0, countMax: Int)
+    /// An object whose keys are somebody else's to choose.
+    case map(keys: TextRule, values: Shape, countMax: Int)
+    case object(ObjectShape)
+    /// An object whose members depend on the name one member holds, e.g. `kind`.
+    case variants(VariantShape)
+    case anything(AnyJSON)
+    /// Shown once in the OpenAPI document, under this name and with these words, and referred to elsewhere.
+    case named(String, Shape, means: String? = nil)
+    /// One of several; only answers use it, and only the document reads it.
+    case either([Shape])
+    /// An object that another standard describes; only answers use it.
+    case foreign
+
+    /// One of a closed enum's names, shown in the document under the enum's own name.
+    package static func choice<Value: RawRepresentable<String> & CaseIterable>(of type: Value.Type) -> Shape {
+        // With the types it is nested in, because `Source` alone says nothing; without the module.
+        let name = String(reflecting: type).split(separator: ".").dropFirst().joined()
+        let means = (type as? any DescribedChoice.Type)?.means
+        return .named(name, .choice(Value.allCases.map(\.rawValue)), means: means)
+    }
+
+    package static let sha256 = Shape.named("SHA256", .text(.sha256))
+    package static let uuid = Shape.named("UUID", .text(.uuid))
+    package static let keyID = Shape.named("KeyID", .text(.keyID))
+
+    /// How many of something.
+    package static let count = Shape.integer(0...CanonicalJSON.integerMax)
+    package static let anyInteger = Shape.integer(CanonicalJSON.integerMin...CanonicalJSON.integerMax)
+}
+
+/// A closed list that needs more words than its names: they stand with its schema in the OpenAPI document.
+package protocol DescribedChoice {
+    static var means: String { get }
+}
+
+/// Any JSON without fractions, so many arrays and objects inside one another; its texts and keys as the rules say.
+package final class AnyJSON: Sendable {
+    let depthMax: Int
+    let texts: TextRule
+    let keys: TextRule
+    let countMax: Int
+    /// What may stand in an array or an object; `nil` where none may.
+    let inner: Shape?
+
+    package init(depthMax: Int, texts: TextRule, keys: TextRule, countMax: Int) {
+        (self.depthMax, self.texts, self.keys, self.countMax) = (depthMax, texts, keys, countMax)
+        inner =
+            depthMax == 0
+            ? nil
+            : .anything(AnyJSON(depthMax: depthMax - 1, texts: texts, keys: keys, countMax: countMax))
+    }
+
+    func violations(of value: JSONValue) -> [Violation] {
+        switch value {
+        case .null, .boolean, .integer: return []
+        case .string(let text): return texts.accepts(text) ? [] : [.here(texts.refusal(of: text))]
+        case .array, .object: break
+        }
+        guard let inner else { return [.here("expected no more arrays or objects inside one another")] }
+        if case .array = value {
+            return Shape.violations(of: value, listOf: inner, countMin: 0, countMax: countMax)
+        }
+        return Shape.violations(of: value, mapFrom: keys, to: inner, countMax: countMax)
+    }
+}
+
+/// An object with known members, and no others.
+package struct ObjectShape: Sendable {
+    package struct Member: Sendable {
+        package let name: String
+        package let shape: Shape
+        package let isRequired: Bool
+        /// What an absent member means, where that is a value.
+        package let defaultValue: JSONValue?
+        /// One or two sentences for the reader of the document.
+        package let means: String
+
+        package static func required(_ name: String, _ shape: Shape, _ means: String) -> Member {
+            Member(name: name, shape: shape, isRequired: true, defaultValue: nil, means: means)
+        }
+
+        package static func optional(
+            _ name: String, _ shape: Shape, default defaultValue: JSONValue? = nil, _ means: String
+        ) -> Member {
+            Member(name: name, shape: shape, isRequired: false, defaultValue: defaultValue, means: means)
+        }
+    }
+
+    /// What several members must be together.
+    package enum Rule: Sendable {
+        case notBoth(String, String)
+        /// The first makes no sense without the second.
+        case needs(String, String)
+        case anyOf([String])
+    }
+
+    /// One sentence for the reader of the document.
+    package let means: String
+    /// In canonical order of their names, as the members of a parsed object are.
+    package let members: [Member]
+    package let rules: [Rule]
+
+    package init(_ means: String, _ members: [Member], rules: [Rule] = []) {
+        self.means = means
+        self.members = members.sorted { CodeUnits.precedes($0.name, $1.name) }
+        self.rules = rules
+    }
+
+    /// The same object with more members.
+    package func adding(_ more: [Member], means: String? = nil) -> ObjectShape {
+        ObjectShape(means ?? self.means, members + more, rules: rules)
+    }
+}
+
+/// Objects told apart by the name one member holds.
+package struct VariantShape: Sendable {
+    /// The member that tells them apart; required in each.
+    package let key: String
+    /// Each with the names that choose it. No name chooses two.
+    package let variants: [(names: [String], shape: ObjectShape)]
+    /// What an object without the telling member is; `nil` when there is no such object.
+    package let withoutKey: ObjectShape?
+
+    /// - Parameter variants: Without the telling member, which is added to each.
+    package init(
+        _ key: String, _ means: String, _ variants: [(names: [String], shape: ObjectShape)],
+        withoutKey: ObjectShape? = nil
+    ) {
+        self.key = key
+        self.withoutKey = withoutKey
+        self.variants = variants.map { variant in
+            (
+                names: variant.names,
+                shape: variant.shape.adding([.required(key, .choice(variant.names), means)])
+            )
+        }
+    }
+}
+
+extension Shape {
+    /// Every way in which `value` is not of this shape; empty when it is.
+    ///
+    /// Recursion is bounded by the shape, whatever the value. Pointers are put together only on the way
+    /// back from a violation, so a value that fits costs no text.
+    package func violations(of value: JSONValue) -> [Violation] {
+        switch self {
+        case .boolean:
+            if case .boolean = value { return [] }
+            return [.expected("true or false", found: value)]
+        case .integer(let range):
+            guard case .integer(let integer) = value else {
+                return [.expected("an integer", found: value)]
+            }
+            if range.contains(integer) { return [] }
+            return [.here("expected an integer from \(range.lowerBound) to \(range.upperBound)")]
+        case .text(let rule):
+            guard case .string(let text) = value else {
+                return [.expected("a string, \(rule.expectation)", found: value)]
+            }
+            return rule.accepts(text) ? [] : [.here(rule.refusal(of: text))]
+        case .choice(let names):
+            if case .string(let text) = value, names.contains(where: { CodeUnits.equal($0, text) }) {
+                return []
+            }
+            return [.here("expected \(Self.list(names))")]
+        case .nullable(let shape):
+            return value.isNull ? [] : shape.violations(of: value)
+        case .null:
+            return value.isNull ? [] : [.expected("null, or no such member", found: value)]
+        case .list(let shape, let countMin, let countMax):
+            return Self.violations(of: value, listOf: shape, countMin: countMin, countMax: countMax)
+        case .map(let keys, let values, let countMax):
+            return Self.violations(of: value, mapFrom: keys, to: values, countMax: countMax)
+        case .object(let shape):
+            guard case .object(let object) = value else { return [.expected("an object", found: value)] }
+            return shape.violations(of: object)
+        case .variants(let shape):
+            guard case .object(let object) = value else { return [.expected("an object", found: value)] }
+            return shape.violations(of: object)
+        case .anything(let any):
+            return any.violations(of: value)
+        case .named(_, let shape, _):
+            return shape.violations(of: value)
+        case .foreign:
+            if case .object = value { return [] }
+            return [.expected("an object", found: value)]
+        case .either(let shapes):
+            var first: [Violation] = []
+            for shape in shapes {
+                let found = shape.violations(of: value)
+                if found.isEmpty { return [] }
+                if first.isEmpty { first = found }
+            }
+            return first
+        }
+    }
+
+    fileprivate static func violations(
+        of value: JSONValue, listOf shape: Shape, countMin: Int, countMax: Int
+    ) -> [Violation] {
+        guard case .array(let elements) = value else { return [.expected("an array", found: value)] }
+        guard (countMin...countMax).contains(elements.count) else {
+            return [.here("expected \(countMin) to \(countMax) elements, found \(elements.count)")]
+        }
+        var found: [Violation] = []
+        for (index, element) in elements.enumerated() {
+            found += shape.violations(of: element).map { $0.inside(JSONPointer.root.appending(index)) }
+        }
+        return found
+    }
+
+    fileprivate static func violations(
+        of value: JSONValue, mapFrom keys: TextRule, to values: Shape, countMax: Int
+    ) -> [Violation] {
+        guard case .object(let object) = value else { return [.expected("an object", found: value)] }
+        guard object.count <= countMax else {
+            return [.here("expected at most \(countMax) members, found \(object.count)")]
+        }
+        var found: [Violation] = []
+        for member in object.members {
+            if !keys.accepts(member.key) {
+                found.append(
+                    Violation.here("expected a name of \(keys.expectation)").inside(
+                        JSONPointer.root.appending(member.key)))
+            }
+            let inner = values.violations(of: member.value)
+            if !inner.isEmpty {
+                found += inner.map { $0.inside(JSONPointer.root.appending(member.key)) }
+            }
+        }
+        return found
+    }
+
+    package static func list(_ names: [String]) -> String {
+        let quoted = names.map { "`\($0)`" }
+        return names.count == 1 ? quoted[0] : "one of \(quoted.joined(separator: ", "))"
+    }
+}
+
+extension ObjectShape {
+    package func violations(of object: JSONObject) -> [Violation] {
+        var found: [Violation] = []
+        var next = 0
+        // Both lists are in canonical order, so one walk down both finds what is missing and what is extra.
+        for given in object.members {
+            var order = -1
+            while next < members.count {
+                order = CodeUnits.compare(members[next].name, given.key)
+                if order >= 0 { break }
+                noteMissing(members[next], in: &found)
+                next += 1
+            }
+            guard next < members.count, order == 0 else {
+                found.append(unknown(given.key))
+                continue
+            }
+            let inner = members[next].shape.violations(of: given.value)
+            if !inner.isEmpty {
+                let token = JSONPointer.root.appending(members[next].name)
+                found += inner.map { $0.inside(token) }
+            }
+            next += 1
+        }
+        while next < members.count {
+            noteMissing(members[next], in: &found)
+            next += 1
+        }
+        for rule in rules { noteBroken(rule, by: object, in: &found) }
+        return found
+    }
+
+    private func noteMissing(_ member: Member, in found: inout [Violation]) {
+        guard member.isRequired else { return }
+        found.append(
+            Violation.here("the member is missing; \(member.shape.summary)").inside(
+                JSONPointer.root.appending(member.name)))
+    }
+
+    private func noteBroken(_ rule: Rule, by object: JSONObject, in found: inout [Violation]) {
+        switch rule {
+        case .notBoth(let first, let second):
+            if object[first] != nil, object[second] != nil {
+                found.append(.here("expected `\(first)` or `\(second)`, not both"))
+            }
+        case .needs(let first, let second):
+            if object[first] != nil, object[second] == nil {
+                found.append(.here("`\(first)` says nothing without `\(second)`; give both or neither"))
+            }
+        case .anyOf(let names):
+            if !names.contains(where: { object[$0] != nil }) {
+                found.append(.here("expected at least \(Shape.list(names))"))
+            }
+        }
+    }
+
+    /// Names the nearest known member, if one is close: most unknown members are misspelled ones.
+    private func unknown(_ key: String) -> Violation {
+        let quoted = Violation.quotable(key)
+        let nearest =
+            key.utf8.count > Violation.quotedByteCountMax
+            ? nil
+            : members.map { (name: $0.name, distance: Spelling.distance($0.name, key)) }
+                .min { $0.distance < $1.distance }
+        let hint: String
+        if let nearest, nearest.distance <= max(1, nearest.name.utf8.count / 3) {
+            hint = "did you mean `\(nearest.name)`?"
+        } else {
+            hint = "known are \(members.map { "`\($0.name)`" }.joined(separator: ", "))"
+        }
+        return Violation.here("nothing of the name `\(quoted)` is known here; \(hint)")
+            .inside(JSONPointer.root.appending(key))
+    }
+}
+
+extension VariantShape {
+    package func violations(of object: JSONObject) -> [Violation] {
+        let names = variants.flatMap(\.names)
+        guard let value = object[key] else {
+            if let withoutKey { return withoutKey.violations(of: object) }
+            return [
+                Violation.here("the member is missing; expected \(Shape.list(names))")
+                    .inside(JSONPointer.root.appending(key))
+            ]
+        }
+        guard case .string(let text) = value,
+            let variant = variants.first(where: { $0.names.contains { CodeUnits.equal($0, text) } })
+        else {
+            return [
+                Violation.here("expected \(Shape.list(names))").inside(JSONPointer.root.appending(key))
+            ]
+        }
+        return variant.shape.violations(of: object)
+    }
+}
+
+extension Shape {
+    /// What would be right, in a few words, for a member that is missing.
+    var summary: String {
+        switch self {
+        case .boolean: "expected true or false"
+        case .integer(let range): "expected an integer from \(range.lowerBound) to \(range.upperBound)"
+        case .text(let rule): "expected \(rule.expectation)"
+        case .choice(let names): "expected \(Self.list(names))"
+        case .nullable(let shape): shape.summary + ", or null"
+        case .null: "expected null"
+        case .list: "expected an array"
+        case .map, .object, .variants, .foreign: "expected an object"
+        case .anything: "expected a value"
+        case .named(_, let shape, _): shape.summary
+        case .either(let shapes): shapes.first?.summary ?? "expected a value"
+        }
+    }
+}
+
+extension Violation {
+    package static func here(_ message: String) -> Violation { Violation(.body(.root), message) }
+
+    static func expected(_ what: String, found value: JSONValue) -> Violation {
+        let article =
+            value.shapeName == "integer" || value.shapeName == "array" || value.shapeName == "object"
+        return .here(
+            "expected \(what), found \(value.isNull ? "null" : (article ? "an " : "a ") + value.shapeName)")
+    }
+}
+
+/// How far apart two short names are.
+enum Spelling {
+    /// Insertions, deletions and replacements of bytes from one text to the other (Levenshtein).
+    static func distance(_ left: String, _ right: String) -> Int {
+        let right = Array(right.utf8)
+        var row = Array(0...right.count)
+        for (index, byte) in left.utf8.enumerated() {
+            var diagonal = row[0]
+            row[0] = index + 1
+            for column in 0..<right.count {
+                let replaced = diagonal + (byte == right[column] ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = min(replaced, min(diagonal, row[column]) + 1)
+            }
+        }
+        return row[right.count]
+    }
+}

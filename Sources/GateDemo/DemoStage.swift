@@ -1,0 +1,152 @@
+import CanonicalJSON
+import CommandTerminal
+import Foundation
+import UnixHTTPClient
+
+/// The processes of the demo, each started from this very binary, and the folder they share.
+final class DemoStage {
+    let folder: String
+    let policies: String
+    private var gateway: Process?
+    private var delivery: Process?
+
+    init(folder: String, policies: String) throws {
+        self.folder = folder
+        self.policies = policies
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    }
+
+    /// The gateway's own folder: state, trail, keys and sockets.
+    var gate: String { folder + "/gate" }
+    var trail: String { gate + "/trail" }
+    /// What the delivery layer was given, one line each.
+    private var received: String { folder + "/delivered.ndjson" }
+
+    // MARK: Processes
+
+    func startGateway() async throws {
+        gateway = try await start(
+            ["serve", "--dev", gate, "--policies", policies, "--hop", "unix:\(folder)/delivery.sock"],
+            log: "gateway.log", until: gate + "/gate.sock")
+    }
+
+    func startDelivery() async throws {
+        delivery = try await start(
+            ["demo", "delivery", "--socket", folder + "/delivery.sock", "--record", received],
+            log: "delivery.log", until: folder + "/delivery.sock")
+    }
+
+    /// The power cut: no signal handler runs, nothing is flushed.
+    func killGateway() {
+        guard let gateway else { return }
+        kill(gateway.processIdentifier, SIGKILL)
+        gateway.waitUntilExit()
+        self.gateway = nil
+    }
+
+    func stopDelivery() {
+        delivery?.terminate()
+        delivery?.waitUntilExit()
+        delivery = nil
+    }
+
+    func strike() {
+        for process in [gateway, delivery].compactMap(\.self) where process.isRunning {
+            process.terminate()
+            process.waitUntilExit()
+        }
+    }
+
+    /// Runs one command of this binary to its end.
+    func command(_ arguments: [String]) throws -> (status: Int32, output: String) {
+        let process = Process()
+        process.executableURL = Self.executable
+        process.arguments = arguments
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        try process.run()
+        let output = pipe.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: output, as: UTF8.self))
+    }
+
+    private static let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+
+    private func start(_ arguments: [String], log: String, until socket: String) async throws -> Process {
+        let process = Process()
+        process.executableURL = Self.executable
+        process.arguments = arguments
+        let path = folder + "/" + log
+        let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw CommandFailure("cannot write `\(path)`") }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        process.standardOutput = handle
+        process.standardError = handle
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        // A socket that answers is the sign; the bound is for a process that never gets there.
+        let deadline = Date().addingTimeInterval(20)
+        while Date() < deadline {
+            if let connection = try? await UnixHTTPConnection.connect(
+                UnixHTTPClientConfiguration(path: socket))
+            {
+                await connection.close()
+                return process
+            }
+            guard process.isRunning else { break }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let words = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+        throw CommandFailure(
+            "`sendgate \(arguments.joined(separator: " "))` did not come up", hint: String(words.suffix(800)))
+    }
+
+    // MARK: Talking
+
+    struct Reply: Sendable {
+        var status: Int
+        var json: JSONObject
+        subscript(_ key: String) -> String { json[key]?.stringValue ?? "" }
+    }
+
+    func call(
+        _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil
+    ) async throws -> Reply {
+        try await Self.call(socket: "\(gate)/\(caller).sock", method, target, body)
+    }
+
+    static func call(
+        socket: String, _ method: String, _ target: String, _ body: JSONObject?
+    ) async throws -> Reply {
+        let connection = try await UnixHTTPConnection.connect(UnixHTTPClientConfiguration(path: socket))
+        defer { Task { await connection.close() } }
+        let reply = try await connection.request(
+            method, target, headers: body == nil ? [] : [("content-type", "application/json")],
+            body: body.map { CanonicalJSON.write(.object($0)) } ?? [], timeoutMilliseconds: 10_000)
+        guard case .object(let json)? = try? CanonicalJSON.read(reply.body) else {
+            return Reply(status: reply.status, json: [:])
+        }
+        return Reply(status: reply.status, json: json)
+    }
+
+    /// What reached the delivery layer.
+    func deliveries() -> [JSONObject] {
+        guard let text = try? String(contentsOfFile: received, encoding: .utf8) else { return [] }
+        return text.split(separator: "\n").compactMap { line in
+            guard case .object(let object)? = try? CanonicalJSON.read(Array(line.utf8)) else { return nil }
+            return object
+        }
+    }
+
+    /// Waits until the delivery layer has a message of this send; `nil` when none comes within ten seconds.
+    func delivery(of send: String) async throws -> JSONObject? {
+        let deadline = Date().addingTimeInterval(10)
+        while Date() < deadline {
+            if let found = deliveries().last(where: { $0["send_id"]?.stringValue == send }) { return found }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return nil
+    }
+}

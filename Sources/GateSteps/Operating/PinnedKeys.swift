@@ -1,0 +1,69 @@
+package import BundleModel
+package import CanonicalJSON
+import GateVocabulary
+
+/// A public key that the gateway's configuration pins: a role's that approves bundles, or an authority's.
+package struct PinnedKey: Hashable, Sendable {
+    /// `nil` for an authority.
+    package var role: ApprovalRole?
+    /// The verifier key: its name, its short id and the public key.
+    package var key: String
+
+    package init(_ key: String, of role: ApprovalRole?) {
+        self.key = key
+        self.role = role
+    }
+
+    private var members: JSONObject {
+        let purpose: KeyPurpose = role == nil ? .authority : .policy
+        var members: JSONObject = ["key": .string(key), "purpose": .string(purpose.rawValue)]
+        if let role { members["role"] = .string(role.rawValue) }
+        return members
+    }
+
+    /// The pinned keys of a start, as they are stored.
+    fileprivate static func text(of pins: [PinnedKey]) -> String {
+        String(
+            decoding: CanonicalJSON.write(JSONValue.array(pins.map { .object($0.members) })), as: UTF8.self)
+    }
+
+    fileprivate static func read(_ text: String) -> [PinnedKey]? {
+        guard let elements = try? CanonicalJSON.read(Array(text.utf8)).arrayValue else { return nil }
+        var pins: [PinnedKey] = []
+        for element in elements {
+            guard let key = element["key"]?.stringValue else { return nil }
+            let role = element["role"]?.stringValue
+            if let role, ApprovalRole(rawValue: role) == nil { return nil }
+            pins.append(PinnedKey(key, of: role.flatMap { ApprovalRole(rawValue: $0) }))
+        }
+        return pins
+    }
+
+    fileprivate func transition(_ event: String) -> JSONValue {
+        var members = members
+        members["event"] = .string(event)
+        return .object(members)
+    }
+}
+
+extension StepContext {
+    /// Records the keys that the configuration of a start pins.
+    ///
+    /// - Returns: The keys that came and went since the start before, as the entry of the start has them; `nil` when
+    ///   none did.
+    package func adoptPins(_ pins: [PinnedKey]) throws -> JSONValue? {
+        let stored = try view.setting(Self.pinsSetting)
+        guard let known = stored.map(PinnedKey.read) ?? [] else {
+            throw StoreError.damaged(
+                table: "setting", row: Self.pinsSetting, "it holds no list of pinned keys")
+        }
+        let changes =
+            known.filter { !pins.contains($0) }.map { $0.transition("unpin") }
+            + pins.filter { !known.contains($0) }.map { $0.transition("pin") }
+        guard !changes.isEmpty else { return nil }
+        try view.setSetting(Self.pinsSetting, to: PinnedKey.text(of: pins))
+        return .array(changes)
+    }
+
+    private static let pinsSetting = "pinned_keys"
+}

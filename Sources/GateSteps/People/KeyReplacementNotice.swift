@@ -1,0 +1,55 @@
+import BundleModel
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import RecipientModel
+import SendPlanning
+
+// A session is stolen more easily than a key. When another key takes the place of the one in use, the old key's holder
+// hears of it by a message that only the old key opens. It is a send of the gateway's own, of the type that
+// `channels.yaml` names, decided like any other.
+
+extension StepContext {
+    /// A notice that was decided and recorded; ``enqueue(_:at:)`` puts it in the outbox.
+    struct KeyReplacementNotice {
+        fileprivate var draft: DeliveryDraft
+        fileprivate var person: RecipientSnapshot
+    }
+
+    /// Decides the notice to a key that is about to be replaced. It is recorded while the key is still in use, so that the
+    /// entry's facts are those of its place in the trail.
+    ///
+    /// A key that was revoked or suspended is not in use, so it is told nothing: its holder may be a thief.
+    ///
+    /// - Returns: `nil` where the policy names no type for it, and where the device is gone or must get nothing.
+    func announceReplacement(
+        of key: DeviceKeyRecord, of person: RecipientSnapshot, at now: Instant
+    ) throws -> KeyReplacementNotice? {
+        guard let name = policy.bundle.channels.deviceKeyAge?.replacementNotice,
+            let type = policy.type(name),
+            let destination = person.destination(tagged: key.device, on: .push)
+        else { return nil }
+        let request = AttestedRequest(caller: .gateway, type: name, channel: .push, critical: false)
+        let material = SendMaterial(
+            send: try identifiers.newSendID(at: now), request: request, params: [:], sentAt: now,
+            expiresAt: now.advanced(bySeconds: type.ttlSeconds),
+            ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
+        let composer = SendComposer(
+            deciding(at: now), person: person, material: material,
+            paramsCheck: ParamsCheck(material.params, of: name, under: policy), fallback: .notFallback,
+            repetition: .first, due: now)
+        let draft = try composer.decide(for: destination)
+        try recordOwnSend(
+            material.send, of: type, on: .push, as: [draft], to: person,
+            requestID: "key-replaced-\(material.send.uuidText)", at: now)
+        guard draft.decision.outcome == .forward else { return nil }
+        try view.countForward(
+            of: person.subject.id, type: name, category: type.category, at: now, send: material.send)
+        return KeyReplacementNotice(draft: draft, person: person)
+    }
+
+    /// Puts a notice in the outbox, once everything that waited was decided again: a replaced key still opens it.
+    func enqueue(_ notice: KeyReplacementNotice, at now: Instant) throws {
+        try enqueue(notice.draft, of: notice.person, at: now)
+    }
+}

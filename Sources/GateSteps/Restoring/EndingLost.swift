@@ -1,0 +1,140 @@
+import AuditTrail
+import BundleModel
+import CanonicalJSON
+package import GateVocabulary
+import RecipientModel
+
+// What `sendgate restore` records itself, after the entries that a store lacked.
+
+extension StepView {
+    /// Writes the `restore` entry; the trail has its new name from here on.
+    package func recordRestore(
+        _ progress: inout RestoreUnderWay, at now: Instant, clock: ClockReading
+    ) throws {
+        precondition(
+            progress.entry.previous.size == upcomingIndex, "a restore is recorded where the old tree ends")
+        try record(.restore, progress.entry.members, at: now)
+        try setNewestEntryClock(clock)
+        try setTrailLineage(
+            TrailLineage(
+                origin: progress.entry.origin, previous: progress.entry.previous.origin, restoredAt: now))
+        progress.isRecorded = true
+    }
+
+    /// Removes with entries what no private values could be found for.
+    package func endUnreachable(_ subject: SubjectID, at now: Instant) throws {
+        guard let state = try state(of: subject), try self.subject(subject) != nil else { return }
+        for change in state.withoutPrivateValues {
+            try apply(change, to: subject)
+            try record(change.kind, change.members(of: subject, by: .gateway, at: now), at: now)
+        }
+    }
+
+    /// Has every message that waits for a person decided again before anything else happens to it. What changed about the
+    /// person in the restored entries decided messages that waited, and told one that was being handed over nothing.
+    package func decideFirst(of subject: SubjectID) throws {
+        for var row in try outbox(of: subject) where !row.isDamaged && row.decidedAt != .longAgo {
+            row.decidedAt = .longAgo
+            try updateOutbox(row)
+        }
+    }
+
+    /// Withdraws what a person may have withdrawn or objected to in entries that are lost. They may give it again, and
+    /// what they give after the restore counts.
+    ///
+    /// Of a purpose that is a category's, everything is withdrawn that an objection ends: the consent on every channel, whether
+    /// one was given or not, because a law may ask for none until the person objects; and the preference of the account. Of
+    /// another purpose the consents that count are.
+    ///
+    /// - Parameters:
+    ///   - purposes: Others stay as they are.
+    ///   - restoredAt: When the restore began to record: what was withdrawn since then is not withdrawn twice.
+    package func withdrawAll(
+        _ purposes: Set<Purpose>, of subject: SubjectID, since restoredAt: Instant, at now: Instant
+    ) throws {
+        guard let person = try self.subject(subject) else { return }
+        for purpose in purposes.sorted(by: { $0.text < $1.text }) {
+            guard let category = Category(rawValue: purpose.text) else { continue }
+            for channel in Channel.allCases {
+                let scope = ConsentWords.Scope(purpose: purpose, channel: channel, address: nil)
+                guard let state = try state(of: subject) else { return }
+                if !state.words.isWithdrawn(scope, since: restoredAt) {
+                    try withdraw(scope, of: person, at: now)
+                }
+                let choice = state.preferences.first {
+                    $0.scope == category.rawValue && $0.channel == channel && $0.destination == nil
+                }
+                if choice?.state.isOff != true { try switchOff(category, on: channel, of: subject, at: now) }
+            }
+        }
+        let given = try state(of: subject)?.words.words
+            .filter { purposes.contains($0.key.purpose) && $0.value.state == .given }
+        for scope in (given ?? [:]).keys.sorted(by: { $0.path < $1.path }) {
+            try withdraw(scope, of: person, at: now)
+        }
+    }
+
+    private func withdraw(_ scope: ConsentWords.Scope, of person: Subject, at now: Instant) throws {
+        let ledger = try consentRecords(of: person.id)
+        let id = "restore/\(scope.path)/\(ledger.count + 1)"
+        let method = try state(of: person.id)?.words.words[scope]?.method
+        let change = PersonChange.consent(
+            ConsentRecord(
+                subject: person.id, id: id, idTag: person.tag(.consent, id), purpose: scope.purpose,
+                channel: scope.channel, address: scope.address, state: .withdrawn, eventTime: now,
+                receivedAt: now, method: method ?? PreferenceSource.adminOverride.consentMethod,
+                source: .gateway, jurisdiction: nil, notice: nil, expiresAt: nil, withdraws: nil,
+                previousHash: ledger.last.map(StepContext.hash) ?? "", entryIndex: upcomingIndex))
+        try apply(change, to: person.id)
+        try record(change.kind, change.members(of: person.id, by: .gateway, at: now), at: now)
+    }
+
+    private func switchOff(
+        _ category: Category, on channel: Channel, of subject: SubjectID, at now: Instant
+    ) throws {
+        let change = PersonChange.preference(
+            PreferenceRecord(
+                subject: subject, scope: category.rawValue, channel: channel, destination: nil,
+                state: .userOff, source: .adminOverride, at: now, caller: .gateway))
+        try apply(change, to: subject)
+        try record(change.kind, change.members(of: subject, by: .gateway, at: now), at: now)
+    }
+
+    private func record(_ kind: EntryKind, _ members: JSONObject, at now: Instant) throws {
+        append(
+            try NewEntry(at: now, expectedIndex: upcomingIndex) { index, time in
+                try TrailEntry(kind: kind, index: index, time: time, members: members).encoded().bytes
+            })
+    }
+}
+
+extension ConsentWords {
+    /// Whether grants of a scope, and of every address in it, are ended up to a moment, and none was said after it.
+    fileprivate func isWithdrawn(_ scope: Scope, since moment: Instant) -> Bool {
+        guard let word = words[scope], let end = word.withdrawnUntil else { return false }
+        return word.state == .withdrawn && end >= moment
+    }
+}
+
+extension ConsentWords.Scope {
+    fileprivate var path: String { "\(purpose)/\(channel.rawValue)/\(address?.hexadecimal ?? "")" }
+}
+
+extension RestoredSends.Message {
+    /// The entry that ends it: its body was in the lost databases alone.
+    package func ending(_ message: MessageID, index: UInt64, at now: Instant) throws -> [UInt8] {
+        var members: JSONObject = [
+            "destination": .string(destination.hexadecimal), "message_id": .string(message.uuidText),
+            "send_id": .string(send.uuidText), "subject": .string(subject.hexadecimal),
+        ]
+        if mayHaveGone {
+            members["attempts"] = 1
+            members["result"] = .string(HandOver.ambiguous.rawValue)
+        } else {
+            members["cause"] = .string(WithdrawalCause.damaged.rawValue)
+        }
+        return try TrailEntry(
+            kind: mayHaveGone ? .delivery : .unsent, index: index, time: now, members: members
+        ).encoded().bytes
+    }
+}

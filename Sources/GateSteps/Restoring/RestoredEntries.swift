@@ -1,0 +1,295 @@
+import AuditTrail
+import BundleModel
+import CanonicalJSON
+package import CompliancePolicy
+package import GateVocabulary
+package import KeyLifecycle
+package import RecipientModel
+package import SendPlanning
+import SealedFormat
+import WireProtocol
+
+/// What one entry that the store lacks changes there.
+package enum RestoredEffect {
+    case person(SubjectID, PersonChange)
+    case erasure(SubjectID)
+    /// - category: What its type was in under the bundle that decided.
+    case send(SendEntry, of: Category?, index: UInt64, at: Instant)
+    /// A send that waited counts from here on: a transfer's notice of Sunday night, deferred by quiet hours, goes out on
+    /// Monday at eight, and frequency caps count it from then.
+    case forward(SubjectID, ForwardRecord)
+    /// An event was acknowledged, so that no send tells it any more: the person opened the payment in the app, and the notice
+    /// of it that comes afterwards is refused as `repeated`.
+    case recordDedupe(DedupeRecord, SubjectID)
+    /// Nothing is left of the send that told an event, and nothing of it arrived, so that another send may tell it: the hop
+    /// refused the notice of a payment at the person's only device, and the caller sends it once more under a new id.
+    case removeDedupe(Tag, SubjectID, by: SendID)
+    case ended(EndedMessage)
+    /// The message ended so, unless the decision lets it go on in the form that the backup has it in. Its entry is the same for
+    /// both: a key is revoked, and the decision is to send the constant text. A message that waits sealed ends; one that waits
+    /// with the constant text, which only the backup's row tells, goes on.
+    case reconsidered(EndedMessage, Decision)
+    case postponed(MessageID, until: Instant)
+    case gatewayKey(RecordedKey)
+    case policy(CompiledPolicy)
+    /// The trail was restored before, from an older backup.
+    case lineage(TrailLineage)
+}
+
+/// A message that left the outbox, by an entry.
+package struct EndedMessage {
+    package var message: MessageID
+    package var send: SendID
+    package var subject: SubjectID
+    package var destination: Tag
+    package var event: SendEventKind
+    package var reason: String?
+    package var at: Instant
+    /// The caller that sent it; `nil` of a send that the backup has.
+    package var caller: CallerName?
+    /// Nothing is left to tell, though it did not go.
+    package var isSettled: Bool
+}
+
+/// Reads entries for a store that lacks them, and follows the messages of the sends among them, as ``SendFold`` does.
+///
+/// Entries are given in their order from the first that the store lacks. It knows no store: what it gives depends on the
+/// entries alone, so a second run over the same ones gives the same.
+package struct RestoredSends {
+    /// A message of a send that the backup does not have: its body is lost.
+    package struct Message {
+        package var send: SendID
+        package var subject: SubjectID
+        package var destination: Tag
+        package var caller: CallerName
+        var stage: SendFold.Stage
+
+        /// Whether it may be with the next hop, though no entry says so.
+        package var mayHaveGone: Bool { if case .composed = stage { true } else { false } }
+    }
+
+    private struct Sent {
+        var subject: SubjectID
+        var event: Tag?
+        var openCount: Int
+        var mayHaveArrived = false
+        var isSettled = false
+    }
+
+    /// Messages that no entry ends.
+    package private(set) var waiting: [MessageID: Message] = [:]
+    private var sends: [SendID: Sent] = [:]
+
+    package init() {}
+
+    /// - Parameter policies: The archived bundles.
+    /// - Throws: What is wrong with an entry that cannot be read, or ``ReplayObstacle`` for a bundle that is not archived.
+    package mutating func effects(
+        of bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws -> [RestoredEffect] {
+        let entry = try TrailEntry(reading: bytes)
+        switch entry.kind {
+        case .send:
+            let (index, time, send) = try SendEntry.read(bytes)
+            guard let policy = try policies(send.policy) else {
+                throw ReplayObstacle.policyUnknown(send.policy)
+            }
+            begin(send)
+            let category = send.request.type.flatMap { policy.type($0)?.category }
+            return [.send(send, of: category, index: index, at: time)]
+        case .redecision: return try decideAgain(RedecisionEntry.read(bytes).entry, at: entry.time, policies)
+        case .delivery:
+            let result: HandOver = try entry.name("result")
+            return try end(entry, as: result.fate, isSettled: false)
+        case .unsent:
+            let cause: WithdrawalCause = try entry.name("cause")
+            return try end(entry, as: .withdrawn, because: cause.rawValue, isSettled: cause.settlesDedupe)
+        case .receipt:
+            let event: ReceiptBody.Event = try entry.name("event")
+            if event.fate.mayHaveArrived { sends[try entry.id("send_id")]?.mayHaveArrived = true }
+            return []
+        case .acknowledgement:
+            guard let subject: SubjectID = entry.hexadecimal("subject"),
+                let tags = entry.members["event_tags"]?.objectValue
+            else { return [] }
+            return tags.compactMap { _, tag in
+                tag.stringValue.flatMap(Tag.init(hexadecimal:)).map {
+                    .recordDedupe(DedupeRecord(event: $0, send: nil, at: entry.time), subject)
+                }
+            }
+        case .erasure:
+            guard let subject: SubjectID = entry.hexadecimal("subject") else { return [] }
+            waiting = waiting.filter { $0.value.subject != subject }
+            return [.erasure(subject)]
+        case .gatewayKey:
+            return try RecordedKey(entry.members, at: entry.time).map { [.gatewayKey($0)] } ?? []
+        case .start:
+            let keys = try entry.members["keys"]?.arrayValue?.compactMap(\.objectValue)
+                .compactMap { try RecordedKey($0, at: entry.time) }
+            return (keys ?? []).map { .gatewayKey($0) } + (try inForce(entry, policies))
+        case .policy: return try inForce(entry, policies)
+        case .restore:
+            guard let restore = RestoreEntry(entry.members) else {
+                throw RestoreObstacle.unknownMember("restore")
+            }
+            return [
+                .lineage(
+                    TrailLineage(
+                        origin: restore.origin, previous: restore.previous.origin, restoredAt: entry.time))
+            ]
+        default: return try PersonChange.read(entry).map { [.person($0.subject, $0.change)] } ?? []
+        }
+    }
+
+    private func inForce(
+        _ entry: TrailEntry, _ policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws -> [RestoredEffect] {
+        let digest = PolicyDigest(entry.members["policy"]?.stringValue ?? "")
+        guard let policy = try policies(digest) else { throw ReplayObstacle.policyUnknown(digest) }
+        return [.policy(policy)]
+    }
+
+    private mutating func begin(_ entry: SendEntry) {
+        guard let subject = entry.subject else { return }
+        var sent = Sent(
+            subject: subject, event: entry.request.eventTags[entry.request.channel], openCount: 0)
+        for delivery in entry.deliveries {
+            guard let message = delivery.message, let destination = delivery.destination else { continue }
+            sent.openCount += 1
+            waiting[message] = Message(
+                send: entry.send, subject: subject, destination: destination, caller: entry.caller,
+                stage: SendFold.Stage(delivery.decision))
+        }
+        if sent.openCount > 0 { sends[entry.send] = sent }
+    }
+
+    private mutating func decideAgain(
+        _ entry: RedecisionEntry, at now: Instant, _ policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws -> [RestoredEffect] {
+        let cause = WithdrawalCause(rawValue: entry.cause)
+        let decision = entry.decision
+        var effects: [RestoredEffect] = []
+        // A send counts once, at its first forward; the store sees to that.
+        if cause == .due, decision.outcome == .forward {
+            guard let policy = try policies(entry.policy) else {
+                throw ReplayObstacle.policyUnknown(entry.policy)
+            }
+            if let category = policy.type(entry.request.type)?.category {
+                effects.append(
+                    .forward(
+                        entry.subject,
+                        ForwardRecord(
+                            at: now, type: entry.request.type, category: category, send: entry.send)))
+            }
+        }
+        let ending: (event: SendEventKind, reason: String?)?
+        switch cause {
+        case .summarised: ending = (.summarised, nil)
+        case .due where decision.outcome.isPromise:
+            waiting[entry.message]?.stage = SendFold.Stage(decision)
+            ending = nil
+        case .due: ending = (.withdrawn, decision.reason.rawValue)
+        default:
+            let withdrawn = (event: SendEventKind.withdrawn, reason: decision.reason.rawValue)
+            guard let known = waiting[entry.message] else {
+                let ended = EndedMessage(
+                    message: entry.message, send: entry.send, subject: entry.subject,
+                    destination: entry.destination, event: withdrawn.event, reason: withdrawn.reason, at: now,
+                    caller: nil, isSettled: false)
+                return [.reconsidered(ended, decision)]
+            }
+            ending = decision.stands(forMessageOf: known.stage.form) ? nil : withdrawn
+        }
+        guard let ending else {
+            if waiting[entry.message] == nil, decision.outcome != .forward, let time = decision.notBefore {
+                effects.append(.postponed(entry.message, until: time))
+            }
+            return effects
+        }
+        let ended = EndedMessage(
+            message: entry.message, send: entry.send, subject: entry.subject,
+            destination: entry.destination, event: ending.event, reason: ending.reason, at: now,
+            caller: waiting[entry.message]?.caller, isSettled: false)
+        return effects + end(ended)
+    }
+
+    private mutating func end(
+        _ entry: TrailEntry, as event: SendEventKind, because reason: String? = nil, isSettled: Bool
+    ) throws -> [RestoredEffect] {
+        guard let subject: SubjectID = entry.hexadecimal("subject"),
+            let destination: Tag = entry.hexadecimal("destination")
+        else { throw RestoreObstacle.unknownMember("subject") }
+        let message: MessageID = try entry.id("message_id")
+        return end(
+            EndedMessage(
+                message: message, send: try entry.id("send_id"), subject: subject, destination: destination,
+                event: event, reason: reason, at: entry.time, caller: waiting[message]?.caller,
+                isSettled: isSettled))
+    }
+
+    private mutating func end(_ ended: EndedMessage) -> [RestoredEffect] {
+        var effects: [RestoredEffect] = [.ended(ended)]
+        guard waiting.removeValue(forKey: ended.message) != nil, var sent = sends[ended.send] else {
+            return effects
+        }
+        sent.openCount -= 1
+        // What went into a summary is told by it.
+        if ended.event.mayHaveArrived || ended.event == .summarised { sent.mayHaveArrived = true }
+        if ended.isSettled { sent.isSettled = true }
+        sends[ended.send] = sent
+        if sent.openCount == 0, !sent.mayHaveArrived, !sent.isSettled, let event = sent.event {
+            effects.append(.removeDedupe(event, sent.subject, by: ended.send))
+        }
+        return effects
+    }
+}
+
+/// Why an entry cannot be brought back into a store.
+package enum RestoreObstacle: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The entry has a member whose name this build does not know.
+    case unknownMember(String)
+
+    package var description: String {
+        switch self {
+        case .unknownMember(let member):
+            "its `\(member)` is none that this build knows; use the build that wrote the trail, or a newer one"
+        }
+    }
+}
+
+extension TrailEntry {
+    fileprivate func name<Name: RawRepresentable<String>>(_ member: String) throws -> Name {
+        guard let name = members[member]?.stringValue.flatMap(Name.init(rawValue:)) else {
+            throw RestoreObstacle.unknownMember(member)
+        }
+        return name
+    }
+
+    fileprivate func id<Kind: IdentifierKind>(_ member: String) throws -> RandomIdentifier<Kind> {
+        guard let text = members[member]?.stringValue, let id = RandomIdentifier<Kind>(uuidText: text) else {
+            throw RestoreObstacle.unknownMember(member)
+        }
+        return id
+    }
+
+    fileprivate func hexadecimal<Kind: IdentifierKind>(_ member: String) -> RandomIdentifier<Kind>? {
+        guard let text = members[member]?.stringValue else { return nil }
+        return RandomIdentifier<Kind>(hexadecimal: text)
+    }
+}
+
+extension RecordedKey {
+    /// - Parameter members: Of a `gateway_key` entry, or of one element of a start's `keys`.
+    /// - Returns: `nil` of a proposal, which changes no state.
+    fileprivate init?(_ members: JSONObject, at time: Instant) throws {
+        guard let id = members["key"]?.stringValue,
+            let purpose = members["purpose"]?.stringValue.flatMap(KeyPurpose.init(rawValue:)),
+            let state = members["state"]?.stringValue.flatMap(KeyState.init(rawValue:)),
+            let event = members["event"]?.stringValue.flatMap(KeyTransition.Event.init(rawValue:))
+        else { throw RestoreObstacle.unknownMember("state") }
+        guard event != .proposePromotion, event != .proposeDestruction else { return nil }
+        self.init(
+            id: id, purpose: purpose, state: state, at: time,
+            publicKey: members["public_key"]?.stringValue.flatMap(Hexadecimal.decode))
+    }
+}

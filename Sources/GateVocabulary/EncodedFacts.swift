@@ -1,0 +1,110 @@
+package import CanonicalJSON
+
+/// Which facts, as a set over ``Facts/names``: one bit each, so that there are 32 at most.
+package struct FactSet: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    static let countMax = UInt32.bitWidth
+    package static let all = FactSet(rawValue: .max)
+}
+
+/// Writes the facts that are known as members, and notes where each ends. The list is inlined into it.
+private struct FactWriter: FieldVisitor, ~Copyable {
+    let facts: Facts
+    var json = CanonicalWriter(capacity: 1_024)
+    var ends = EncodedFacts.Ends(repeating: 1)
+    private var index = 0
+
+    init(_ facts: Facts) {
+        self.facts = facts
+        json.raw("{")
+    }
+
+    @inline(__always)
+    mutating func required<Value: FieldValue>(
+        _: StaticString, _: WritableKeyPath<Facts, Value>, _: String
+    ) { preconditionFailure("a fact that somebody must know") }
+
+    @inline(__always)
+    mutating func optional<Value: FieldValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Facts, Value?>, _: String
+    ) {
+        if let value = facts[keyPath: path] {
+            json.key(name)
+            value.write(field: &json)
+        }
+        // Far from 65,535: 21 regions, at most 20 of them of devices, have less than 2 KiB.
+        ends[index] = UInt16(json.byteCount)
+        index += 1
+    }
+
+    /// A place that no fact has yet is empty: it ends where the last fact does.
+    consuming func finish() -> (bytes: [UInt8], ends: EncodedFacts.Ends) {
+        while index < ends.count {
+            ends[index] = UInt16(json.byteCount)
+            index += 1
+        }
+        json.raw("}")
+        return (json.finish(), ends)
+    }
+}
+
+/// Facts as canonical JSON, written once: the same bytes are in a send's entry and in its outbox row.
+package struct EncodedFacts: Sendable {
+    /// A place for each bit of a ``FactSet``.
+    typealias Ends = InlineArray<32, UInt16>
+
+    /// The whole object, with every known fact.
+    package let bytes: [UInt8]
+    /// Where each of ``Facts/names`` ends; an unknown one ends where the one before it does.
+    private let ends: Ends
+
+    package init(_ facts: Facts) {
+        var writer = FactWriter(facts)
+        Facts.show(to: &writer)
+        (bytes, ends) = writer.finish()
+    }
+
+    /// Key and value of one fact; empty when it is unknown.
+    private func member(_ index: Int) -> ArraySlice<UInt8> {
+        let start = index == 0 ? 1 : Int(ends[index - 1])
+        let end = Int(ends[index])
+        return bytes[start < end && start > 1 ? start + 1..<end : start..<end]
+    }
+
+    /// The facts that are the same in all of several.
+    ///
+    /// - Parameter several: Not empty.
+    package static func shared(_ several: [EncodedFacts]) -> FactSet {
+        guard several.count > 1 else { return .all }
+        var shared: UInt32 = 0
+        for index in 0..<FactSet.countMax {
+            let first = several[0].member(index)
+            if several.dropFirst().allSatisfy({ $0.member(index) == first }) { shared |= 1 << UInt32(index) }
+        }
+        return FactSet(rawValue: shared)
+    }
+
+    /// Writes the object of the known facts in `set`.
+    package func write(_ set: FactSet, to json: inout CanonicalWriter) {
+        guard set != .all else { return json.raw(bytes[...]) }
+        json.raw("{")
+        for index in 0..<FactSet.countMax where set.rawValue & (1 << UInt32(index)) != 0 {
+            let member = member(index)
+            guard !member.isEmpty else { continue }
+            json.separate(after: UInt8(ascii: "{"))
+            json.raw(member)
+        }
+        json.raw("}")
+    }
+}
+
+extension Facts {
+    /// Reads an object of facts into these; an unknown one is an error.
+    ///
+    /// - Returns: Which were there.
+    package mutating func read(_ cursor: inout EntryCursor) throws(EntryError) -> FactSet {
+        FactSet(rawValue: try Self.read(&cursor, into: &self))
+    }
+}

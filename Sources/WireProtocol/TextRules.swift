@@ -1,0 +1,354 @@
+package import CanonicalJSON
+import GateVocabulary
+
+extension TextRule {
+    // MARK: Names people and producers choose
+
+    /// An id a producer chose: a send's, a person's, a destination's, a record's, a type's.
+    ///
+    /// Any printable character, because ids come from elsewhere. No control character, so that an id can
+    /// stand in a log line; not `.` or `..`, which HTTP clients silently remove from a path.
+    package static let identifier = TextRule(
+        "1 to 128 printable ASCII characters, or 1 to 32 characters of any script, without control characters, and not `.` or `..`",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.identifierByteCountMax)), "minLength": 1,
+            "not": ["enum": [".", ".."]],
+            "pattern": #"^(?:[ -~]{1,128}|[^\u0000-\u001f\u007f-\u009f]{1,32})$"#,
+        ]
+    ) { bytes in
+        guard bytes.count >= 1, bytes.count <= WireLimits.identifierByteCountMax else { return false }
+        var isASCII = true
+        var characterCount = 0
+        for index in 0..<bytes.count {
+            let byte = bytes[index]
+            if byte < 0x20 || byte == 0x7F { return false }
+            if byte >= 0x80 { isASCII = false }
+            // U+0080 to U+009F, the second half of the control characters.
+            if byte == 0xC2, index + 1 < bytes.count, bytes[index + 1] < 0xA0 { return false }
+            if byte & 0xC0 != 0x80 { characterCount += 1 }
+        }
+        guard isASCII || characterCount <= WireLimits.identifierCharacterCountMax else { return false }
+        return
+            !(bytes[0] == UInt8(ascii: ".")
+            && (bytes.count == 1 || (bytes.count == 2 && bytes[1] == UInt8(ascii: "."))))
+    }
+
+    /// A consent purpose: a category's name or a special one such as `account_information`.
+    package static let purpose = TextRule(
+        "1 to 64 of `a-z`, `0-9` and `_`, starting with a letter",
+        schema: ["maxLength": 64, "minLength": 1, "pattern": "^[a-z][a-z0-9_]{0,63}$"]
+    ) { bytes in
+        bytes.count >= 1 && bytes.count <= 64 && bytes[0].isLowercaseLetter
+            && bytes.all { $0.isLowercaseLetter || $0.isDigit || $0 == UInt8(ascii: "_") }
+    }
+
+    /// A part of a notice's file name in the bundle: its id, its version.
+    package static let noticePart = TextRule(
+        "1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`",
+        schema: ["maxLength": 64, "minLength": 1, "pattern": "^[A-Za-z0-9_-]{1,64}$"]
+    ) { bytes in
+        bytes.count >= 1 && bytes.count <= 64
+            && bytes.all { $0.isAlphanumeric || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
+    }
+
+    /// A provider's own name for an error, e.g. `BadDeviceToken`.
+    package static let providerReason = TextRule(
+        "1 to 64 of `A-Z`, `a-z`, `0-9`, `_`, `-` and `.`",
+        schema: ["maxLength": 64, "minLength": 1, "pattern": "^[A-Za-z0-9._-]{1,64}$"]
+    ) { bytes in
+        bytes.count >= 1 && bytes.count <= 64 && bytes.all { $0.isAlphanumeric || $0.isOneOf("._-") }
+    }
+
+    /// A key of `params`. Wide on purpose: a name the type does not know is gate 1's to refuse, on record.
+    package static let paramName = TextRule(
+        "1 to 64 characters without control characters",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.paramNameCharacterCountMax)), "minLength": 1,
+            "pattern": #"^[^\u0000-\u001f\u007f-\u009f]{1,64}$"#,
+        ]
+    ) { bytes in
+        guard bytes.count >= 1 else { return false }
+        var characterCount = 0
+        for index in 0..<bytes.count {
+            let byte = bytes[index]
+            if byte < 0x20 || byte == 0x7F { return false }
+            if byte == 0xC2, index + 1 < bytes.count, bytes[index + 1] < 0xA0 { return false }
+            if byte & 0xC0 != 0x80 { characterCount += 1 }
+        }
+        return characterCount <= WireLimits.paramNameCharacterCountMax
+    }
+
+    /// A C2SP signed note: the only control character in it is the line feed.
+    package static let signedNote = TextRule(
+        "a signed note: 1 to 40000 characters without control characters but line feeds",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.signedNoteCharacterCountMax)), "minLength": 1,
+            "pattern": #"^[^\u0000-\u0009\u000b-\u001f]{1,40000}$"#,
+        ]
+    ) { bytes in
+        guard bytes.count >= 1 else { return false }
+        var characterCount = 0
+        for index in 0..<bytes.count {
+            if bytes[index] < 0x20, bytes[index] != 0x0A { return false }
+            if bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        }
+        return characterCount <= WireLimits.signedNoteCharacterCountMax
+    }
+
+    /// A text of `params`; its type says what it may hold.
+    package static let paramText = TextRule(
+        "at most 4096 characters without U+0000",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.paramTextCharacterCountMax)),
+            "pattern": #"^[^\u0000]*$"#,
+        ]
+    ) { bytes in
+        var characterCount = 0
+        for index in 0..<bytes.count {
+            if bytes[index] == 0 { return false }
+            if bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        }
+        return characterCount <= WireLimits.paramTextCharacterCountMax
+    }
+
+    // MARK: Keys and proofs
+
+    /// 32 bytes in base64url without padding: an X25519 public key, or a proof of possession. The last
+    /// character carries four bits and two zeros; any other ending would be a second spelling.
+    package static let base64url32 = TextRule(
+        "32 bytes as 43 characters of base64url without padding",
+        schema: [
+            "maxLength": 43, "minLength": 43, "pattern": "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$",
+        ]
+    ) { bytes in
+        bytes.count == 43 && bytes.all { $0.isAlphanumeric || $0.isOneOf("-_") }
+            && bytes[42].isOneOf("AEIMQUYcgkosw048")
+    }
+
+    /// ``base64url32`` for a public key.
+    package static let base64urlX25519Key = TextRule(
+        base64url32.expectation, schema: base64url32.schema,
+        advice: { wrapping(of: $0, around: "32 bytes of the key") }, check: base64url32.check)
+
+    /// What platforms export in place of the key itself: PEM, or the DER of a SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7),
+    /// whose first bytes are the same for every key of a curve.
+    private static func wrapping(of text: String, around raw: String) -> String? {
+        // P-256, compressed P-256, X25519 (RFC 8410 section 4).
+        let beginnings = ["-----BEGIN", "MFkwEwYHKoZIzj0C", "MDkwEwYHKoZIzj0C", "MCowBQYDK2Vu"]
+        guard beginnings.contains(where: text.hasPrefix) else { return nil }
+        return
+            "this is PEM or DER, which wraps the key: send the raw \(raw), the last ones of the DER, as base64url"
+    }
+
+    /// 65 bytes in base64url without padding, the first of them 4: an uncompressed P-256 point (SEC 1
+    /// section 2.3.3). Whether it lies on the curve is asked where the key is imported.
+    package static let base64urlP256Point = TextRule(
+        "an uncompressed P-256 point: 65 bytes, the first 0x04, as 87 characters of base64url without padding",
+        schema: [
+            "maxLength": 87, "minLength": 87,
+            "pattern": "^B[A-P][A-Za-z0-9_-]{84}[AEIMQUYcgkosw048]$",
+        ], advice: { wrapping(of: $0, around: "65 bytes of the point") }
+    ) { bytes in
+        bytes.count == 87 && bytes.all { $0.isAlphanumeric || $0.isOneOf("-_") }
+            && bytes[0] == UInt8(ascii: "B")
+            && bytes[1] >= UInt8(ascii: "A") && bytes[1] <= UInt8(ascii: "P")
+            && bytes[86].isOneOf("AEIMQUYcgkosw048")
+    }
+
+    // MARK: Time and place
+
+    /// A moment; the pattern is ``GateVocabulary/Instant/init(rfc3339:)-(String)`` down to the leap days.
+    /// One difference remains: within a day of the two ends of the range the pattern cannot see that a
+    /// zone moves a moment out of it.
+    package static let instant = TextRule(
+        "an RFC 3339 time with its zone, such as `2026-11-21T05:00:00Z` or `2026-11-21T06:00:00.250+01:00`, from 1970 to 9999",
+        schema: [
+            "format": "date-time", "maxLength": 35, "minLength": 20,
+            "pattern": .string(
+                "^(?:(?:19[789][0-9]|[2-9][0-9]{3})-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+                    + "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+                    + "|(?:19(?:7[26]|8[048]|9[26])|[2-9][0-9](?:0[48]|[2468][048]|[13579][26])"
+                    + "|(?:2[048]|[3579][26]|[468][048])00)-02-29)"
+                    + #"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?"#
+                    + "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$"),
+        ]
+    ) { bytes in Instant(rfc3339: bytes) != nil }
+
+    /// A local wall-clock time.
+    package static let minuteOfDay = TextRule(
+        "a local time such as `21:00`, from `00:00` to `23:59`",
+        schema: ["maxLength": 5, "minLength": 5, "pattern": "^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"]
+    ) { bytes in
+        guard bytes.count == 5, bytes[0].isDigit, bytes[1].isDigit, bytes[2] == UInt8(ascii: ":"),
+            bytes[3].isDigit, bytes[4].isDigit
+        else { return false }
+        let hour = (bytes[0] - UInt8(ascii: "0")) * 10 + bytes[1] - UInt8(ascii: "0")
+        return hour <= 23 && bytes[3] <= UInt8(ascii: "5")
+    }
+
+    /// A BCP 47 tag: language, and up to three of script, region and variant. Extensions and private use
+    /// name nothing a text could be written in.
+    package static let locale = TextRule(
+        "a BCP 47 tag such as `nb`, `en-GB` or `zh-Hant-TW`",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.localeCharacterCountMax)), "minLength": 2,
+            "pattern": "^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$",
+        ]
+    ) { bytes in
+        guard bytes.count <= WireLimits.localeCharacterCountMax else { return false }
+        var partCount = 0
+        var partLength = 0
+        for index in 0...bytes.count {
+            if index == bytes.count || bytes[index] == UInt8(ascii: "-") {
+                guard partLength >= 2, partLength <= (partCount == 0 ? 3 : 8) else { return false }
+                partCount += 1
+                partLength = 0
+            } else {
+                guard bytes[index].isLetter || (partCount > 0 && bytes[index].isDigit) else { return false }
+                partLength += 1
+            }
+        }
+        return partCount <= 4
+    }
+
+    /// An IANA zone name by its syntax; whether tzdata knows it is asked where it is used.
+    package static let timeZone = TextRule(
+        "an IANA time zone name such as `Europe/Oslo`",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.timeZoneCharacterCountMax)), "minLength": 1,
+            "pattern": "^[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,3}$",
+        ]
+    ) { bytes in
+        guard bytes.count >= 1, bytes.count <= WireLimits.timeZoneCharacterCountMax, bytes[0].isLetter else {
+            return false
+        }
+        var slashCount = 0
+        for index in 0..<bytes.count {
+            if bytes[index] == UInt8(ascii: "/") {
+                slashCount += 1
+                guard slashCount <= 3, index + 1 < bytes.count, bytes[index + 1] != UInt8(ascii: "/") else {
+                    return false
+                }
+            } else if !(bytes[index].isAlphanumeric || bytes[index].isOneOf("_+-")) {
+                return false
+            }
+        }
+        return true
+    }
+
+    // MARK: Where a notification goes
+
+    /// An absolute URI in ASCII (RFC 3986 section 4.3), roughly: a scheme and no white space. Which links
+    /// a type may carry is the bundle's to say.
+    package static let deepLink = TextRule(
+        "an absolute URI such as `drop://send`, at most 512 printable ASCII characters without spaces",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.deepLinkCharacterCountMax)), "minLength": 3,
+            "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$",
+        ]
+    ) { bytes in
+        guard bytes.count >= 3, bytes.count <= WireLimits.deepLinkCharacterCountMax, bytes[0].isLetter else {
+            return false
+        }
+        var inScheme = true
+        for index in 1..<bytes.count {
+            if inScheme {
+                if bytes[index] == UInt8(ascii: ":") {
+                    inScheme = false
+                    guard index + 1 < bytes.count else { return false }
+                } else if !(bytes[index].isAlphanumeric || bytes[index].isOneOf("+.-")) {
+                    return false
+                }
+            } else if !bytes[index].isVisible {
+                return false
+            }
+        }
+        return !inScheme
+    }
+
+    /// A bundle id (Apple) or package name (Android).
+    package static let app = TextRule(
+        "a bundle id or package name such as `no.getdrop.app`, at most 155 of `A-Z`, `a-z`, `0-9`, `.`, `_` and `-`",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.appCharacterCountMax)), "minLength": 1,
+            "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        ]
+    ) { bytes in
+        bytes.count >= 1 && bytes.count <= WireLimits.appCharacterCountMax && bytes[0].isAlphanumeric
+            && bytes.all { $0.isAlphanumeric || $0.isOneOf("._-") }
+    }
+
+    /// A push service's token. Opaque; every vendor's is printable ASCII.
+    package static let token = TextRule(
+        "a push token: 1 to 2048 printable ASCII characters without spaces",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.tokenCharacterCountMax)), "minLength": 1,
+            "pattern": "^[!-~]+$",
+        ]
+    ) { bytes in
+        bytes.count >= 1 && bytes.count <= WireLimits.tokenCharacterCountMax && bytes.all { $0.isVisible }
+    }
+
+    /// What a recipient answered. Anything, an empty text included: what it says decides what becomes of it.
+    package static let replyText = TextRule(
+        "a text of at most \(WireLimits.replyCharacterCountMax) characters: a longer one is passed on cut short, because only its beginning counts",
+        schema: ["maxLength": .integer(Int64(WireLimits.replyCharacterCountMax))]
+    ) { bytes in
+        var characterCount = 0
+        for index in 0..<bytes.count where bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        return characterCount <= WireLimits.replyCharacterCountMax
+    }
+
+    /// An international phone number: E.164 section 6, at most 15 digits.
+    package static let phoneNumber = TextRule(
+        "a phone number in E.164 form such as `+4790000000`: `+` and 7 to 15 digits, the first not 0",
+        schema: ["maxLength": 16, "minLength": 8, "pattern": "^[+][1-9][0-9]{6,14}$"]
+    ) { bytes in
+        guard bytes.count >= 8, bytes.count <= 16, bytes[0] == UInt8(ascii: "+"),
+            bytes[1] != UInt8(ascii: "0")
+        else { return false }
+        for index in 1..<bytes.count where !bytes[index].isDigit { return false }
+        return true
+    }
+
+    /// An e-mail address as the HTML standard accepts it ("valid e-mail address"), with a dot in its
+    /// domain and the bounds of RFC 5321 section 4.5.3.1. Addresses outside ASCII need SMTPUTF8 end to end
+    /// and are refused here rather than lost later.
+    package static let email = TextRule(
+        "an e-mail address such as `name@example.org`, in ASCII, at most 64 characters before the `@` and 254 in all",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.emailCharacterCountMax)), "minLength": 5,
+            "pattern": .string(
+                "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+                    + #"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$"#),
+        ]
+    ) { bytes in
+        guard bytes.count <= WireLimits.emailCharacterCountMax else { return false }
+        var at = 0
+        while at < bytes.count, bytes[at].isAlphanumeric || bytes[at].isOneOf(".!#$%&'*+/=?^_`{|}~-") {
+            at += 1
+        }
+        guard at >= 1, at <= 64, at < bytes.count, bytes[at] == UInt8(ascii: "@") else { return false }
+        var labelCount = 0
+        var labelStart = at + 1
+        for index in (at + 1)...bytes.count {
+            if index == bytes.count || bytes[index] == UInt8(ascii: ".") {
+                let length = index - labelStart
+                guard length >= 1, length <= 63, bytes[labelStart].isAlphanumeric,
+                    bytes[index - 1].isAlphanumeric
+                else { return false }
+                labelCount += 1
+                labelStart = index + 1
+            } else if !(bytes[index].isAlphanumeric || bytes[index] == UInt8(ascii: "-")) {
+                return false
+            }
+        }
+        return labelCount >= 2
+    }
+}
+
+extension Shape {
+    /// An id somebody chose.
+    package static let identifier = Shape.named("Identifier", .text(.identifier))
+    package static let instant = Shape.named("Instant", .text(.instant))
+}

@@ -1,0 +1,130 @@
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import Synchronization
+import Testing
+
+@testable import PublicPages
+
+/// Connections in their channels' pipelines, on a loop whose clock the test moves.
+@Suite struct PageConnectionTests {
+    /// Stands for the socket: an embedded channel closes both sides when one shall close.
+    private final class OutputSide: ChannelOutboundHandler {
+        typealias OutboundIn = ByteBuffer
+
+        func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+            switch mode {
+            case .output: promise?.succeed()
+            case .input, .all: context.close(mode: mode, promise: promise)
+            }
+        }
+    }
+
+    private let loop = EmbeddedEventLoop()
+    private let handler = FakeHandler()
+    private let limits: PageLimits
+    private let connections: PageConnections
+    private let service: PageService
+    private let rates: PageRates
+    private let path = "/u/\(FakeHandler.token)"
+
+    init() {
+        var limits = PageLimits()
+        limits.connectionCountMax = 3
+        self.limits = limits
+        let loop = loop
+        connections = PageConnections(countMax: limits.connectionCountMax)
+        service = PageService(handler: handler, preferencesURL: nil)
+        rates = PageRates(limits, clock: { loop.now })
+    }
+
+    private func connect() throws -> EmbeddedChannel {
+        let channel = EmbeddedChannel(loop: loop)
+        try channel.pipeline.syncOperations.addHandlers([
+            OutputSide(), ByteToMessageHandler(HTTPRequestDecoder()),
+            PageConnection(service: service, limits: limits, connections: connections, rates: rates),
+        ])
+        channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 1), promise: nil)
+        return channel
+    }
+
+    private func receive(_ text: String, on channel: EmbeddedChannel) throws {
+        try channel.writeInbound(ByteBuffer(string: text))
+        loop.run()
+    }
+
+    private func written(to channel: EmbeddedChannel) throws -> String {
+        var text = ""
+        while let buffer = try channel.readOutbound(as: ByteBuffer.self) { text += String(buffer: buffer) }
+        return text
+    }
+
+    private func ask(on channel: EmbeddedChannel) throws {
+        try receive("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n", on: channel)
+    }
+
+    @Test(arguments: ["", "\r\n", "POST /u/", "POST /u/x HTTP/1.1\r\nHost: a\r\nContent-Le"])
+    func `a client without a whole header is cut off after three seconds, and told nothing`(said: String)
+        throws
+    {
+        let channel = try connect()
+        try receive(said, on: channel)
+        loop.advanceTime(by: .milliseconds(2_999))
+        #expect(channel.isActive)
+        loop.advanceTime(by: .milliseconds(1))
+        #expect(!channel.isActive && connections.all.isEmpty)
+        #expect(try written(to: channel).isEmpty)
+    }
+
+    @Test func `a client without a whole body has ten seconds from when it connected`() throws {
+        let channel = try connect()
+        loop.advanceTime(by: .milliseconds(2_000))
+        try receive("POST \(path) HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nact", on: channel)
+        loop.advanceTime(by: .milliseconds(7_999))
+        #expect(channel.isActive)
+        #expect(try written(to: channel).isEmpty)
+        loop.advanceTime(by: .milliseconds(1))
+        #expect(try written(to: channel).hasPrefix("HTTP/1.1 408 "))
+        loop.advanceTime(by: limits.lingerTime)
+        #expect(!channel.isActive && connections.all.isEmpty)
+    }
+
+    @Test func `the one that was answered makes way first, then the oldest without a whole request`() throws {
+        let (silent, begun, done) = (try connect(), try connect(), try connect())
+        try receive("GET ", on: begun)
+        try ask(on: done)
+        #expect(try written(to: done).hasPrefix("HTTP/1.1 200 "))
+
+        let fourth = try connect()
+        #expect([silent, begun, done, fourth].map(\.isActive) == [true, true, false, true])
+        let fifth = try connect()
+        #expect([silent, begun, fourth, fifth].map(\.isActive) == [false, true, true, true])
+        // What stays goes on as before.
+        try receive("\(path) HTTP/1.1\r\nHost: a\r\n\r\n", on: begun)
+        try ask(on: fifth)
+        for channel in [begun, fifth] { #expect(try written(to: channel).hasPrefix("HTTP/1.1 200 ")) }
+        #expect(connections.all.count == 3)
+    }
+
+    @Test func `one that is being answered stays, and there are never more than one over the bound`() throws {
+        handler.state.withLock { $0.keeps = true }
+        let asking = try (0..<3).map { _ in try connect() }
+        for channel in asking { try ask(on: channel) }
+        var refused: [EmbeddedChannel] = []
+        for _ in 0..<5 {
+            refused.append(try connect())
+            #expect(connections.all.count == 4)
+        }
+        for channel in refused {
+            #expect(try written(to: channel).hasPrefix("HTTP/1.1 503 "))
+        }
+        #expect(refused.map(\.isActive) == [false, false, false, false, true])
+        let kept = handler.state.withLock { $0.kept }
+        #expect(kept.count == 3)
+        for reply in kept { reply() }
+        loop.run()
+        for channel in asking { #expect(try written(to: channel).hasPrefix("HTTP/1.1 404 ")) }
+        loop.advanceTime(by: limits.lingerTime)
+        #expect(connections.all.isEmpty)
+    }
+}

@@ -1,0 +1,205 @@
+import CommandTerminal
+import Foundation
+import GateSteps
+import GateVocabulary
+import GatewayPipeline
+import KeyLifecycle
+import Logging
+import SQLiteStore
+import SealedFormat
+import Synchronization
+import Testing
+import TrailDirectory
+
+@testable import sendgate
+
+/// `sendgate restore` on the directories of a stopped gateway, and what other commands do before it has ended.
+@Suite struct RestoreCommandTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private var directory: String { folder.path("gate") }
+    private var trail: String { folder.path("gate/trail") }
+
+    private func run() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.registerSomebody()
+        _ = try await gate.send("one", "security.new_login", GatewayFixture.login)
+        try await gate.stop()
+        // What copies or removes the directory next finds no file that is about to go.
+        gate.wiring.store.close()
+    }
+
+    /// A backup of after the first run, beside the trail of the second.
+    private func putBackupBack() async throws {
+        try await run()
+        try FileManager.default.copyItem(atPath: folder.path("gate/state"), toPath: folder.path("backup"))
+        try await run()
+        try FileManager.default.removeItem(atPath: folder.path("gate/state"))
+        try FileManager.default.copyItem(atPath: folder.path("backup"), toPath: folder.path("gate/state"))
+    }
+
+    private func work() throws -> RestoreWork {
+        try RestoreWork(
+            DevelopmentGateway(
+                directory: directory, policies: CommandLineRun.policies, hop: nil, otherUserIDs: [],
+                logLevel: .critical
+            ).configuration, trail: trail)
+    }
+
+    private func plan(_ work: RestoreWork, isTailLost: Bool = false) throws -> RestoreUnderWay {
+        let plan = try work.plan(isTailLost: isTailLost) { _, _ in }
+        let underWay: RestoreUnderWay? = if case .restore(let underWay) = plan { underWay } else { nil }
+        return try #require(underWay)
+    }
+
+    /// Leaves a restore that was ended before its first commit of entries.
+    private func begin() throws {
+        let work = try work()
+        defer { work.close() }
+        let underWay = try plan(work)
+        try work.store.write { try $0.setRestoreUnderWay(underWay) }
+    }
+
+    private func restore(_ more: String...) async throws -> CommandLineRun {
+        try await CommandLineRun(["restore", "--trail", trail, "--dev", directory, "--json"] + more)
+    }
+
+    @Test(arguments: [["store", "check"], ["store", "accept"], ["clock", "accept"]])
+    func `no other command opens the databases of a restore that has not ended`(_ command: [String])
+        async throws
+    {
+        try await putBackupBack()
+        try begin()
+        let refused = try await CommandLineRun(command + ["--dev", directory])
+        #expect(refused.status == 1, "\(refused)")
+        #expect(
+            refused.errors.contains("has not ended")
+                && refused.errors.contains("run `sendgate restore` again"),
+            "\(refused.errors)")
+        let restored = try await restore()
+        #expect(restored.status == 0, "\(restored.errors)")
+        #expect(try await CommandLineRun(command + ["--dev", directory]).status == 0)
+    }
+
+    @Test func `the clock is not accepted in a backup that lacks entries of its trail`() async throws {
+        try await putBackupBack()
+        let refused = try await CommandLineRun("clock", "accept", "--dev", directory)
+        #expect(refused.status == 1, "\(refused)")
+        #expect(
+            refused.errors.contains("an old copy of the databases was put in place")
+                && refused.errors.contains("sendgate restore"), "\(refused.errors)")
+        #expect(try await restore().status == 0)
+        #expect(try await CommandLineRun("clock", "accept", "--dev", directory).status == 0)
+    }
+
+    @Test func `the list of keys is there before the entries that let a gateway start`() async throws {
+        try await putBackupBack()
+        _ = try folder.file("gate/trail/keyset", "no keyset\n")
+        let errors = Mutex<[UInt8]>([])
+        let console = Console(
+            writeOutput: { _ in }, writeErrors: { bytes in errors.withLock { $0 += bytes } },
+            inputDescriptor: STDIN_FILENO, environment: CommandLineRun.bareEnvironment, isWatched: false)
+        var saidAtCommit: [Bool] = []
+        try Console.$current.withValue(console) {
+            let work = try work()
+            defer { work.close() }
+            _ = try work.run(plan(work)) { _, _ in
+                let text = errors.withLock { String(decoding: $0, as: UTF8.self) }
+                saidAtCommit.append(text.contains("the keyset beside the trail is not taken over"))
+            }
+        }
+        #expect(!saidAtCommit.isEmpty && !saidAtCommit.contains(false))
+    }
+
+    @Test func `a restore that was begun without --tail-lost ends without it, and is run again with it`()
+        async throws
+    {
+        try await putBackupBack()
+        try begin()
+        let refused = try await restore("--tail-lost")
+        #expect(refused.status == 1, "\(refused)")
+        #expect(refused.errors.contains("without `--tail-lost`"), "\(refused.errors)")
+        let first = try await restore()
+        #expect(first.status == 0 && first.output.contains("\"tail_lost\":false"), "\(first)")
+        let second = try await restore("--tail-lost")
+        #expect(second.status == 0 && second.output.contains("\"tail_lost\":true"), "\(second)")
+    }
+
+    @Test func `a checkpoint is believed of a trail key that is not compromised and may be in use`() {
+        func key(_ number: UInt8, _ state: KeyState, _ purpose: KeyPurpose = .trail) -> GatewayKey {
+            let moment = Instant(milliseconds: 1_795_000_000_000)
+            var key = GatewayKey(
+                id: "\(purpose.rawValue)-\(number)", purpose: purpose, state: state, createdAt: moment,
+                changedAt: moment, publicKey: [number])
+            key.isCompromised = state == .compromised
+            return key
+        }
+        let keyring = Keyring(keys: [
+            key(1, .deactivated), key(2, .compromised), key(3, .preActivation), key(4, .active),
+            key(5, .preActivation), key(6, .active, .origin),
+        ])
+        // As a directory has them: it knows no states. The seventh was made after the backup.
+        let found = [2, 4, 5, 7].map { key($0, .preActivation) }
+        #expect(Set(RestoreWork.believed(found, in: keyring)) == [[1], [4], [5], [7]])
+    }
+
+    @Test func `a policy that is missing in the archive is a difference, and nothing is touched`()
+        async throws
+    {
+        try await putBackupBack()
+        let archive = folder.path("gate/trail/policies")
+        try FileManager.default.moveItem(atPath: archive, toPath: folder.path("aside"))
+        let refused = try await restore()
+        #expect(refused.status == 3, "\(refused)")
+        #expect(
+            refused.errors.contains("the archived policy") && refused.errors.contains("is missing"),
+            "\(refused.errors)")
+        do {
+            let work = try work()
+            defer { work.close() }
+            #expect(try work.store.read { try $0.restoreUnderWay() } == nil)
+        }
+        try FileManager.default.moveItem(atPath: folder.path("aside"), toPath: archive)
+        let restored = try await restore()
+        #expect(restored.status == 0, "\(restored.errors)")
+    }
+
+    @Test func `a trail that another process writes to is not restored from`() async throws {
+        try await putBackupBack()
+        let lock = try TrailDirectoryWriter.lock(trail)
+        let refused = try await restore("--dry-run")
+        withExtendedLifetime(lock) {}
+        #expect(refused.status == 1, "\(refused)")
+        #expect(refused.errors.contains("stop the gateway that publishes there"), "\(refused.errors)")
+    }
+
+    @Test func `no writer comes between the look at the trail and the end of the restore`() async throws {
+        try await putBackupBack()
+        func expectInUse() {
+            #expect(throws: TrailError.inUse) { _ = try TrailDirectoryWriter.lock(trail) }
+        }
+        let work = try work()
+        defer { work.close() }
+        expectInUse()
+        let underWay = try plan(work)
+        expectInUse()
+        _ = try work.run(underWay) { _, _ in expectInUse() }
+    }
+
+    @Test func `an auditor with the keys of before a restore is told of its new name`() async throws {
+        try await putBackupBack()
+        let pinned = try folder.file(
+            "pinned", String(contentsOfFile: folder.path("gate/trail/trail.pub"), encoding: .utf8))
+        #expect(try await restore().status == 0)
+        let refused = try await CommandLineRun("audit", "verify", trail, "--key", pinned)
+        #expect(refused.status == 3, "\(refused)")
+        let name = try #require(
+            String(contentsOfFile: folder.path("gate/trail/checkpoint"), encoding: .utf8)
+                .split(separator: "\n").first.map(String.init))
+        #expect(refused.errors.contains("--origin \(name)"), "\(refused.errors)")
+        let verified = try await CommandLineRun("audit", "verify", trail, "--key", pinned, "--origin", name)
+        #expect(verified.status == 0, "\(verified.errors)")
+    }
+}

@@ -1,0 +1,178 @@
+import Foundation
+
+/// A recipe of the handbook as edits, and a copy of the sources and of the bundle to which they are made.
+///
+/// Each block of code in a recipe is an edit. The prose before it ends with the file and the line that the edit comes after:
+/// "`Sources/X/Y.swift`, after `case one`:", or `before`; without a line the block is a file of its own. A line is named by how it
+/// begins.
+struct Recipe {
+    struct Edit {
+        var path: String
+        var anchor: String?
+        var isBefore: Bool
+        var text: String
+
+        /// The module of a source file.
+        var module: String? {
+            let parts = path.split(separator: "/")
+            return parts[0] == "Sources" && path.hasSuffix(".swift") ? String(parts[1]) : nil
+        }
+    }
+
+    let name: String
+    let edits: [Edit]
+
+    static func all() throws -> [Recipe] {
+        let path = "\(Machine.repository)/Sources/sendgate/Sendgate.docc/Contributing.md"
+        let page = try String(contentsOfFile: path, encoding: .utf8)
+        guard let section = page.components(separatedBy: "\n## ").first(where: { $0.hasPrefix("Recipes\n") })
+        else { throw HarnessError("Contributing.md has no recipes") }
+        return try section.components(separatedBy: "\n### ").dropFirst().map(Recipe.init)
+    }
+
+    private init(_ section: String) throws {
+        var lines = section.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)[...]
+        name = lines.removeFirst()
+        var edits: [Edit] = []
+        var prose = ""
+        while let line = lines.popFirst() {
+            guard line.hasPrefix("   ```") else {
+                prose = line.isEmpty ? "" : prose + " " + line.trimmingCharacters(in: .whitespaces)
+                continue
+            }
+            guard let end = lines.firstIndex(of: "   ```"),
+                let place = prose.firstMatch(of: /`([A-Za-z][^`]*)`(?:, (after|before) `([^`]+)`)?:$/)
+            else { throw HarnessError("\(name): a block without an end, or no file before it: \(prose)") }
+            let text = lines[..<end].map { String($0.dropFirst(3)) + "\n" }.joined()
+            edits.append(
+                Edit(
+                    path: String(place.output.1), anchor: place.output.3.map(String.init),
+                    isBefore: place.output.2 == "before", text: text))
+            lines = lines[(end + 1)...]
+            prose = ""
+        }
+        self.edits = edits
+    }
+}
+
+/// `Sources` and `Policies`, copied to a test's own folder, and the compiler as the build calls it.
+struct RecipeCopy {
+    let scratch: Scratch
+
+    init() throws {
+        scratch = try Scratch()
+        for folder in ["Sources", "Policies"] {
+            try FileManager.default.copyItem(
+                atPath: "\(Machine.repository)/\(folder)", toPath: scratch.path(folder))
+        }
+        try FileManager.default.createDirectory(
+            atPath: scratch.path("Modules"), withIntermediateDirectories: false)
+    }
+
+    func apply(_ edit: Recipe.Edit) throws {
+        let path = scratch.path(edit.path)
+        guard let anchor = edit.anchor else {
+            guard !FileManager.default.fileExists(atPath: path) else {
+                throw HarnessError("`\(edit.path)` is there already")
+            }
+            return try Data(edit.text.utf8).write(to: URL(fileURLWithPath: path))
+        }
+        var lines = try String(contentsOfFile: path, encoding: .utf8).components(separatedBy: "\n")
+        let found = lines.indices.filter { lines[$0].drop { $0 == " " }.hasPrefix(anchor) }
+        guard found.count == 1 else {
+            throw HarnessError("\(found.count) lines of `\(edit.path)` begin with `\(anchor)`")
+        }
+        let margin = lines[found[0]].prefix { $0 == " " }
+        let new = edit.text.split(separator: "\n").map { "\(margin)\($0)" }
+        lines.insert(contentsOf: new, at: edit.isBefore ? found[0] : found[0] + 1)
+        try Data(lines.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: path))
+    }
+
+    // MARK: The compiler
+
+    /// The modules of Package.swift, from the lowest to the highest.
+    private static let modules: [String] = {
+        let manifest =
+            try! String(contentsOfFile: "\(Machine.repository)/Package.swift", encoding: .utf8)
+        return manifest.matches(of: /(?:module|executableTarget)\(\s*(?:name: )?"(\w+)"/).map { String($0.1) }
+    }()
+
+    /// What the build gives the compiler for a module, without what says where results go.
+    private static func arguments(of module: String) throws -> [String] {
+        let manifest = try String(contentsOfFile: "\(Machine.repository)/.build/debug.yaml", encoding: .utf8)
+        let line = manifest.split(separator: "\n").first {
+            $0.contains("args: [") && $0.contains("\"-module-name\",\"\(module)\"")
+                && $0.contains("\"-emit-module\"")
+        }
+        guard let line, let start = line.firstIndex(of: "[") else {
+            throw HarnessError("the build has no module \(module)")
+        }
+        let all = try JSONDecoder().decode([String].self, from: Data(line[start...].utf8))
+        let single: Set<String> = ["-parse-as-library", "-enable-testing", "-warnings-as-errors"]
+        let paired: Set<String> = [
+            "-module-name", "-I", "-target", "-swift-version", "-enable-upcoming-feature", "-package-name",
+            "-module-cache-path", "-Xcc",
+        ]
+        var kept = [all[0]]
+        for (index, argument) in all.enumerated() {
+            if single.contains(argument) || argument.hasPrefix("-D") {
+                kept.append(argument)
+            } else if paired.contains(argument), index + 1 < all.count, index == 0 || all[index - 1] != "-Xcc"
+            {
+                kept += [argument, all[index + 1]]
+            }
+        }
+        return kept
+    }
+
+    /// Type-checks what some edits can break: the edited files, and every file that names the case after which an edit
+    /// puts another one, because an exhaustive `switch` names them all.
+    ///
+    /// The changed modules are laid over the built ones first, so that those above see the change.
+    ///
+    /// - Returns: The compiler's errors.
+    func check(_ edits: [Recipe.Edit]) throws -> [String] {
+        let siblings = edits.compactMap { $0.anchor?.firstMatch(of: /^case \.?(\w+)/)?.output.1 }
+        let names = try siblings.isEmpty ? nil : Regex("\\.(?:\(siblings.joined(separator: "|")))\\b")
+        let edited = Set(edits.map { scratch.path($0.path) })
+        let plan = try Self.modules.compactMap {
+            module -> (module: String, checked: [String], others: [String])? in
+            let folder = scratch.path("Sources/\(module)")
+            let files = try FileTree.files(in: folder).filter { $0.hasSuffix(".swift") }.map {
+                "\(folder)/\($0)"
+            }
+            let checked = try files.filter { file in
+                if edited.contains(file) { return true }
+                guard let names else { return false }
+                return try String(contentsOfFile: file, encoding: .utf8).contains(names)
+            }
+            return checked.isEmpty ? nil : (module, checked, files.filter { !checked.contains($0) })
+        }
+        var errors: [String] = []
+        for (index, (module, checked, others)) in plan.enumerated() {
+            let arguments = try Self.arguments(of: module)
+            let flags = ["-I", scratch.path("Modules")] + arguments.dropFirst()
+            if index + 1 < plan.count, !edited.isDisjoint(with: checked) {
+                errors += try run(
+                    Array(arguments.prefix(1)),
+                    ["-emit-module", "-o", scratch.path("Modules/\(module).swiftmodule")]
+                        + flags + checked + others)
+            }
+            errors += try run(
+                arguments.prefix(1) + ["-frontend"],
+                ["-typecheck"] + flags + checked.flatMap { ["-primary-file", $0] } + others)
+        }
+        return errors
+    }
+
+    /// - Parameter arguments: In a file, because those of a large module are longer than what a process may be given.
+    private func run(_ compiler: [String], _ arguments: [String]) throws -> [String] {
+        let file = try scratch.write("arguments", arguments.map { "\"\($0)\"\n" }.joined())
+        let finished = try Finished.run(
+            compiler + ["@\(file)"], environment: Machine.commands, in: scratch, within: 180)
+        let errors = finished.errors.split(separator: "\n").map(String.init).filter {
+            $0.contains(": error: ")
+        }
+        return finished.ending != .exit(0) && errors.isEmpty ? [finished.errors] : errors
+    }
+}
