@@ -1,17 +1,26 @@
 import NIOCore
 import Synchronization
 
-/// The bounds on requests over time: one for the links that the gateway made, one for all other requests.
+/// The bounds on requests over time: one for the links that the gateway made, one for the style sheet of their pages, one for
+/// all other requests.
 ///
-/// A flood of forged links, or of one genuine link over and over, uses up the second bound and leaves the first to the
-/// recipients.
+/// A flood of forged links, or of one genuine link over and over, uses up the last and leaves the others to the recipients.
 final class PageRates: Sendable {
+    /// What a request is counted as.
+    enum Target {
+        /// A link that the gateway made, with its token.
+        case link(String)
+        case styleSheet
+        case other
+    }
+
     private struct Second {
         var begin: NIODeadline
         var requestCounts: [String: Int] = [:]
     }
 
     private let ofLinks: PageRate
+    private let ofStyleSheet: PageRate
     private let ofOthers: PageRate
     private let requestCountOfLinkMax: Int
     /// More than a second can serve, so that the table of a second is bounded.
@@ -23,18 +32,20 @@ final class PageRates: Sendable {
         func rate() -> PageRate {
             PageRate(perSecond: limits.requestsPerSecond, burst: limits.requestBurst, clock: clock)
         }
-        (ofLinks, ofOthers) = (rate(), rate())
+        (ofLinks, ofStyleSheet, ofOthers) = (rate(), rate(), rate())
         requestCountOfLinkMax = limits.requestsPerSecondOfLink
         linkCountMax = limits.requestsPerSecond + limits.requestBurst + 1
         self.clock = clock
         second = Mutex(Second(begin: clock()))
     }
 
-    /// - Parameter token: Of a link that the gateway made; `nil` for any other request.
     /// - Returns: Whether the request may be served now.
-    func take(for token: String?) -> Bool {
-        guard let token, isSeldom(token) else { return ofOthers.take() }
-        return ofLinks.take()
+    func take(for target: Target) -> Bool {
+        switch target {
+        case .link(let token): isSeldom(token) ? ofLinks.take() : ofOthers.take()
+        case .styleSheet: ofStyleSheet.take()
+        case .other: ofOthers.take()
+        }
     }
 
     /// Counts a request of a link in the second that it falls into.

@@ -21,10 +21,11 @@ final class PageService: Sendable {
         pages = Pages(preferencesURL: preferencesURL)
     }
 
-    /// The token that a request's target leads to, where one of the gateway's keys made it.
-    func authenticToken(in target: String) -> String? {
-        guard let token = Self.parts(of: target)?.name, handler.isAuthentic(token) else { return nil }
-        return token
+    /// What a request for `target` is counted as.
+    func rateTarget(of target: String) -> PageRates.Target {
+        guard let name = Self.parts(of: target)?.name else { return .other }
+        if name == StyleSheet.name { return .styleSheet }
+        return handler.isAuthentic(name) ? .link(name) : .other
     }
 
     /// What a target has after ``prefix`` and after its `?`, or `nil` where it leads elsewhere.

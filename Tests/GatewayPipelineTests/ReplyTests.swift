@@ -313,7 +313,8 @@ import Testing
             { $0 }, { "  \($0)" }, { "\"\($0)\"" }, { "\u{201C}\($0)\u{201D}" }, { "\u{AB}\($0)\u{BB}." },
             { "\($0)!" }, { "...\($0)" }, { "\($0), thanks" }, { "\($0)\nSent from my phone" },
             { "\t(\($0))" },
-            { "\u{FEFF}\($0)" },
+            { "\u{FEFF}\($0)" }, { "Re: \($0)" }, { "SV: RE: \($0)" }, { "Odg:\($0)" }, { "re[2]: \($0)" },
+            { "\u{FF32}\u{FF25}\u{FF1A}\($0)" },
         ]
         var count = 0
         for word in rule.allWords {
@@ -332,6 +333,7 @@ import Testing
         }
         for text in [
             "START", "UNSTOP", "YES", "HELP", "ja takk", "po", "da", "non-stop", "stopped", "weekend", "",
+            "Re:", "Re: START", "Re: Offers: stop", "Info: stop", "[2]: stop",
         ] { #expect(!rule.contains(text), "\(text)") }
     }
 
@@ -345,7 +347,7 @@ import Testing
     @Test(arguments: [
         ("STOP", "en", "unsubscribed"), ("please stop, now", "en", "unsubscribed"),
         ("Stopp!", "nb", "avmeldt"),
-        ("meld av", "nb", "avmeldt"), ("Otkaži", "bs", "Odjavljeni"), ("ndalo", "sq", "\u{E7}regjistruat"),
+        ("meld av", "nb", "avmeldt"), ("Slutt", "nb", "avmeldt"), ("STANI!", "bs", "Odjavljeni"), ("Otkaži", "bs", "Odjavljeni"), ("ndalo", "sq", "\u{E7}regjistruat"),
     ])
     func `a withdrawal is confirmed in the language of its word, to whoever said it`(
         text: String, language: String, word: String

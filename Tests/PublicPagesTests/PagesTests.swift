@@ -409,13 +409,14 @@ final class FakeHandler: UnsubscribeHandler {
         var limits = PageLimits()
         (limits.requestsPerSecond, limits.requestBurst, limits.requestsPerSecondOfLink) = (10, 4, 2)
         let rates = PageRates(limits) { now.withLock { $0 } }
-        #expect((0..<6).map { _ in rates.take(for: nil) } == [true, true, true, true, false, false])
+        #expect((0..<6).map { _ in rates.take(for: .other) } == [true, true, true, true, false, false])
         // Two of a link are served as one, and what it asks more is as good as forged.
-        #expect((0..<4).map { _ in rates.take(for: "a") } == [true, true, false, false])
-        #expect(rates.take(for: "b") && rates.take(for: "c"))
-        #expect(!rates.take(for: "d"), "all links together have a bound")
+        #expect((0..<4).map { _ in rates.take(for: .link("a")) } == [true, true, false, false])
+        #expect(rates.take(for: .link("b")) && rates.take(for: .link("c")))
+        #expect(!rates.take(for: .link("d")), "all links together have a bound")
+        #expect((0..<5).map { _ in rates.take(for: .styleSheet) } == [true, true, true, true, false])
         now.withLock { $0 = $0 + .seconds(1) }
-        #expect(rates.take(for: "a") && rates.take(for: "d") && rates.take(for: nil))
+        #expect(rates.take(for: .link("a")) && rates.take(for: .link("d")) && rates.take(for: .other))
     }
 
     @Test func `a genuine link is answered beside more forged ones than the rate`() async throws {
@@ -426,6 +427,7 @@ final class FakeHandler: UnsubscribeHandler {
             #expect(forged == [404, 404, 404, 503, 503])
             let page = try PageClient.get(address, path)
             #expect(page.status == 200)
+            #expect(try PageClient.get(address, "/u/style.css").status == 200)
             let muted = try PageClient.post(address, path, "action=mute")
             #expect(muted.status == 303)
         }

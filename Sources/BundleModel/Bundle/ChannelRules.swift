@@ -46,8 +46,8 @@ package struct RevocationRule: Hashable, Sendable {
     package var endsAllTextsFrom: CalendarDate?
     package var rationale: Rationale
 
-    /// Whether a reply begins with one of the words, whatever follows: `Stop!`, `OPT-OUT`, `optout`, `"ＳＴＯＰ"` and
-    /// `stop please` do, `non-stop` and `stopped` do not.
+    /// Whether a reply begins with one of the words, whatever follows: `Stop!`, `OPT-OUT`, `optout`, `"ＳＴＯＰ"`,
+    /// `stop please` and the subject `Re: STOP` do, `non-stop` and `stopped` do not.
     ///
     /// Letters and digits are compared (``TextFolding``), without case; where the blanks are does not matter.
     package func contains(_ reply: String) -> Bool { locale(of: reply) != nil }
@@ -57,7 +57,7 @@ package struct RevocationRule: Hashable, Sendable {
     package func locale(of reply: String) -> String? {
         var beginnings: Set<String> = []
         var said = ""
-        for word in Self.letters(of: reply).prefix(Self.wordCountMax) {
+        for word in Self.letters(of: Self.withoutReplyMarks(reply)).prefix(Self.wordCountMax) {
             said += word
             beginnings.insert(said)
         }
@@ -73,7 +73,23 @@ package struct RevocationRule: Hashable, Sendable {
     /// Words of a reply that are read: none of the list's is spelled in more, even letter by letter.
     private static let wordCountMax = 64
 
-    static func letters(of text: String) -> [String] {
+    /// What mail programs put before the subject of an answer: `Re:` (RFC 5322 section 3.6.5), in Norwegian also `SV:`, in
+    /// Bosnian `Odg:`; some count the answers, as in `Re[2]:`.
+    private static let replyMarks: Set<String> = ["re", "sv", "odg"]
+
+    private static func withoutReplyMarks(_ reply: String) -> Substring {
+        var text = Substring(reply)
+        while let colon = text.firstIndex(where: { $0 == ":" || $0 == "：" }) {
+            let mark = letters(of: text[..<colon])
+            guard let name = mark.first, replyMarks.contains(name),
+                mark.dropFirst().allSatisfy({ $0.allSatisfy(\.isNumber) })
+            else { break }
+            text = text[text.index(after: colon)...]
+        }
+        return text
+    }
+
+    static func letters(of text: some StringProtocol) -> [String] {
         let scalars = text.unicodeScalars.lazy
             .filter { !$0.properties.isDefaultIgnorableCodePoint }.flatMap { TextFolding.folded($0) }
             // What a phone set to Turkish makes of an I, small and capital; none of the words has either.

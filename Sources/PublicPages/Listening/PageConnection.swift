@@ -107,7 +107,7 @@ final class PageConnection: ChannelInboundHandler {
     // MARK: Answering
 
     private func answer(_ head: HTTPRequestHead, _ body: [UInt8], _ context: ChannelHandlerContext) {
-        guard rates.take(for: service.authenticToken(in: head.uri)) else {
+        guard rates.take(for: service.rateTarget(of: head.uri)) else {
             return write(service.busy(), to: context)
         }
         let request = PageRequest(
