@@ -19,7 +19,10 @@ package enum KeyPurpose: String, CaseIterable, Sendable, Hashable {
 
     /// Those a key ceremony makes for one gateway. A policy key is a role's and an authority speaks for many gateways: both
     /// are made apart, and a gateway does not start beside one.
-    package static let ofGateway: [KeyPurpose] = allCases.filter { $0 != .authority && $0 != .policy }
+    package static let ofGateway: [KeyPurpose] = allCases.filter { !$0.isOffline }
+
+    /// Whether the key is made in a directory of its own and never lies beside those of a gateway.
+    package var isOffline: Bool { self == .authority || self == .policy }
 
     /// What is not possible without it.
     package var use: String {

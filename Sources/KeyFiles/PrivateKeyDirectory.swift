@@ -40,8 +40,7 @@ package struct PrivateKeyDirectory: Sendable {
     /// - Returns: The path written.
     package static func initialize(at path: String, with offlineKey: PrivateKeyFile) throws -> String {
         precondition(
-            [.policy, .authority].contains(offlineKey.purpose),
-            "a key for `\(offlineKey.purpose)` in a directory of its own")
+            offlineKey.purpose.isOffline, "a key for `\(offlineKey.purpose)` in a directory of its own")
         try makeEmpty(path)
         var key = offlineKey
         return try key.create(in: path, wrappedBy: nil)
@@ -114,6 +113,9 @@ package struct PrivateKeyDirectory: Sendable {
         }
         if !acceptsThrowaway, let key = keys.values.joined().first(where: \.isThrowaway) {
             throw KeyFileError.throwawayKey(path: path, id: key.id)
+        }
+        if let key = KeyPurpose.allCases.filter(\.isOffline).lazy.compactMap({ keys[$0]?.first }).first {
+            throw KeyFileError.offlineKeyPresent(id: key.id, purpose: key.purpose, directory: path)
         }
         for purpose in Self.required where keys[purpose, default: []].isEmpty {
             throw KeyFileError.missing(purpose: purpose, directory: path)

@@ -67,10 +67,6 @@ struct Wiring {
                 acceptsThrowaway: configuration.isDevelopment)
         }
         var keys = try readKeys()
-        for purpose in [KeyPurpose.policy, .authority] where !configuration.isDevelopment {
-            guard let key = keys.keys[purpose]?.first else { continue }
-            throw KeyFileError.offlineKeyPresent(id: key.id, purpose: purpose, directory: keys.path)
-        }
         let indexKey = HMACKey(try keys.current(.index).secret)
 
         let clock = SystemClock()

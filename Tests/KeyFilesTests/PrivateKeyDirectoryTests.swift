@@ -502,6 +502,19 @@ import Testing
         }
     }
 
+    @Test(arguments: [KeyPurpose.policy, .authority], [true, false])
+    func `a key that is kept offline is refused beside a gateway's, in development too`(
+        purpose: KeyPurpose, isDevelopment: Bool
+    ) throws {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            var key = try PrivateKeyFile.generate(purpose, at: Self.now)
+            _ = try key.create(in: path, wrappedBy: nil)
+            let error = KeyFileError.offlineKeyPresent(id: key.id, purpose: purpose, directory: path)
+            #expect(throws: error) { try PrivateKeyDirectory(at: path, acceptsThrowaway: isDevelopment) }
+        }
+    }
+
     @Test func `a missing purpose is named`() throws {
         try withFolder { path in
             let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
