@@ -130,6 +130,8 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
     case lastOfPurpose(KeyPurpose, KeyEvent)
     /// Another key of the purpose is in use already, or waits to be promoted.
     case another(id: String, state: KeyState)
+    /// The key that a new one was to replace is not in use any more.
+    case superseded(String)
     /// Keys of the purpose change in another way.
     case changesElsewhere(KeyPurpose)
     /// Rows are still sealed under it.
@@ -145,6 +147,8 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
             "it is the \(purpose.rawValue) key in use, and `\(event.rawValue)` would leave the gateway without one; add another and promote it first"
         case .another(let id, let state):
             "`\(id)` is `\(state.rawValue)` already; \(state == .preActivation ? "promote or destroy that one" : "it stays in use until another is promoted")"
+        case .superseded(let id):
+            "`\(id)` is not in use any more, so nothing was made in its place; `keys list` says which key is"
         case .changesElsewhere(.index):
             "people are found under the index key, so it never changes for a state directory"
         case .changesElsewhere(.policy):
@@ -192,8 +196,12 @@ package struct Keyring: Sendable, Hashable {
     // MARK: Changes
 
     /// Takes in a key that was just made.
-    package mutating func add(_ key: GatewayKey) throws(KeyringRefusal) -> KeyTransition {
-        try requireRoom(for: key.purpose)
+    ///
+    /// - Parameter predecessor: See ``requireRoom(for:replacing:)``.
+    package mutating func add(
+        _ key: GatewayKey, replacing predecessor: String? = nil
+    ) throws(KeyringRefusal) -> KeyTransition {
+        try requireRoom(for: key.purpose, replacing: predecessor)
         let destroyed = keys.filter { $0.purpose == key.purpose && $0.state == .destroyed }
         if destroyed.count >= Self.destroyedKeyCountMax, let oldest = destroyed.first {
             keys.removeAll { $0.id == oldest.id }
@@ -203,8 +211,14 @@ package struct Keyring: Sendable, Hashable {
     }
 
     /// Throws unless a key of this purpose could be added now. While one waits to be promoted, another is refused.
-    package func requireRoom(for purpose: KeyPurpose) throws(KeyringRefusal) {
+    ///
+    /// - Parameter predecessor: The key that has to be in use, so that of two rotations at once the second makes no key;
+    ///   `nil` where any may be.
+    package func requireRoom(
+        for purpose: KeyPurpose, replacing predecessor: String?
+    ) throws(KeyringRefusal) {
         guard Self.rotating.contains(purpose) else { throw .changesElsewhere(purpose) }
+        if let predecessor, active(purpose)?.id != predecessor { throw .superseded(predecessor) }
         if let waiting = keys.first(where: { $0.purpose == purpose && $0.state == .preActivation }) {
             throw .another(id: waiting.id, state: waiting.state)
         }

@@ -118,6 +118,21 @@ import WireProtocol
         #expect(String(decoding: second.body, as: UTF8.self).contains(key))
     }
 
+    @Test func `a rotation of a key that another one has replaced makes no key`() async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add("trail", to: gate)
+        let addition: JSONObject = ["purpose": "trail", "replaces": "trail-1"]
+        let asked = await gate.ask("keys-team", "POST", "/v1/keys", addition)
+        #expect(asked.status == 409, "\(key) waits")
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 200)
+        let again = await gate.ask("keys-team", "POST", "/v1/keys", addition)
+        #expect(again.status == 409)
+        #expect(String(decoding: again.body, as: UTF8.self).contains("`trail-1` is not in use any more"))
+        #expect(gate.privateKeys.made.subtracting(gate.privateKeys.erased) == [key])
+        let next = await gate.ask("keys-team", "POST", "/v1/keys", ["purpose": "trail", "replaces": .string(key)])
+        #expect(next.status == 200)
+    }
+
     @Test func `of many requests at once one makes a key, and no file is left of the others`() async throws {
         let gate = try await Self.started()
         let statuses = await withTaskGroup(of: Int.self) { group in

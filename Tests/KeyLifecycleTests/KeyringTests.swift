@@ -66,6 +66,21 @@ import Testing
         _ = try keyring.add(Self.key("other", .trail))
     }
 
+    @Test func `a key that is to replace another is added while that one is in use`() throws {
+        var keyring = Self.started()
+        _ = try keyring.add(Self.key("new", .origin), replacing: "origin-1")
+        _ = try keyring.apply(.promote, to: "new", because: .request, by: Self.one, at: Self.start)
+        let before = keyring
+        #expect(throws: KeyringRefusal.superseded("origin-1")) {
+            try keyring.add(Self.key("newer", .origin), replacing: "origin-1")
+        }
+        _ = try keyring.apply(.suspend, to: "new", because: .request, by: Self.one, at: Self.start)
+        #expect(throws: KeyringRefusal.superseded("new")) {
+            try keyring.add(Self.key("newer", .origin), replacing: "new")
+        }
+        #expect(keyring.keys.map(\.id) == before.keys.map(\.id))
+    }
+
     @Test(arguments: [KeyPurpose.index, .policy], KeyEvent.allCases)
     func `keys that change elsewhere do not change here`(purpose: KeyPurpose, event: KeyEvent) {
         var keyring = Self.started()

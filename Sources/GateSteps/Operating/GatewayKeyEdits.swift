@@ -16,10 +16,12 @@ extension StepContext {
 
     /// Adds a key to the keyring whose private half was just made and is durable.
     package func addGatewayKey(
-        _ key: GatewayKey, by caller: CallerName, at now: Instant
+        _ key: GatewayKey, replacing predecessor: String?, by caller: CallerName, at now: Instant
     ) throws -> GatewayKeyChange {
         var keyring = try view.keyring() ?? Keyring()
-        let added = try refusing { () throws(KeyringRefusal) in try keyring.add(key) }
+        let added = try refusing { () throws(KeyringRefusal) in
+            try keyring.add(key, replacing: predecessor)
+        }
         return try adopt([added], in: keyring, by: caller, at: now)
     }
 

@@ -27,7 +27,7 @@ extension Gateway {
         let (keys, management) = (dependencies.keys, management)
         let isTaken = readers.submit(for: caller, lane: .security) { [self] in
             do {
-                try keys.keyring.requireRoom(for: body.purpose)
+                try keys.keyring.requireRoom(for: body.purpose, replacing: body.replaces)
                 guard !body.isDryRun else {
                     return answer(
                         Answer(KeyChangedAnswer(wouldBe: .preActivation, of: nil)))
@@ -39,7 +39,7 @@ extension Gateway {
                     answer(recorded)
                 }
                 change(for: caller, answer: finish) { step, now in
-                    try step.addGatewayKey(key, by: caller, at: now)
+                    try step.addGatewayKey(key, replacing: body.replaces, by: caller, at: now)
                 }
             } catch let refusal as KeyringRefusal {
                 answer(Problem(.wrongState, detail: refusal.message).answer)

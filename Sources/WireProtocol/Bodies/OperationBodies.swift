@@ -249,6 +249,8 @@ package struct KeyChangeBody: WireBody, Hashable {
 /// `POST /v1/keys`: a new key of the gateway's own, made by the gateway.
 package struct KeyAddBody: WireBody, Hashable {
     package var purpose: KeyPurpose
+    /// The key in use, as the caller saw it; `nil` where any may be.
+    package var replaces: String?
     package var isDryRun: Bool
 
     package static let shape = declared(
@@ -260,6 +262,10 @@ package struct KeyAddBody: WireBody, Hashable {
         purpose = fields.required(
             "purpose",
             "`root`, `origin`, `trail`, `data` or `link`. `index` never changes, `policy` and `authority` keys are kept elsewhere: 409."
+        )
+        replaces = fields.optional(
+            "replaces", as: .text(.identifier),
+            "The key that is in use now. Where another is by then, no key is made: 409. So a rotation that is begun twice is made once."
         )
         isDryRun = fields.dryRun
     }

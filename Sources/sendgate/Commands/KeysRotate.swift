@@ -22,7 +22,8 @@ struct KeysRotate: GateCommand {
             PURPOSE is origin, trail, data, link or root: the gateway makes the key, promotes it, and lets the old \
             one go on reading. A key that waits already is promoted. After a data key, stored values are sealed anew \
             in the background; the command waits for the last, and one that was interrupted waits on. The old key is \
-            left to `keys destroy`, which two callers ask for.
+            left to `keys destroy`, which two callers ask for. Of two such commands at once one makes the key, and the other \
+            puts it into use as well or is refused: the keys rotate once.
 
             For root two callers run the command within an hour. The new root key is made in the key directory, and the \
             keys that the old one wraps are wrapped anew when it is promoted. Where root keys are kept elsewhere, move it \
@@ -80,7 +81,9 @@ struct KeysRotate: GateCommand {
         if let waiting {
             new = waiting
         } else {
-            let added = try await connection.post("/v1/keys", ["purpose": .string(purpose.rawValue)])
+            var addition: JSONObject = ["purpose": .string(purpose.rawValue)]
+            if let old { addition["replaces"] = .string(old) }
+            let added = try await connection.post("/v1/keys", addition)
             guard added.status == 200, let key = added.object?["key"]?.stringValue else {
                 throw added.reportProblem()
             }
@@ -89,7 +92,10 @@ struct KeysRotate: GateCommand {
         }
         let promoted = try await connection.post("/v1/keys/\(PercentEncoding.encode(new))/promote", [:])
         if promoted.status == 202 { return try KeyChange.show(promoted, of: new, asJSON: output.json) }
-        guard promoted.status == 200 else { throw promoted.reportProblem() }
+        // Another command that runs the same rotation may have been first.
+        if promoted.status != 200, try await keyring(connection).first(where: { $0.state == "active" })?.id != new {
+            throw promoted.reportProblem()
+        }
         try await finish(connection, old: old, new: new)
     }
 
