@@ -9,7 +9,7 @@ package import OpenSSLCrypto
 ///      "suite":"Ed25519","v":1}
 ///
 /// `data`, `index` and `link` are wrapped by the root key (AES-256-GCM) and have `wrapped` and `root` in place
-/// of `secret`; the id is authenticated with them, so that no file can take another's place. Of these purposes a file with a
+/// of `secret`; id, purpose and time are authenticated with them, so that no file can take another's place. Of these purposes a file with a
 /// bare secret is refused, and so is any file with other members.
 package struct PrivateKeyFile: Sendable {
     package var id: String
@@ -63,8 +63,9 @@ package struct PrivateKeyFile: Sendable {
         purpose.isAsymmetric ? try Ed25519PrivateKey(seed: secret).publicKey : nil
     }
 
-    private static func wrapContext(id: String, purpose: KeyPurpose) -> [UInt8] {
+    private static func wrapContext(id: String, purpose: KeyPurpose, createdAt: Instant) -> [UInt8] {
         Array("sendgate/key-file/v1".utf8) + [0] + Array(purpose.rawValue.utf8) + [0] + Array(id.utf8)
+            + [0] + Array(String(createdAt.milliseconds).utf8)
     }
 
     /// Writes `directory/<id>.key`; never overwrites, and is durable when it returns.
@@ -89,7 +90,7 @@ package struct PrivateKeyFile: Sendable {
             var plain = secret.withUnsafeBytes { Array($0) }
             defer { plain.zeroise() }
             let wrapped = try AES256GCMKey(root.secret)
-                .seal(plain, aad: Self.wrapContext(id: id, purpose: purpose))
+                .seal(plain, aad: Self.wrapContext(id: id, purpose: purpose, createdAt: createdAt))
             object["wrapped"] = .string(Hexadecimal.encode(wrapped))
             object["root"] = .string(root.id)
         } else {
@@ -327,7 +328,9 @@ package struct PrivateKeyFile: Sendable {
             }
             do {
                 var plain = try AES256GCMKey(root.secret)
-                    .open(wrapped, aad: wrapContext(id: id, purpose: purpose))
+                    .open(
+                        wrapped,
+                        aad: wrapContext(id: id, purpose: purpose, createdAt: Instant(milliseconds: created)))
                 defer { plain.zeroise() }
                 secret = SecretBytes(copying: plain)
             } catch {

@@ -365,17 +365,22 @@ import Testing
         }
     }
 
-    @Test func `a wrapped key renamed to another id does not open`() throws {
+    @Test(arguments: [false, true])
+    func `a wrapped key renamed to another id, or made another age, does not open`(isOlder: Bool) throws {
         try withFolder { path in
             let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
             let root = try PrivateKeyFile.read(
                 try #require(files.first { $0.contains("/root-") }), roots: [:])
             let data = try #require(files.first { $0.contains("/data-") })
-            var text = try String(contentsOfFile: data, encoding: .utf8)
+            let text = try String(contentsOfFile: data, encoding: .utf8)
             let id = try PrivateKeyFile.read(data, roots: [root.id: root]).id
-            text = text.replacing(id, with: "data-0000000000000000")
+            let forgery =
+                isOlder
+                ? text.replacing("\(Self.now.milliseconds)", with: "\(Self.now.milliseconds - 1)")
+                : text.replacing(id, with: "data-0000000000000000")
+            #expect(forgery != text)
             let forged = "\(path)/forged.key"
-            try text.write(toFile: forged, atomically: false, encoding: .utf8)
+            try forgery.write(toFile: forged, atomically: false, encoding: .utf8)
             try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: forged)
             #expect(throws: KeyFileError.wrongRoot(path: forged)) {
                 try PrivateKeyFile.read(forged, roots: [root.id: root])
