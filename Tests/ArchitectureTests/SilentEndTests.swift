@@ -72,7 +72,9 @@ import Testing
             if line.contains(/\btry\?/), !line.contains("try? FileManager.default.removeItem") {
                 found.append((.droppedError, place))
             }
-            guard let outer = function, !isInClosure(number, of: outer) else { continue }
+            guard let outer = function, words.contains("return"), !isInClosure(number, of: outer) else {
+                continue
+            }
             if line.contains(/else \{ return( nil| \[\]| \[:\]| "")? \}/) {
                 found.append((.earlyReturn, place))
             }

@@ -223,15 +223,20 @@ import Testing
         #expect(late >= 40, "\(caught)")
     }
 
-    /// Without its cases, a bundle has nothing but the proof to stop it.
-    @Test(arguments: proved, BundleProof.Grain.allCases)
-    func `the law alone stops what breaks it`(mutant: Mutant, grain: BundleProof.Grain) throws {
+    /// Without its cases, a bundle has nothing but the proof to stop it. The finer grain, with a hundred times the states, walks
+    /// the types that the coarser one refuted.
+    @Test(arguments: proved)
+    func `the law alone stops what breaks it, at both grains`(mutant: Mutant) throws {
         var bundle = try Self.repository.get()
         try mutant.change(&bundle)
         let policy = try bundle.compile()
-        let report = BundleProof(of: policy, grain: grain).run(on: Threads.all)
-        #expect(!report.refutations.isEmpty, "\(mutant.name) is proved")
-        for refutation in report.refutations {
+        let coarse = BundleProof(of: policy, grain: .effects).run(on: Threads.all).refutations
+        #expect(!coarse.isEmpty, "\(mutant.name) is proved")
+        let fine = BundleProof(of: policy, grain: .reasons)
+            .run(of: Set(coarse.map(\.request.type)), on: Threads.all).refutations
+        #expect(
+            Set(fine.map(\.statute.name)).isSuperset(of: coarse.map(\.statute.name)), "\(mutant.name)")
+        for refutation in coarse + fine {
             // And the case it writes fails under the bundle it was found in.
             var pasted = bundle
             pasted.documents["cases/found.yaml"] =
@@ -963,20 +968,29 @@ extension TestBundle {
         Mutant("a text counts as a push", TestType.promo) { _, rule, _ in rule.channel = .push },
     ]
 
-    @Test(arguments: BundleProof.Grain.allCases)
-    func `a gate with one thing wrong is refuted`(grain: BundleProof.Grain) throws {
+    /// Whether the gates are refuted at both grains. The finer one, with a hundred times the states, walks the type whose
+    /// refutation by the coarser one is the plainest.
+    private static func areRefuted(
+        _ policy: CompiledPolicy, of types: Set<TypeID>?, deciding: @escaping BundleProof.Decide
+    ) -> Bool {
+        let coarse = BundleProof(of: policy, grain: .effects, deciding: deciding).run(of: types)
+        guard let plainest = coarse.refutations.first else { return false }
+        let fine = BundleProof(of: policy, grain: .reasons, deciding: deciding)
+            .run(of: [plainest.request.type])
+        return !fine.refutations.isEmpty
+    }
+
+    @Test func `a gate with one thing wrong is refuted, at both grains`() throws {
         let policy = try TestBundle.lawful.compile()
         let survivors = Mutex<[String]>([])
         DispatchQueue.concurrentPerform(iterations: Self.all.count) { index in
             let mutant = Self.all[index]
-            let proof = BundleProof(of: policy, grain: grain) { facts, jurisdiction, rule in
+            let isRefuted = Self.areRefuted(policy, of: mutant.types) { facts, jurisdiction, rule in
                 var (facts, rule, jurisdiction) = (facts, rule, jurisdiction)
                 mutant.change(&facts, &rule, &jurisdiction)
                 return decide(given: facts, in: jurisdiction, under: rule)
             }
-            if proof.run(of: mutant.types).refutations.isEmpty {
-                survivors.withLock { $0.append(mutant.name) }
-            }
+            if !isRefuted { survivors.withLock { $0.append(mutant.name) } }
         }
         #expect(survivors.withLock { $0 } == [], "no statute is broken")
     }
@@ -995,10 +1009,13 @@ extension TestBundle {
         #expect(!proof.run(of: [TestType.statement]).refutations.isEmpty, "no statute is broken")
     }
 
-    @Test(arguments: Gate.allCases, BundleProof.Grain.allCases)
-    func `a gate that never objects is refuted`(gate: Gate, grain: BundleProof.Grain) throws {
+    @Test(arguments: Gate.allCases)
+    func `a gate that never objects is refuted, at both grains`(gate: Gate) throws {
         let policy = try TestBundle.lawful.compile()
-        let proof = BundleProof(of: policy, grain: grain) { facts, jurisdiction, rule in
+        let types: Set<TypeID> = [
+            TestType.payment, TestType.promo, TestType.login, TestType.sealedOnly, TestType.disabled,
+        ]
+        let isRefuted = Self.areRefuted(policy, of: types) { facts, jurisdiction, rule in
             var decision = decide(given: facts, in: jurisdiction, under: rule)
             guard decision.trace[gate].verdict == .fail else { return decision }
             decision.trace[gate] = .pass
@@ -1012,11 +1029,7 @@ extension TestBundle {
             }
             return decision
         }
-        let types: Set<TypeID> = [
-            TestType.payment, TestType.promo, TestType.login, TestType.sealedOnly, TestType.disabled,
-        ]
-        #expect(
-            !proof.run(of: types, on: Threads.all).refutations.isEmpty, "\(gate.name): no statute is broken")
+        #expect(isRefuted, "\(gate.name): no statute is broken")
     }
 
     @Test(arguments: BundleProof.Grain.allCases)
@@ -1035,10 +1048,11 @@ extension TestBundle {
         unlawful.set("categories.yaml", "marketing", "quiet_hours", to: "pass")
         for bundle in [TestBundle.lawful, unlawful] {
             let policy = try bundle.compile()
-            let serving = BundleProof(of: policy, grain: grain).run(on: Threads.all)
+            let types: Set<TypeID>? = grain == .effects ? nil : [TestType.promo, TestType.payment]
+            let serving = BundleProof(of: policy, grain: grain).run(of: types, on: Threads.all)
             let handed = BundleProof(of: policy, grain: grain) { facts, jurisdiction, rule in
                 decide(given: facts, in: jurisdiction, under: rule)
-            }.run(on: Threads.all)
+            }.run(of: types, on: Threads.all)
             #expect(serving.stateCount == handed.stateCount && serving.stateCount > 100_000)
             #expect(serving.refutations.map(\.summary) == handed.refutations.map(\.summary))
             #expect(serving.refutations.isEmpty == (bundle.documents == TestBundle.lawful.documents))
