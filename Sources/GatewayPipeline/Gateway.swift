@@ -7,9 +7,9 @@ package import WireProtocol
 
 /// Takes a request through all steps, in order.
 ///
-///     bytes → SendRequest → AttestedRequest → Facts → Decision → DeliveryPlan → sealed bodies
-///                                                                    ↓
-///              answer ← one commit: trail entry + outbox rows + counters + idempotency key
+///     bytes → SendRequest → AttestedRequest → Facts → ContentPlan → Decision → DeliveryPlan → sealed bodies
+///                                                     (its sizes are facts)        ↓
+///                          answer ← one commit: trail entry + outbox rows + counters + idempotency key
 ///
 /// Runs on the connection's event loop up to the engine's queue, and never blocks it: reading the
 /// store happens on the reader threads, changing it on the engine's.
