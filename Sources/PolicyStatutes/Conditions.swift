@@ -1,6 +1,6 @@
 /// Something about a send that a statute speaks of, read from the bundle's pages and the facts.
 ///
-/// The statute book's own words: they are worked out a second time from the facts, without asking a gate.
+/// The terms of the statutes themselves: they are worked out a second time from the facts, without asking a gate.
 package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
     // What the pages alone say of the send
     case unregistered

@@ -262,7 +262,7 @@ package struct StatuteBook: Sendable {
 
     /// Where the recipient is, as the law and the bundle's pages see it.
     package struct Place: Hashable {
-        /// The strictest law of all places: what the book knows and what the bundle says, whichever is stricter.
+        /// The strictest law of all places: what the statutes know and what the bundle says, whichever is stricter.
         package var regime: Regime
         var isKnown: Bool
         /// What categories.yaml and the rows of regions.yaml ask for.

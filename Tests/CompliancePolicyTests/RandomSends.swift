@@ -78,7 +78,7 @@ struct RandomSends {
         let rows = bundle.regions.permissionRows.map(\.region)
         places =
             (Set(bundle.regions.regions.keys).union(rows)).sorted { $0.packed < $1.packed }
-            // Parts of countries with and without a row of their own, and codes that are in no book.
+            // Parts of countries with and without a row of their own, and codes that no page of the bundle has.
             + ["US-CA", "US-PR", "CA-QC", "NO-03", "ZZ", "XX"].map { RegionCode($0)! }
         freshDays = bundle.regions.freshnessDays.compactMapValues(\.self)
     }

@@ -7,7 +7,7 @@ import SealedFormat
 import SendPlanning
 import Testing
 
-/// Every type of the book, composed for every kind of destination.
+/// Every type of the bundle, composed for every kind of destination.
 @Suite struct ContentPlanTests {
     struct Situation: Sendable, CustomTestStringConvertible {
         var name: String
@@ -61,12 +61,13 @@ import Testing
         facts.platform = situation.platform
         adjust(&material, &facts)
         let content = try SendContent(
-            material, recipientLocale: nil, utcOffsetSeconds: 3600, under: TestBook.policy)
+            material, recipientLocale: nil, utcOffsetSeconds: 3600, under: RepositoryBundle.policy)
         let plan = ContentPlan(
             material, saying: content, to: situation.destination, as: Sample.message,
             ownCollapse: Sample.tag(98),
-            unsubscribeLink: { _ in "https://drop.example/u/opaque" }, facts: &facts, under: TestBook.policy)
-        return (plan, decide(material.request, given: facts, under: TestBook.policy), facts, material)
+            unsubscribeLink: { _ in "https://drop.example/u/opaque" }, facts: &facts,
+            under: RepositoryBundle.policy)
+        return (plan, decide(material.request, given: facts, under: RepositoryBundle.policy), facts, material)
     }
 
     /// The body with an envelope or a mark of the right length in it.
@@ -101,7 +102,7 @@ import Testing
         _ situation: Situation
     ) throws {
         var forwarded = 0
-        for type in TestBook.policy.types {
+        for type in RepositoryBundle.policy.types {
             for locale in ["nb", "en", "bs"] {
                 for privacy in PrivacyLevel.allCases.map(Optional.some) + [nil] {
                     let (plan, decision, facts, _) = try Self.plan(
@@ -124,7 +125,7 @@ import Testing
         _ situation: Situation
     ) throws {
         var seen: Set<BodyForm> = []
-        for type in TestBook.policy.types {
+        for type in RepositoryBundle.policy.types {
             let (plan, decision, _, material) = try Self.plan(type, situation)
             guard let delivery = plan.delivery(for: decision) else { continue }
             seen.insert(delivery.form)
@@ -142,7 +143,7 @@ import Testing
     }
 
     @Test func `inside the seal everything is there`() throws {
-        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         let (plan, decision, _, material) = try Self.plan(type, Self.situations[0])
         let delivery = try #require(plan.delivery(for: decision))
         let order = try #require(delivery.order?.seal)
@@ -190,8 +191,8 @@ import Testing
     func `outside, all sealed types of one platform and tier are one class`(_ situation: Situation) throws {
         var classes: [String: Set<String>] = [:]
         var types: [String: Set<TypeID>] = [:]
-        for type in TestBook.policy.types where type.body.push == .sealed && type.isEnabled {
-            for locale in TestBook.policy.bundle.messages.keys {
+        for type in RepositoryBundle.policy.types where type.body.push == .sealed && type.isEnabled {
+            for locale in RepositoryBundle.policy.bundle.messages.keys {
                 for params in [Canary.params(of: type), Canary.longestOrdinaryParams(of: type)] {
                     // The type's own life and what a send may make of it, with a collapse key and without.
                     for life in [type.ttlSeconds, 60, type.ttlSeconds / 2] {
@@ -220,7 +221,7 @@ import Testing
     @Test func `a content too long for the common bucket takes the next, and none takes a smaller one`()
         throws
     {
-        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         var met: Set<Int> = []
         for count in 1...100 {
             let params = JSONObject(
@@ -244,7 +245,7 @@ import Testing
     }
 
     @Test func `a message that waited is told outside as if it had just come`() throws {
-        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         let later = Sample.now.advanced(bySeconds: 1_800)
         for situation in Self.situations where situation.channel == .push {
             let (plan, decision, _, _) = try Self.plan(type, situation) { _, facts in facts.now = later }
@@ -260,7 +261,7 @@ import Testing
 
     @Test func `a tier that is silent is silent on an iPhone, whatever its type`() throws {
         var forms: [BodyForm: Int] = [:]
-        for type in TestBook.policy.types where type.isEnabled {
+        for type in RepositoryBundle.policy.types where type.isEnabled {
             for situation in Self.situations where situation.platform == .ios {
                 let (plan, decision, _, _) = try Self.plan(type, situation)
                 guard let delivery = plan.delivery(for: decision) else { continue }
@@ -282,7 +283,7 @@ import Testing
 
     @Test func `a text message, a subject and a generic push say who writes`() throws {
         var channels: [Channel: Int] = [:]
-        for type in TestBook.policy.types where type.isEnabled {
+        for type in RepositoryBundle.policy.types where type.isEnabled {
             for situation in Self.situations {
                 let (plan, decision, _, _) = try Self.plan(type, situation)
                 guard let delivery = plan.delivery(for: decision) else { continue }
@@ -304,7 +305,7 @@ import Testing
                 }
                 channels[situation.channel, default: 0] += 1
                 #expect(
-                    text.hasPrefix("\(TestBook.policy.bundle.brand): "),
+                    text.hasPrefix("\(RepositoryBundle.policy.bundle.brand): "),
                     "\(type.id) by \(situation.name): \(text)")
             }
         }
@@ -312,7 +313,7 @@ import Testing
     }
 
     @Test func `no type asks for a param that no text says and no payload carries`() {
-        let bundle = TestBook.policy.bundle
+        let bundle = RepositoryBundle.policy.bundle
         // A sealed push carries every param, a full one references.
         let types = bundle.types.values.filter { $0.body.push != .sealed }
         #expect(types.count > 10)
@@ -326,7 +327,7 @@ import Testing
     }
 
     @Test func `S2's number travels beside the type, in the seal when there is one`() throws {
-        let numbered = TestBook.policy.types.filter { $0.alertType != nil && $0.isEnabled }
+        let numbered = RepositoryBundle.policy.types.filter { $0.alertType != nil && $0.isEnabled }
         #expect(!numbered.isEmpty)
         var carried: [BodyForm: Int] = [:]
         for type in numbered {
@@ -354,8 +355,8 @@ import Testing
 
     @Test func `every marketing and social message lets its reader mute it`() throws {
         var count = 0
-        for type in TestBook.policy.types {
-            let demanded = TestBook.policy.category(type.category).hasUnsubscribeLink
+        for type in RepositoryBundle.policy.types {
+            let demanded = RepositoryBundle.policy.category(type.category).hasUnsubscribeLink
             for situation in Self.situations {
                 let (plan, decision, _, _) = try Self.plan(type, situation)
                 guard let delivery = plan.delivery(for: decision) else { continue }
@@ -370,21 +371,22 @@ import Testing
     }
 
     @Test func `a critical alert is composed as critical, or as less where the device allows less`() throws {
-        let type = try #require(TestBook.policy.type(TypeID("suspicious_login")))
-        let caller = try #require(TestBook.policy.bundle.critical.first { $0.type == type.id }?.callers.first)
+        let type = try #require(RepositoryBundle.policy.type(TypeID("suspicious_login")))
+        let caller = try #require(
+            RepositoryBundle.policy.bundle.critical.first { $0.type == type.id }?.callers.first)
         for (allowed, expected) in [(true, Interruption.critical), (false, .timeSensitive)] {
             var material = Sample.material(type, on: .push, critical: true)
             material.request.caller = caller
             var facts = Sample.facts
             facts.criticalAlerts = allowed
             let content = try SendContent(
-                material, recipientLocale: nil, utcOffsetSeconds: nil, under: TestBook.policy)
+                material, recipientLocale: nil, utcOffsetSeconds: nil, under: RepositoryBundle.policy)
             let plan = ContentPlan(
                 material, saying: content, to: Sample.device(.ios, .p256), as: Sample.message,
                 ownCollapse: Sample.tag(98),
                 unsubscribeLink: { _ in nil },
-                facts: &facts, under: TestBook.policy)
-            let decision = decide(material.request, given: facts, under: TestBook.policy)
+                facts: &facts, under: RepositoryBundle.policy)
+            let decision = decide(material.request, given: facts, under: RepositoryBundle.policy)
             let delivery = try #require(plan.delivery(for: decision))
             #expect(delivery.interruption == expected)
             let aps = try CanonicalJSON.readCanonical(
@@ -395,7 +397,7 @@ import Testing
     }
 
     @Test func `what cannot be composed has no size, and is refused for its own reason`() throws {
-        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         let material = Sample.material(type, on: .push)
         var facts = Sample.facts
         facts.params = .invalid
@@ -403,26 +405,27 @@ import Testing
         let plan = ContentPlan(
             material, saying: nil, to: Sample.device(.ios, .p256), as: Sample.message,
             ownCollapse: Sample.tag(98), unsubscribeLink: { _ in nil },
-            facts: &facts, under: TestBook.policy)
+            facts: &facts, under: RepositoryBundle.policy)
         #expect(facts.sizes == nil)
-        let decision = decide(material.request, given: facts, under: TestBook.policy)
+        let decision = decide(material.request, given: facts, under: RepositoryBundle.policy)
         #expect(decision.reason == .invalidParams)
         #expect(plan.delivery(for: decision) == nil)
         // An amount in a currency without minor units fits the schema of no text.
         var gold = material
         gold.params["amount"] = ["currency": "XAU", "minor": 1]
         #expect(throws: CompositionError.unknownCurrency("XAU")) {
-            _ = try SendContent(gold, recipientLocale: nil, utcOffsetSeconds: nil, under: TestBook.policy)
+            _ = try SendContent(
+                gold, recipientLocale: nil, utcOffsetSeconds: nil, under: RepositoryBundle.policy)
         }
     }
 
     @Test func `only what will travel is composed, and all of it where that is not known`() throws {
-        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         let sealed = try Self.plan(type, Self.situations[0]).facts.sizes
         #expect(sealed?.sealed != nil && sealed?.generic == nil)
         let withoutKey = try Self.plan(type, Self.situations[2]).facts.sizes
         #expect(withoutKey?.generic != nil && withoutKey?.sealed == nil)
-        let open = try #require(TestBook.policy.types.first { $0.body.push == .full && $0.isEnabled })
+        let open = try #require(RepositoryBundle.policy.types.first { $0.body.push == .full && $0.isEnabled })
         let unknown = try Self.plan(open, Self.situations[0], privacy: nil).facts.sizes
         #expect(unknown?.full != nil && unknown?.generic != nil)
         let known = try Self.plan(open, Self.situations[0], privacy: .full).facts.sizes
@@ -430,7 +433,7 @@ import Testing
     }
 
     @Test func `content too large for any bucket is too large for the channel`() throws {
-        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         var params = Canary.params(of: type)
         params["recipient_name"] = .string(String(repeating: "x", count: 1400))
         let (plan, decision, facts, _) = try Self.plan(type, Self.situations[0], params: params)
@@ -440,7 +443,7 @@ import Testing
     }
 
     @Test func `a device without a key has a known size, so that the key is the one thing missing`() throws {
-        let types = TestBook.policy.types.filter { $0.body.push == .sealed && $0.isEnabled }
+        let types = RepositoryBundle.policy.types.filter { $0.body.push == .sealed && $0.isEnabled }
         #expect(types.count > 20)
         for type in types {
             let (_, decision, _, _) = try Self.plan(type, Self.situations[2])
@@ -452,11 +455,11 @@ import Testing
     }
 
     @Test func `a text is in the language the send asks for, else the recipient's, else English`() throws {
-        let type = try #require(TestBook.policy.type(TypeID("transaction.remittance_sent")))
+        let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         func language(_ wish: String?, _ recipient: String?) throws -> String {
             let material = Sample.material(type, on: .push, locale: wish)
             let content = try SendContent(
-                material, recipientLocale: recipient, utcOffsetSeconds: nil, under: TestBook.policy)
+                material, recipientLocale: recipient, utcOffsetSeconds: nil, under: RepositoryBundle.policy)
             return try #require(content).language.description
         }
         #expect(try language("nb", "en") == "nb")
@@ -478,8 +481,8 @@ extension SendMaterial {
 
 @Suite struct SendMaterialTests {
     @Test func `held material reads back as it was`() throws {
-        #expect(TestBook.policy.types.count > 50)
-        for type in TestBook.policy.types {
+        #expect(RepositoryBundle.policy.types.count > 50)
+        for type in RepositoryBundle.policy.types {
             var material = Sample.material(type, on: .push, locale: "nb")
             material.ttlFromDueSeconds = 3600
             #expect(try SendMaterial(json: material.tree) == material)
@@ -489,7 +492,7 @@ extension SendMaterial {
     }
 
     @Test func `a life is never shortened, and ends 28 days after the arrival`() {
-        var material = Sample.material(TestBook.policy.types[0], on: .push)
+        var material = Sample.material(RepositoryBundle.policy.types[0], on: .push)
         let first = material.expiresAt
         material.countLife(from: material.sentAt.advanced(bySeconds: 86_400))
         #expect(material.expiresAt == first)
@@ -503,7 +506,7 @@ extension SendMaterial {
     }
 
     @Test func `held material of another shape is refused`() throws {
-        let type = TestBook.policy.types[0]
+        let type = RepositoryBundle.policy.types[0]
         let json = try Sample.material(type, on: .push).tree
         for key in ["expires_at", "params", "request", "send_id", "sent_at"] {
             var broken = json
@@ -516,8 +519,8 @@ extension SendMaterial {
     }
 
     @Test func `a producer's collapse key cannot pass for a type's`() throws {
-        let collapsing = try #require(TestBook.policy.types.first { $0.collapses })
-        let other = try #require(TestBook.policy.types.first { !$0.collapses })
+        let collapsing = try #require(RepositoryBundle.policy.types.first { $0.collapses })
+        let other = try #require(RepositoryBundle.policy.types.first { !$0.collapses })
         func text(_ key: String?, _ type: NotificationType) -> String? {
             SendMaterial.collapseText(of: key, [:], for: type, by: CallerName("payments"))
         }
@@ -531,20 +534,20 @@ extension SendMaterial {
     static let type = TypeID("transaction.remittance_sent")
 
     @Test func `params that fit are valid, and nothing is recorded of them`() throws {
-        let params = Canary.params(of: try #require(TestBook.policy.type(Self.type)))
-        let verdict = ParamsCheck(params, of: Self.type, under: TestBook.policy)
+        let params = Canary.params(of: try #require(RepositoryBundle.policy.type(Self.type)))
+        let verdict = ParamsCheck(params, of: Self.type, under: RepositoryBundle.policy)
         #expect(verdict.fact == .valid)
-        #expect(verdict.recorded(for: Self.type, under: TestBook.policy).isEmpty)
+        #expect(verdict.recorded(for: Self.type, under: RepositoryBundle.policy).isEmpty)
     }
 
     @Test func `a name nobody declared is not recorded`() throws {
-        var params = Canary.params(of: try #require(TestBook.policy.type(Self.type)))
+        var params = Canary.params(of: try #require(RepositoryBundle.policy.type(Self.type)))
         params["Ahmad Karimi"] = 1
         params["recipient_name"] = 5
         params["amount"] = ["currency": "NOK", "minor": 5, "Ahmad": 1]
-        let verdict = ParamsCheck(params, of: Self.type, under: TestBook.policy)
+        let verdict = ParamsCheck(params, of: Self.type, under: RepositoryBundle.policy)
         #expect(verdict.fact == .invalid)
-        let recorded = verdict.recorded(for: Self.type, under: TestBook.policy).map(\.text)
+        let recorded = verdict.recorded(for: Self.type, under: RepositoryBundle.policy).map(\.text)
         #expect(recorded == ["/params", "/params/amount", "/params/recipient_name"])
     }
 }

@@ -7,7 +7,7 @@ import Testing
 /// What a producer's repeat and an auditor's replay read: entries as the disk gives them back.
 @Suite struct DamagedEntryTests {
     @Test func `a damaged entry is another entry or an error, never a trap`() throws {
-        let cases = TestBook.cases
+        let cases = RepositoryBundle.cases
         var readCount = 0
         for position in stride(from: 0, to: cases.count, by: max(cases.count / 6, 1)) {
             let bytes = try Sample.entry(cases[position]).encode(index: 3, time: Sample.now)

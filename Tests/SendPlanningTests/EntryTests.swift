@@ -8,9 +8,9 @@ import SendPlanning
 import Testing
 
 @Suite struct SendEntryTests {
-    @Test func `an entry reads back as it was written, for every case of the book`() throws {
-        #expect(TestBook.cases.count > 50)
-        for (position, example) in TestBook.cases.enumerated() {
+    @Test func `an entry reads back as it was written, for every case of the bundle`() throws {
+        #expect(RepositoryBundle.cases.count > 50)
+        for (position, example) in RepositoryBundle.cases.enumerated() {
             let entry = Sample.entry(example)
             let bytes = try entry.encode(index: UInt64(position), time: Sample.now)
             #expect(CanonicalJSON.isCanonical(bytes))
@@ -22,11 +22,11 @@ import Testing
     }
 
     @Test func `facts and decisions are spelled in an entry as everywhere else`() throws {
-        for example in TestBook.cases {
+        for example in RepositoryBundle.cases {
             let bytes = try Sample.entry(example).encode(index: 0, time: Sample.now)
             let json = try CanonicalJSON.readCanonical(bytes)
             #expect(json["facts"] == .object(example.facts.json), "\(example.name)")
-            let decision = decide(example.request, given: example.facts, under: TestBook.policy)
+            let decision = decide(example.request, given: example.facts, under: RepositoryBundle.policy)
             #expect(
                 json["deliveries"]?[JSONPointer(["0", "decision"])] == .object(decision.json),
                 "\(example.name)")
@@ -37,10 +37,10 @@ import Testing
         facts.consent = ConsentFact(state: .given, method: .doubleOptIn, expiresAt: Sample.now)
         facts.quietHours = .inside(endsAt: Sample.now.advanced(bySeconds: 60))
         #expect(Set(facts.json.keys) == Set(Facts.names))
-        let request = TestBook.cases[0].request
+        let request = RepositoryBundle.cases[0].request
         for name in [nil] + Facts.names.map(Optional.some) {
             let facts = name.map { facts.removing($0)! } ?? facts
-            let decision = decide(request, given: facts, under: TestBook.policy)
+            let decision = decide(request, given: facts, under: RepositoryBundle.policy)
             let entry = Sample.entry(
                 [.init(destination: Sample.tag(1), message: nil, facts: facts, decision: decision)],
                 request: request)
@@ -52,7 +52,7 @@ import Testing
 
     @Test func `facts written once are those of the tree, shared ones and each delivery's own`() throws {
         var numbers = SeededNumbers(seed: 11)
-        let example = try #require(TestBook.cases.first)
+        let example = try #require(RepositoryBundle.cases.first)
         for count in [1, 2, 2, 3] {
             for _ in 0..<200 {
                 let facts = (0..<count).map { _ in Facts.random(using: &numbers) }
@@ -63,7 +63,7 @@ import Testing
                     facts.enumerated().map { position, facts in
                         .init(
                             destination: Sample.tag(UInt64(position)), message: nil, facts: facts,
-                            decision: decide(example.request, given: facts, under: TestBook.policy))
+                            decision: decide(example.request, given: facts, under: RepositoryBundle.policy))
                     }, request: example.request)
                 let bytes = try entry.encode(index: 0, time: Sample.now)
                 #expect(
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test func `an entry holds nothing the trail's closed table does not allow`() throws {
-        for example in TestBook.cases {
+        for example in RepositoryBundle.cases {
             for bytes in [
                 try Sample.entry(example).encode(index: 1, time: Sample.now),
                 try RedecisionEntryTests.entry(example).encode(index: 1, time: Sample.now),
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test func `an entry is this text`() throws {
-        let example = try #require(TestBook.cases.first)
+        let example = try #require(RepositoryBundle.cases.first)
         let bytes = try Sample.entry(example).encode(index: 17, time: Sample.now)
         let json = try CanonicalJSON.readCanonical(bytes)
         #expect(
@@ -130,7 +130,7 @@ import Testing
         #expect(json["outcome"] == "reject")
         #expect(json["reason"] == "no_gdpr_consent")
         #expect(json["detail"] == "never_asked")
-        #expect(json["policy"] == .string(TestBook.policy.digest.text))
+        #expect(json["policy"] == .string(RepositoryBundle.policy.digest.text))
         #expect(
             json["request"] == [
                 "channel": "push", "critical": false, "id_tag": .string(Sample.tag(7).hexadecimal),
@@ -151,7 +151,7 @@ import Testing
             facts.osPermission = number == 3 ? .denied : .granted
             // Known of the first only: absence differs too.
             if number > 1 { facts.criticalAlerts = nil }
-            let decision = decide(request, given: facts, under: TestBook.policy)
+            let decision = decide(request, given: facts, under: RepositoryBundle.policy)
             deliveries.append(
                 .init(
                     destination: Sample.tag(number),
@@ -176,7 +176,7 @@ import Testing
         #expect(deliveries[1]["facts"] == ["os_permission": "granted", "platform": "android"])
         #expect(deliveries[2]["facts"] == ["os_permission": "denied", "platform": "ios"])
         #expect(try SendEntry.read(bytes).entry == entry)
-        #expect(replay(bytes, policies: TestBook.digests) == .same)
+        #expect(replay(bytes, policies: RepositoryBundle.digests) == .same)
     }
 
     @Test func `a send to nobody has one delivery without a destination`() throws {
@@ -184,8 +184,8 @@ import Testing
         facts.recipient = .unknown
         facts.destination = nil
         facts.sizes = nil
-        let request = TestBook.cases[0].request
-        let decision = decide(request, given: facts, under: TestBook.policy)
+        let request = RepositoryBundle.cases[0].request
+        let decision = decide(request, given: facts, under: RepositoryBundle.policy)
         #expect(decision.reason == .unknownRecipient)
         var entry = Sample.entry(
             [.init(destination: nil, message: nil, facts: facts, decision: decision)], request: request,
@@ -195,14 +195,14 @@ import Testing
         #expect(bytes.text.contains(#""destination":null"#))
         #expect(bytes.text.contains(#""subject":null"#))
         #expect(try SendEntry.read(bytes).entry == entry)
-        #expect(replay(bytes, policies: TestBook.digests) == .same)
+        #expect(replay(bytes, policies: RepositoryBundle.digests) == .same)
     }
 
     @Test func `a type that was not in the registry is a tag and a length, and is decided again`() throws {
         let request = AttestedRequest(
             caller: CallerName("payments"), type: TypeID("kanari.fugl"), channel: .push, critical: false)
         let facts = Sample.facts
-        let decision = decide(request, given: facts, under: TestBook.policy)
+        let decision = decide(request, given: facts, under: RepositoryBundle.policy)
         #expect(decision.reason == .unknownType)
         for hasTag in [true, false] {
             var entry = Sample.entry(
@@ -214,7 +214,7 @@ import Testing
             #expect(bytes.text.contains(#""type_tag":""#) == hasTag)
             #expect(try SendEntry.read(bytes).entry == entry)
             #expect(EntrySchema.version1.violation(in: try TrailEntry(reading: bytes)) == nil)
-            #expect(replay(bytes, policies: TestBook.digests) == .same)
+            #expect(replay(bytes, policies: RepositoryBundle.digests) == .same)
             // Neither both nor none of them.
             for wrong in [#""type":"a.b","type_byte_count":11"#, #""type_byte_count":"11""#] {
                 #expect(throws: EntryError.self) {
@@ -282,7 +282,7 @@ import Testing
     @Test func `whatever is changed in an entry, it is refused or reads back byte for byte`() throws {
         let entries = [
             try Self.severalDevices().encode(index: 12, time: Sample.now),
-            try Sample.entry(try #require(TestBook.cases.first { $0.expected.outcome == .defer }))
+            try Sample.entry(try #require(RepositoryBundle.cases.first { $0.expected.outcome == .defer }))
                 .encode(index: 3, time: Sample.now),
         ]
         var generator = SystemRandomNumberGenerator()
@@ -331,7 +331,7 @@ import Testing
             }
         }
         // With one delivery everything stands outside.
-        let alone = try Sample.entry(TestBook.cases[0]).encode(index: 0, time: Sample.now)
+        let alone = try Sample.entry(RepositoryBundle.cases[0]).encode(index: 0, time: Sample.now)
         let moved = alone.replacing(#""facts":{}}"#, with: #""facts":{"age":"adult"}}"#)
             .replacing(#""age":"adult","category_count""#, with: #""category_count""#)
         #expect(moved != alone)
@@ -358,31 +358,31 @@ import Testing
         RedecisionEntry(
             send: Sample.send, message: Sample.message, destination: Sample.tag(1), subject: Sample.subject,
             request: example.request, facts: example.facts,
-            decision: decide(example.request, given: example.facts, under: TestBook.policy),
-            policy: TestBook.policy.digest,
+            decision: decide(example.request, given: example.facts, under: RepositoryBundle.policy),
+            policy: RepositoryBundle.policy.digest,
             cause: "due")
     }
 
-    @Test func `a second decision reads back and replays, for every case of the book`() throws {
-        #expect(TestBook.cases.count > 50)
-        for example in TestBook.cases {
+    @Test func `a second decision reads back and replays, for every case of the bundle`() throws {
+        #expect(RepositoryBundle.cases.count > 50)
+        for example in RepositoryBundle.cases {
             let entry = Self.entry(example)
             let bytes = try entry.encode(index: 5, time: Sample.now)
             #expect(CanonicalJSON.isCanonical(bytes))
             let found = try RedecisionEntry.read(bytes)
             #expect(found.entry == entry)
             #expect(found.index == 5)
-            #expect(replay(bytes, policies: TestBook.digests) == .same, "\(example.name)")
+            #expect(replay(bytes, policies: RepositoryBundle.digests) == .same, "\(example.name)")
         }
     }
 
     @Test func `a changed second decision is found`() throws {
-        let allowed = try #require(TestBook.cases.first { $0.expected.outcome == .forward })
+        let allowed = try #require(RepositoryBundle.cases.first { $0.expected.outcome == .forward })
         var entry = Self.entry(allowed)
         entry.facts.recipient = .unknown
         guard
             case .differs(let differences) = replay(
-                try entry.encode(index: 5, time: Sample.now), policies: TestBook.digests)
+                try entry.encode(index: 5, time: Sample.now), policies: RepositoryBundle.digests)
         else { return #expect(Bool(false), "nothing was found") }
         #expect(differences.contains { $0.pointer.text == "/decision/outcome" })
     }

@@ -6,16 +6,16 @@ import SendPlanning
 import Testing
 
 @Suite struct ReplayTests {
-    @Test func `every case of the book replays byte for byte`() throws {
-        #expect(TestBook.cases.count > 50)
-        for example in TestBook.cases {
+    @Test func `every case of the bundle replays byte for byte`() throws {
+        #expect(RepositoryBundle.cases.count > 50)
+        for example in RepositoryBundle.cases {
             let bytes = try Sample.entry(example).encode(index: 0, time: Sample.now)
-            #expect(replay(bytes, policies: TestBook.digests) == .same, "\(example.name)")
+            #expect(replay(bytes, policies: RepositoryBundle.digests) == .same, "\(example.name)")
         }
     }
 
     @Test func `one decision changed in any way is found`() throws {
-        for example in TestBook.cases {
+        for example in RepositoryBundle.cases {
             var entry = Sample.entry(example)
             let honest = entry.deliveries[0].decision
             var lies: [Decision] = []
@@ -42,7 +42,8 @@ import Testing
             }
             for lie in lies {
                 entry.deliveries[0].decision = lie
-                let result = replay(try entry.encode(index: 0, time: Sample.now), policies: TestBook.digests)
+                let result = replay(
+                    try entry.encode(index: 0, time: Sample.now), policies: RepositoryBundle.digests)
                 guard case .differs(let differences) = result else {
                     Issue.record("\(example.name): a changed decision gave \(result)")
                     continue
@@ -54,15 +55,15 @@ import Testing
 
     @Test func `one fact removed is found wherever it mattered`() throws {
         var found = 0
-        for example in TestBook.cases {
+        for example in RepositoryBundle.cases {
             let entry = Sample.entry(example)
             for name in Facts.names where example.facts.json[name] != nil {
                 var changed = entry
                 changed.deliveries[0].facts = example.facts.removing(name)!
                 let fresh = decide(
-                    example.request, given: changed.deliveries[0].facts, under: TestBook.policy)
+                    example.request, given: changed.deliveries[0].facts, under: RepositoryBundle.policy)
                 let result = replay(
-                    try changed.encode(index: 0, time: Sample.now), policies: TestBook.digests)
+                    try changed.encode(index: 0, time: Sample.now), policies: RepositoryBundle.digests)
                 #expect(
                     (result == .same) == (fresh == entry.deliveries[0].decision), "\(example.name), \(name)")
                 if result != .same { found += 1 }
@@ -72,10 +73,10 @@ import Testing
     }
 
     @Test func `a difference says where, what was recorded and what came out`() throws {
-        let example = try #require(TestBook.cases.first)
+        let example = try #require(RepositoryBundle.cases.first)
         var entry = Sample.entry(example)
         entry.deliveries[0].facts.consent = ConsentFact(state: .withdrawn)
-        let result = replay(try entry.encode(index: 0, time: Sample.now), policies: TestBook.digests)
+        let result = replay(try entry.encode(index: 0, time: Sample.now), policies: RepositoryBundle.digests)
         #expect(
             result
                 == .differs([
@@ -92,13 +93,16 @@ import Testing
     }
 
     @Test func `what cannot be replayed says why`() throws {
-        let bytes = try Sample.entry(TestBook.cases[0]).encode(index: 0, time: Sample.now)
+        let bytes = try Sample.entry(RepositoryBundle.cases[0]).encode(index: 0, time: Sample.now)
         #expect(
-            replay(bytes, policies: { _ in nil }) == .notReplayable(.policyUnknown(TestBook.policy.digest)))
+            replay(bytes, policies: { _ in nil })
+                == .notReplayable(.policyUnknown(RepositoryBundle.policy.digest)))
         #expect(
-            replay(Array(#"{"index":0,"kind":"start","time":0,"v":1}"#.utf8), policies: TestBook.digests)
+            replay(
+                Array(#"{"index":0,"kind":"start","time":0,"v":1}"#.utf8), policies: RepositoryBundle.digests)
                 == .notReplayable(.decidesNothing(kind: "start")))
-        guard case .notReplayable(.unreadable) = replay(Array("{}".utf8), policies: TestBook.digests) else {
+        guard case .notReplayable(.unreadable) = replay(Array("{}".utf8), policies: RepositoryBundle.digests)
+        else {
             return #expect(Bool(false), "an empty object was replayed")
         }
     }
@@ -107,33 +111,34 @@ import Testing
 
     static func with(_ other: CompiledPolicy, _ example: PolicyCase) throws -> ReplayResult {
         replay(
-            try Sample.entry(example).encode(index: 0, time: Sample.now), policies: TestBook.digests,
+            try Sample.entry(example).encode(index: 0, time: Sample.now), policies: RepositoryBundle.digests,
             with: other)
     }
 
     static func example(_ type: String, _ outcome: Outcome) throws -> PolicyCase {
         try #require(
-            TestBook.cases.first {
+            RepositoryBundle.cases.first {
                 $0.request.type == TypeID(type) && $0.expected.outcome == outcome
                     && $0.request.channel == .push
             })
     }
 
     @Test func `the same policy by another name changes nothing`() throws {
-        let renamed = TestBook.policy("bundle.yaml", ["version"], 2)
-        #expect(renamed.digest != TestBook.policy.digest)
-        for example in TestBook.cases {
+        let renamed = RepositoryBundle.policy("bundle.yaml", ["version"], 2)
+        #expect(renamed.digest != RepositoryBundle.policy.digest)
+        for example in RepositoryBundle.cases {
             let result = try Self.with(renamed, example)
             #expect(
-                result == .same || TestBook.policy.type(example.request.type) == nil,
+                result == .same || RepositoryBundle.policy.type(example.request.type) == nil,
                 "\(example.name): \(result)")
         }
     }
 
     @Test func `a stricter rule shows whom it would have stopped`() throws {
         // Quiet hours now also drop what used to wait.
-        let stricter = TestBook.policy("categories.yaml", ["transactional", "quiet_hours"], "drop")
-        let deferred = try #require(TestBook.cases.first { $0.expected.reason == .quietHoursDeferred })
+        let stricter = RepositoryBundle.policy("categories.yaml", ["transactional", "quiet_hours"], "drop")
+        let deferred = try #require(
+            RepositoryBundle.cases.first { $0.expected.reason == .quietHoursDeferred })
         guard case .differs(let differences) = try Self.with(stricter, deferred) else {
             return #expect(Bool(false), "nothing differs")
         }
@@ -152,17 +157,19 @@ import Testing
         let type = example.request.type
         let file = "types/\(type).yaml"
         #expect(
-            try Self.with(TestBook.policy(file, ["params", "note"], ["optional": "uuid"]), example)
+            try Self.with(RepositoryBundle.policy(file, ["params", "note"], ["optional": "uuid"]), example)
                 == .notReplayable(.schemaChanged(type)))
         #expect(
-            try Self.with(TestBook.policy("messages/nb.yaml", [type.text, "title"], "Sendt!"), example)
+            try Self.with(
+                RepositoryBundle.policy("messages/nb.yaml", [type.text, "title"], "Sendt!"), example)
                 == .notReplayable(.textsChanged(type)))
         #expect(
-            try Self.with(TestBook.policy(file, ["deep_link"], "drop://elsewhere"), example)
+            try Self.with(RepositoryBundle.policy(file, ["deep_link"], "drop://elsewhere"), example)
                 == .notReplayable(.textsChanged(type)))
         // The texts of another type are none of its business.
         #expect(
-            try Self.with(TestBook.policy("messages/nb.yaml", ["promo.referral", "title"], "Verv!"), example)
+            try Self.with(
+                RepositoryBundle.policy("messages/nb.yaml", ["promo.referral", "title"], "Verv!"), example)
                 == .same)
     }
 
@@ -171,7 +178,7 @@ import Testing
         let type = example.request.type
         guard
             case .notReplayable(.factsNotRecorded(type, let missing)) = try Self.with(
-                TestBook.policy("types/\(type).yaml", ["purpose"], "account_information"), example)
+                RepositoryBundle.policy("types/\(type).yaml", ["purpose"], "account_information"), example)
         else { return #expect(Bool(false), "a consent nobody looked up was taken as known") }
         #expect(missing == ["purpose_consent"])
     }
@@ -182,13 +189,13 @@ import Testing
         let file = "types/\(type).yaml"
         let unknown = ReplayResult.notReplayable(.factsNotRecorded(type, ["repetition"]))
         // Among one caller's sends, or by another param; and not where it is not looked for any more.
-        #expect(try Self.with(TestBook.policy(file, ["dedupe_scope"], "caller"), example) == unknown)
-        #expect(try Self.with(TestBook.policy(file, ["dedupe_scope"], "type"), example) == .same)
-        var documents = TestBook.documents
+        #expect(try Self.with(RepositoryBundle.policy(file, ["dedupe_scope"], "caller"), example) == unknown)
+        #expect(try Self.with(RepositoryBundle.policy(file, ["dedupe_scope"], "type"), example) == .same)
+        var documents = RepositoryBundle.documents
         var page = try #require(documents[file]?.json.objectValue)
         (page["dedupe_by"], page["dedupe_scope"]) = (nil, nil)
         documents[file] = PolicyNode(json: .object(page))
-        #expect(try Self.with(TestBook.compiled(documents), example) == .same)
+        #expect(try Self.with(RepositoryBundle.compiled(documents), example) == .same)
     }
 
     @Test func `a policy that chooses a form nobody composed is not replayable`() throws {
@@ -196,17 +203,18 @@ import Testing
         var entry = Sample.entry(example)
         entry.deliveries[0].facts.sizes = PayloadSizes(sealed: 1480)
         let bytes = try entry.encode(index: 0, time: Sample.now)
-        #expect(replay(bytes, policies: TestBook.digests) == .same)
+        #expect(replay(bytes, policies: RepositoryBundle.digests) == .same)
         let type = example.request.type
-        let generic = TestBook.policy("types/\(type).yaml", ["channels", "push"], ["body": "generic"])
+        let generic = RepositoryBundle.policy(
+            "types/\(type).yaml", ["channels", "push"], ["body": "generic"])
         #expect(
-            replay(bytes, policies: TestBook.digests, with: generic)
+            replay(bytes, policies: RepositoryBundle.digests, with: generic)
                 == .notReplayable(.factsNotRecorded(type, ["sizes"])))
     }
 
     @Test func `a type that is switched off would be refused`() throws {
         let example = try Self.example("transaction.remittance_sent", .forward)
-        var documents = TestBook.documents
+        var documents = RepositoryBundle.documents
         let file = "types/\(example.request.type).yaml"
         guard case .object(var type) = documents[file]!.json else {
             preconditionFailure("a type is a mapping")
@@ -214,7 +222,8 @@ import Testing
         type["enabled"] = false
         type["disabled_hint"] = "gone"
         documents[file] = PolicyNode(json: .object(type))
-        guard case .differs(let differences) = try Self.with(TestBook.compiled(documents), example) else {
+        guard case .differs(let differences) = try Self.with(RepositoryBundle.compiled(documents), example)
+        else {
             return #expect(Bool(false), "nothing differs")
         }
         #expect(

@@ -7,7 +7,7 @@ import SealedFormat
 import SendPlanning
 
 /// The repository's own bundle, and others that differ from it in one place.
-enum TestBook {
+enum RepositoryBundle {
     static let documents = try! Repository.pages()
 
     static let policy = try! Repository.policy()
@@ -16,7 +16,7 @@ enum TestBook {
         CompiledPolicy(try! PolicyBundle.read(documents: documents).get())
     }
 
-    /// The book with one value changed.
+    /// The bundle with one value changed.
     static func policy(_ file: String, _ path: [String], _ value: JSONValue?) -> CompiledPolicy {
         var documents = documents
         documents[file] = PolicyNode(json: changed(documents[file]!.json, path[...], value))
@@ -39,7 +39,7 @@ enum TestBook {
 
     static let digests: @Sendable (PolicyDigest) -> CompiledPolicy? = { $0 == policy.digest ? policy : nil }
 
-    /// Every case of the book: requests and facts with all the variety its authors could think of.
+    /// Every case of the bundle: requests and facts with all the variety its authors could think of.
     static let cases: [PolicyCase] = policy.bundle.cases
 }
 
@@ -151,7 +151,7 @@ enum Sample {
     }
 
     static func caller(of type: NotificationType) -> CallerName {
-        let policy = TestBook.policy
+        let policy = RepositoryBundle.policy
         let names = policy.bundle.callers.keys.sorted()
         return names.first {
             let request = AttestedRequest(caller: $0, type: type.id, channel: .push, critical: false)
@@ -184,7 +184,7 @@ enum Sample {
     )
         -> SendEntry
     {
-        let isRegistered = TestBook.policy.type(request.type) != nil
+        let isRegistered = RepositoryBundle.policy.type(request.type) != nil
         return SendEntry(
             send: send, subject: subject, caller: request.caller, peer: peer,
             request: .init(
@@ -192,12 +192,13 @@ enum Sample {
                 typeByteCount: isRegistered ? nil : request.type.text.utf8.count, channel: request.channel,
                 critical: request.critical, idTag: tag(7),
                 ttlSeconds: 3600, locale: "nb"),
-            paramsVerdict: [], deliveries: deliveries, policy: TestBook.policy.digest, tzdata: "2026b")
+            paramsVerdict: [], deliveries: deliveries, policy: RepositoryBundle.policy.digest, tzdata: "2026b"
+        )
     }
 
-    /// An entry of one delivery, decided by the book.
+    /// An entry of one delivery, decided by the bundle.
     static func entry(_ example: PolicyCase) -> SendEntry {
-        let decision = decide(example.request, given: example.facts, under: TestBook.policy)
+        let decision = decide(example.request, given: example.facts, under: RepositoryBundle.policy)
         return entry(
             [
                 .init(
