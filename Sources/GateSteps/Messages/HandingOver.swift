@@ -30,7 +30,7 @@ extension StepContext {
         }
         switch row.state {
         case .deferred:
-            try composeHeld(row, person: person, at: now)
+            try composeDeferred(row, person: person, at: now)
             return nil
         case .digesting:
             try summarise(row, person: person, at: now)

@@ -273,7 +273,7 @@ extension StepContext {
     }
 
     /// A deferred message whose time has come.
-    func composeHeld(_ row: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
+    func composeDeferred(_ row: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
         guard let draft = try composeAgain(row, person: person, at: now) else {
             return try withdraw(row, because: .destinationRemoved, at: now)
         }
