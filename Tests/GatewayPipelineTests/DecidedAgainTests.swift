@@ -43,10 +43,10 @@ import WireProtocol
         case sealed
         /// Composed for a device without a key.
         case generic
-        /// Held until eight in the morning.
+        /// Deferred until eight in the morning.
         case deferred
         /// Two of them, over a cap, until an hour after the first.
-        case gathered
+        case digesting
         /// Security, sealed.
         case alert
         /// A notice the law demands, sealed.
@@ -153,14 +153,14 @@ import WireProtocol
             "transactional off",
             [
                 .sealed: "user_preference", .generic: "user_preference", .deferred: "user_preference",
-                .gathered: "user_preference",
+                .digesting: "user_preference",
             ],
             preference("transactional", "user_off")),
         Change(
             "transactional off at the device",
             [
                 .sealed: "user_preference", .generic: "user_preference", .deferred: "user_preference",
-                .gathered: "user_preference",
+                .digesting: "user_preference",
             ],
             preference("transactional", "user_off", at: "d_1")),
         Change(
@@ -170,7 +170,7 @@ import WireProtocol
             "the master switch",
             [
                 .offer: "push_disabled", .sealed: "push_disabled", .generic: "push_disabled",
-                .deferred: "push_disabled", .gathered: "push_disabled",
+                .deferred: "push_disabled", .digesting: "push_disabled",
             ], recipient(["push_enabled": false])),
         // What is composed has no size in another form, and what is sealed or constant has no other.
         Change("nothing on the screen", [.offer: "fact_missing"], recipient(["privacy": "hidden"])),
@@ -181,7 +181,7 @@ import WireProtocol
             "quiet hours now",
             [
                 .offer: "quiet_hours_dropped", .sealed: .waits, .generic: .waits, .deferred: .waits,
-                .gathered: .waits,
+                .digesting: .waits,
             ],
             recipient(["quiet_hours": ["start": "00:00", "end": "23:59"]])),
         Change("no quiet hours any more", [:], recipient(["quiet_hours": .null])),
@@ -189,7 +189,7 @@ import WireProtocol
             "a zone where it is night",
             [
                 .offer: "quiet_hours_dropped", .sealed: .waits, .generic: .waits, .deferred: .waits,
-                .gathered: .waits,
+                .digesting: .waits,
             ]
         ) { gate in
             // Ten hours on, and the night there lasts as long as it takes.
@@ -283,7 +283,7 @@ import WireProtocol
         let isDeferred = message == .deferred
         let gate = try GatewayHarness(
             at: isDeferred ? "2026-11-21T22:00:00Z" : "2026-11-21T12:00:00Z",
-            caps: message == .gathered ? Self.oneAnHour : nil)
+            caps: message == .digesting ? Self.oneAnHour : nil)
         try await gate.register("u_1", quiet: isDeferred ? ["start": "21:00", "end": "08:00"] : nil)
         try await gate.consent("u_1")
         if message != .generic { _ = try await gate.addKey("u_1") }
@@ -292,7 +292,7 @@ import WireProtocol
         switch message {
         case .offer: bodies = [("marketing", try await gate.promo("m", to: "u_1"))]
         case .sealed, .generic, .deferred: bodies = [("payments", GatewayHarness.remittance("m", to: "u_1"))]
-        case .gathered: bodies = (0..<3).map { ("payments", Self.transfer($0, to: "u_1")) }
+        case .digesting: bodies = (0..<3).map { ("payments", Self.transfer($0, to: "u_1")) }
         case .alert:
             bodies = [
                 ("security", try await gate.example("security.new_login", "m", to: "u_1", as: "security"))
@@ -305,11 +305,11 @@ import WireProtocol
         var sends: [String] = []
         for (number, (caller, body)) in bodies.enumerated() {
             let reply = try await gate.call(caller, "POST", "/v1/sends", body)
-            let outcome = isDeferred ? "defer" : message == .gathered && number > 0 ? "digest" : "forward"
+            let outcome = isDeferred ? "defer" : message == .digesting && number > 0 ? "digest" : "forward"
             try #require(reply["outcome"] == outcome, "\(reply.json)")
             sends.append(try #require(reply["send_id"]))
         }
-        guard message == .gathered else { return (gate, sends) }
+        guard message == .digesting else { return (gate, sends) }
         // The first of them has gone.
         let first = try #require(try await gate.claim().first)
         try await gate.gateway.report(first.message, .accepted(status: 202), retryAt: nil)
@@ -335,10 +335,10 @@ import WireProtocol
     private func fate(of sends: [String], in gate: GatewayHarness, _ message: Message) async throws -> Fate {
         switch message {
         case .deferred: gate.clock.advance(seconds: 9 * 3600)
-        case .gathered: gate.clock.advance(seconds: 3_601)
+        case .digesting: gate.clock.advance(seconds: 3_601)
         default: gate.clock.advance(seconds: 1)
         }
-        // The first claim composes what was held or gathered, the next hands it over.
+        // The first claim composes what was deferred or digesting, the next hands it over.
         var delivered = 0
         for _ in 0..<2 {
             for lane in DeliveryLane.allCases {
