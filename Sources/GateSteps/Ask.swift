@@ -86,7 +86,7 @@ package struct SubjectTag: Hashable, Sendable {
 }
 
 /// Thrown by a step that reads something that is not loaded. It is then loaded, and the step runs again.
-package struct MissingFacts: Error, CustomStringConvertible {
+package struct MissingRows: Error, CustomStringConvertible {
     package var asks: [Ask]
 
     package var description: String { "\(asks.count) things have to be loaded first" }

@@ -359,14 +359,14 @@ extension BatchState {
     /// Runs a step until everything that it looks at is loaded.
     ///
     /// - Parameter load: Answers what it can of what a step asks for.
-    /// - Throws: What `body` or `load` does; ``MissingFacts`` for what `load` cannot answer.
+    /// - Throws: What `body` or `load` does; ``MissingRows`` for what `load` cannot answer.
     package func run<Result>(
         loading load: ([Ask]) throws -> Void, _ body: () throws -> Result
     ) throws -> Result {
         while true {
             do {
                 return try body()
-            } catch let missing as MissingFacts {
+            } catch let missing as MissingRows {
                 try load(missing.asks)
                 guard missing.asks.allSatisfy(knows) else { throw missing }
             }

@@ -34,7 +34,7 @@ package final class IdentifierPool: IdentifierDrawing {
     package init(_ drawn: ArraySlice<(high: UInt64, low: UInt64)>) { unused = drawn }
 
     package func randomBytes16() throws -> (high: UInt64, low: UInt64) {
-        guard let next = unused.popFirst() else { throw MissingFacts(.identifiers) }
+        guard let next = unused.popFirst() else { throw MissingRows(.identifiers) }
         return next
     }
 }

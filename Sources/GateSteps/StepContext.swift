@@ -7,7 +7,7 @@ package import SendPlanning
 /// What a step works with: a view of the stored rows, the policy in force and the moment.
 ///
 /// A step reads and changes through ``view``. It reaches no store, clock, random source, logger or socket. Reading
-/// something that is not loaded throws ``MissingFacts``, and the step runs again once it is loaded. A step's writes
+/// something that is not loaded throws ``MissingRows``, and the step runs again once it is loaded. A step's writes
 /// are in ``StepView/change``, which is dropped when it throws.
 package final class StepContext {
     package let view: StepView

@@ -4,7 +4,7 @@ package import RecipientModel
 /// What a step can read, and what it has written so far.
 ///
 /// Reads find what this step wrote, then what the steps before it wrote, then what was loaded. Reading anything else
-/// throws ``MissingFacts``: a step reaches data only through its view, and does not know where the data comes from.
+/// throws ``MissingRows``: a step reaches data only through its view, and does not know where the data comes from.
 package final class StepView: HistoryReading {
     let state: BatchState
     package let change = Change()
@@ -14,13 +14,13 @@ package final class StepView: HistoryReading {
     package init(_ state: BatchState) { self.state = state }
 
     private func known<Value>(_ value: BatchState.Known<Value>?, _ ask: Ask) throws -> Value {
-        guard let value else { throw MissingFacts(ask) }
+        guard let value else { throw MissingRows(ask) }
         return try value.get()
     }
 
-    /// Throws ``MissingFacts`` when the answer to an ask is not loaded.
+    /// Throws ``MissingRows`` when the answer to an ask is not loaded.
     func require(_ ask: Ask) throws {
-        guard state.knows(ask) else { throw MissingFacts(ask) }
+        guard state.knows(ask) else { throw MissingRows(ask) }
     }
 
     // MARK: People
@@ -122,7 +122,7 @@ package final class StepView: HistoryReading {
 
     /// Makes a pseudonym and a key for a user who has none.
     package func makeSubject(for user: UserID) throws -> Subject {
-        guard let subject = state.newSubjects[user] else { throw MissingFacts(.newSubject(user)) }
+        guard let subject = state.newSubjects[user] else { throw MissingRows(.newSubject(user)) }
         add(subject, for: user)
         return subject
     }
@@ -181,7 +181,7 @@ package final class StepView: HistoryReading {
         if try self.state(of: subject) != nil {
             let ask = Ask.forwards(subject, since: since)
             let loaded = try known(state.forwards[subject], ask)
-            guard loaded.since <= since else { throw MissingFacts(ask) }
+            guard loaded.since <= since else { throw MissingRows(ask) }
             records += loaded.records
         }
         // A send counts once, from its first forward: the last of its records here.
@@ -341,7 +341,7 @@ package final class StepView: HistoryReading {
     package func outboxDepth(
         of caller: CallerName
     ) throws -> (rowCount: Int, byteCount: Int64, rowCountOfCaller: Int) {
-        guard let stored = state.depth else { throw MissingFacts(.outboxDepth) }
+        guard let stored = state.depth else { throw MissingRows(.outboxDepth) }
         var own = OutboxDepth.empty
         for write in change.messages {
             if let record = write.added { own.count(record) }
@@ -435,7 +435,7 @@ package final class StepView: HistoryReading {
         if change.effects.recalled.contains(message) { return false }
         let isOffered = state.offers.contains { $0.delivery.message == message }
         if !isOffered {
-            guard let isRecalled = state.recalls[message] else { throw MissingFacts(.recall(message)) }
+            guard let isRecalled = state.recalls[message] else { throw MissingRows(.recall(message)) }
             guard isRecalled, !state.recalled.contains(message) else { return false }
         }
         change.effects.recalled.insert(message)
@@ -448,12 +448,12 @@ package final class StepView: HistoryReading {
     }
 
     func challenge(_ order: ChallengeOrder) throws -> SealedChallenge {
-        guard let challenge = state.challenges[order] else { throw MissingFacts(.challenge(order)) }
+        guard let challenge = state.challenges[order] else { throw MissingRows(.challenge(order)) }
         return challenge
     }
 
     package func headroom() throws -> Headroom {
-        guard let headroom = state.headroom else { throw MissingFacts(.headroom) }
+        guard let headroom = state.headroom else { throw MissingRows(.headroom) }
         return headroom
     }
 }

@@ -106,7 +106,7 @@ package final class Batch {
                 identifiers.unused = pool.unused
                 keep(context.view.change, of: number)
                 return result
-            } catch let missing as MissingFacts {
+            } catch let missing as MissingRows {
                 try load(missing.asks)
             }
         }
