@@ -141,7 +141,7 @@ package final class StepContext {
 
     /// Prepares a waiting row for a new decision. An offered message that the relay has not taken yet is recalled,
     /// and waits in the store again; its row still counts as tried where an earlier try may have got through.
-    func callBack(_ row: OutboxRecord) throws -> OutboxRecord {
+    func recall(_ row: OutboxRecord) throws -> OutboxRecord {
         guard row.attemptedAt != nil, try view.recall(row.message) else { return row }
         var row = row
         row.attemptCount -= 1

@@ -65,7 +65,7 @@ extension StepContext {
         _ subject: SubjectID, as person: RecipientSnapshot?, because cause: WithdrawalCause, at now: Instant
     ) throws {
         for row in try view.outbox(of: subject) {
-            let row = try callBack(row)
+            let row = try recall(row)
             if row.attemptedAt == nil {
                 try decideAgain(row, person: person, cause: cause, at: now)
             } else {

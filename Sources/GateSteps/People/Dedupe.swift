@@ -141,7 +141,7 @@ extension StepContext {
             guard let teller else { continue }
             var isWithdrawn = false
             for row in try view.outbox(of: teller) {
-                let row = try callBack(row)
+                let row = try recall(row)
                 if row.attemptedAt == nil {
                     try withdraw(row, because: .acknowledged, at: now)
                     isWithdrawn = true

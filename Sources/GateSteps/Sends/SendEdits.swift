@@ -16,7 +16,7 @@ extension StepContext {
         }
         var withdrawn: [String] = []
         for row in try view.outbox(of: id) {
-            var row = try callBack(row)
+            var row = try recall(row)
             guard row.attemptedAt == nil else {
                 // Gone, as far as can be told; should the hop not have it after all, it does not go again. One that
                 // cannot be read does not either.

@@ -144,7 +144,7 @@ package final class Batch {
                 state.publishedEntries[index] = .failure(error)
             }
         case .recall(let message):
-            let offer = inFlight.callBack(message)
+            let offer = inFlight.recall(message)
             if let offer { recalled[message] = offer }
             state.recalls[message] = offer != nil
         case .newSubject(let user):

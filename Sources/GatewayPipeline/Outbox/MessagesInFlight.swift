@@ -95,8 +95,8 @@ final class MessagesInFlight: Sendable {
     }
 
     /// An offer the relay has not taken, which then never gets it. The message stays in flight until the batch that
-    /// called it back is committed (``remove(_:)``) or undone (``add(_:)``).
-    func callBack(_ message: MessageID) -> MessageOffer? {
+    /// recalled it is committed (``remove(_:)``) or undone (``add(_:)``).
+    func recall(_ message: MessageID) -> MessageOffer? {
         state.withLock { state in
             for lane in DeliveryLane.allCases {
                 guard let index = state.offers[lane]?.firstIndex(where: { $0.delivery.message == message })
