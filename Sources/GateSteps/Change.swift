@@ -135,7 +135,7 @@ package struct StepEffects {
     /// of one of them, must not wake them, or an idle gateway would never come to rest.
     package var hasNews = false
     /// Whether success of the commit shows that a send would be committed, too.
-    package var provesTheWay = false
+    package var provesCommits = false
 }
 
 /// The body of a push that the engine has sealed or signed by the origin key while the batch goes on.

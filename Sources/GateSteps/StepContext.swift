@@ -40,7 +40,7 @@ package final class StepContext {
     /// Says that there is something for the publisher or the relay to do.
     func announce() { view.affect { $0.hasNews = true } }
 
-    package func provedTheWay() { view.affect { $0.provesTheWay = true } }
+    package func noteProvedCommit() { view.affect { $0.provesCommits = true } }
 
     /// Adds an observation, which is counted once the step is durable.
     func observe(_ observation: Observation) { view.affect { $0.observations.append(observation) } }
@@ -61,7 +61,7 @@ package final class StepContext {
         try view.setNewestEntryClock(moment.reading)
         view.affect {
             $0.hasNews = true
-            $0.provesTheWay = true
+            $0.provesCommits = true
         }
         return .new(index)
     }

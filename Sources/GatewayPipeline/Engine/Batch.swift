@@ -226,7 +226,7 @@ package final class Batch {
     // MARK: The end
 
     var hasNews: Bool { changes.contains { $0.change.effects.hasNews } }
-    var provesTheWay: Bool { changes.contains { $0.change.effects.provesTheWay } }
+    var provesCommits: Bool { changes.contains { $0.change.effects.provesCommits } }
     var alarms: [String] { changes.flatMap(\.change.effects.alarms) }
     /// The observations of each kept step, in order.
     var observations: some Sequence<Observations> {

@@ -74,7 +74,7 @@ struct ProbeOperation: EngineOperation {
             let now = try step.now()
             try step.requireRoom(isSecurity: false)
             try step.view.setSetting(Self.setting, to: "\(now.milliseconds)")
-            step.provedTheWay()
+            step.noteProvedCommit()
         }
         return { _ in health.probed(nil) }
     }

@@ -113,7 +113,7 @@ package final class Engine: Sendable {
                 batch.release()
                 observed.count(batch.observations)
                 // Durable from here on. A crash now loses answers, never what they say.
-                if batch.provesTheWay { health.committed(at: dependencies.clock.reading().uptime) }
+                if batch.provesCommits { health.committed(at: dependencies.clock.reading().uptime) }
                 answer(operations, outcomes, EntryPlaces(receipt: receipt, origin: dependencies.trailOrigin))
                 for alarm in batch.alarms { dependencies.alarm(alarm) }
                 if batch.hasNews { dependencies.committed() }
