@@ -106,7 +106,7 @@ package final class StepContext {
         // None goes past one that waits its turn.
         let isNext = view.due(in: lane).map { $0 > record.decidedAt } ?? true
         guard var delivery, isNext, view.offerRoom(in: lane) > 0 else {
-            waits(in: lane, until: record.notBefore)
+            noteDue(in: lane, at: record.notBefore)
             return try view.insertOutbox(record)
         }
         var record = record
@@ -126,17 +126,17 @@ package final class StepContext {
     /// Replaces a row that goes on waiting.
     func update(_ row: OutboxRecord) throws {
         try view.updateOutbox(row)
-        waits(in: DeliveryLane(of: row.category), until: row.notBefore)
+        noteDue(in: DeliveryLane(of: row.category), at: row.notBefore)
     }
 
     /// Moves a row's time without reading it.
     func postpone(_ message: MessageID, in lane: DeliveryLane, until: Instant) throws {
         try view.postponeOutbox(message, until: until)
-        waits(in: lane, until: until)
+        noteDue(in: lane, at: until)
     }
 
-    package func waits(in lane: DeliveryLane, until: Instant) {
-        view.affect { $0.due[lane] = min($0.due[lane] ?? until, until) }
+    package func noteDue(in lane: DeliveryLane, at due: Instant) {
+        view.affect { $0.due[lane] = min($0.due[lane] ?? due, due) }
     }
 
     /// Prepares a waiting row for a new decision. An offered message that the relay has not taken yet is recalled,

@@ -113,7 +113,7 @@ extension StepContext {
     /// A message that the relay never took waits as if it had not been offered.
     private func takeBack(_ row: OutboxRecord, at now: Instant) throws {
         announce()
-        guard !row.isDamaged else { return waits(in: DeliveryLane(of: row.category), until: row.notBefore) }
+        guard !row.isDamaged else { return noteDue(in: DeliveryLane(of: row.category), at: row.notBefore) }
         var row = row
         // What an earlier try may have got through cannot be called back.
         if !row.mayHaveArrived { row.attemptedAt = nil }

@@ -28,7 +28,7 @@ struct ClaimOperation: EngineOperation {
         for message in due {
             guard deliveries.count < limit || batch.offerRoom(in: deliveryLane) > 0 else {
                 // Messages composed before took the offers that were left: this one is claimed the next time.
-                try batch.step { $0.waits(in: deliveryLane, until: now) }
+                try batch.step { $0.noteDue(in: deliveryLane, at: now) }
                 break
             }
             do {
