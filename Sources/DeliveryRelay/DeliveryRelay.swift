@@ -46,7 +46,7 @@ package struct DeliveryRelay: Service {
                 }
             }
             // Offers that the relay did not take wait in the store, and go after the next start.
-            await feed.hop(isUsable: false)
+            await feed.setHopUsable(false)
         }
     }
 
@@ -63,7 +63,7 @@ package struct DeliveryRelay: Service {
                     continue
                 }
                 if let obstacle = await hop.obstacle() {
-                    await feed.hop(isUsable: false)
+                    await feed.setHopUsable(false)
                     if health.set(obstacle: obstacle) {
                         logger.warning("the next hop cannot be used; messages wait: \(obstacle)")
                     }
@@ -72,7 +72,7 @@ package struct DeliveryRelay: Service {
                     continue
                 }
                 if health.set(obstacle: nil) { logger.info("the next hop is back") }
-                await feed.hop(isUsable: true)
+                await feed.setHopUsable(true)
                 do {
                     let batch = try await feed.claim(lane: lane, limit: room)
                     failureCount = 0

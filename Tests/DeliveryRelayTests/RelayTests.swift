@@ -56,7 +56,7 @@ private final class ScriptedFeed: OutboxFeed {
         if fails { throw EngineFailure.overloaded }
     }
     func roomBecameFree() { work.raise() }
-    func hop(isUsable: Bool) async {}
+    func setHopUsable(_ isUsable: Bool) async {}
     func waitForWork(lane: DeliveryLane, after version: UInt64) async { await work.wait(above: version) }
 
     /// Returns when so many reports have been made.

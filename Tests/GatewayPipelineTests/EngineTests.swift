@@ -533,7 +533,7 @@ final class ProcessEnd: Sendable {
     @Test func `what was called back for a batch that is not committed is offered still`() async throws {
         let (gate, store) = try await gate()
         for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
-        await gate.gateway.hop(isUsable: true)
+        await gate.gateway.setHopUsable(true)
         let send = try #require(try await gate.remit("a")["send_id"])
         store.fail(.unavailable("the disk is full"))
         let path = "/v1/sends/\(send)/cancel"

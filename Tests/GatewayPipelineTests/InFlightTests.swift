@@ -18,7 +18,7 @@ import Testing
         for user in ["u_1", "u_2"] { try await gate.register(user) }
         try await gate.consent("u_1")
         for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
-        await gate.gateway.hop(isUsable: true)
+        await gate.gateway.setHopUsable(true)
         return gate
     }
 
@@ -57,11 +57,11 @@ import Testing
         let gate = try await gate()
         _ = try await gate.addKey("u_1")
         for id in ["a", "b"] { #expect(try await gate.remit(id).status == 202) }
-        await gate.gateway.hop(isUsable: false)
+        await gate.gateway.setHopUsable(false)
         #expect(try rows(gate).map(\.attemptCount) == [0, 0])
         let stored = try await gate.claim()
         #expect(stored.count == 2 && stored.allSatisfy { $0.attemptCount == 0 })
-        await gate.gateway.hop(isUsable: true)
+        await gate.gateway.setHopUsable(true)
         for id in ["c", "d"] { #expect(try await gate.remit(id).status == 202) }
         let offered = try await gate.claim()
         func shape(_ delivery: Delivery) throws -> String {
@@ -212,7 +212,7 @@ import Testing
         // One is asked for, and the other is offered.
         #expect(try await gate.remit("b").status == 202)
         #expect(try await gate.gateway.claim(lane: .general, limit: 1).count == 1)
-        await gate.gateway.hop(isUsable: false)
+        await gate.gateway.setHopUsable(false)
         let row = try #require(try gate.store.read { try $0.outbox(first.message) })
         #expect(row.mayHaveArrived && row.attemptedAt != nil)
         let id = try #require(sent["send_id"])
@@ -227,11 +227,11 @@ import Testing
         let sent = try await gate.remit("a")
         let first = try #require(try await gate.claim().first)
         // While the hop is down nothing is offered at once: at the next look the other one comes first.
-        await gate.gateway.hop(isUsable: false)
+        await gate.gateway.setHopUsable(false)
         #expect(try await gate.remit("b").status == 202)
         try await gate.gateway.report(
             first.message, .ambiguous("reset"), retryAt: gate.clock.now().advanced(bySeconds: 1))
-        await gate.gateway.hop(isUsable: true)
+        await gate.gateway.setHopUsable(true)
         gate.clock.advance(seconds: 2)
         // One is asked for, and this one offered.
         let other = try await gate.gateway.claim(lane: .general, limit: 1)
@@ -244,9 +244,9 @@ import Testing
     @Test func `a backlog goes to the relay in one look, and new messages go from memory again`() async throws
     {
         let gate = try await gate()
-        await gate.gateway.hop(isUsable: false)
+        await gate.gateway.setHopUsable(false)
         for number in 0..<60 { #expect(try await gate.remit("r\(number)", to: "u_2").status == 202) }
-        await gate.gateway.hop(isUsable: true)
+        await gate.gateway.setHopUsable(true)
         let operations = gate.engine.load.operationCount
         var ids: [MessageID] = []
         for _ in 0..<6 { ids += try await gate.gateway.claim(lane: .general, limit: 10).map(\.message) }
@@ -261,9 +261,9 @@ import Testing
         async throws
     {
         let gate = try await gate()
-        await gate.gateway.hop(isUsable: false)
+        await gate.gateway.setHopUsable(false)
         #expect(try await gate.remit("a").status == 202)
-        await gate.gateway.hop(isUsable: true)
+        await gate.gateway.setHopUsable(true)
         _ = try await gate.inOneBatch([
             { gate in
                 let claimed = try await gate.claim()
@@ -360,8 +360,8 @@ import Testing
     @Test func `what the hop's end gave back goes once when the hop is there again`() async throws {
         let gate = try await gate()
         #expect(try await gate.remit("a").status == 202)
-        await gate.gateway.hop(isUsable: false)
-        await gate.gateway.hop(isUsable: true)
+        await gate.gateway.setHopUsable(false)
+        await gate.gateway.setHopUsable(true)
         #expect(try await gate.claim().count == 1)
         #expect(try await gate.claim().isEmpty)
     }
@@ -371,7 +371,7 @@ import Testing
         for number in 0..<130 { #expect(try await gate.remit("r\(number)", to: "u_2").status == 202) }
         let offered = try rows(gate, "u_2").filter { $0.attemptedAt != nil }
         #expect(offered.count == 128)
-        await gate.gateway.hop(isUsable: false)
+        await gate.gateway.setHopUsable(false)
         #expect(try rows(gate, "u_2").allSatisfy { $0.attemptedAt == nil && $0.attemptCount == 0 })
         var ids: Set<MessageID> = []
         while case let batch = try await gate.claim(), !batch.isEmpty { ids.formUnion(batch.map(\.message)) }

@@ -215,7 +215,7 @@ import Testing
                     event: .handedOver, destination: nil, at: gate.clock.now(), reason: nil))
         }
         // And some are under way from memory.
-        await gate.gateway.hop(isUsable: true)
+        await gate.gateway.setHopUsable(true)
         for user in ["u_1", "u_2"] {
             let sent = try await gate.call(
                 "payments", "POST", "/v1/sends", GatewayHarness.remittance("o-\(user)", to: user))

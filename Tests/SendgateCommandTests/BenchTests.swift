@@ -226,7 +226,7 @@ import Testing
                     ($0, try database.rows("SELECT count(*) FROM \($0)").first?.first)
                 })
         }
-        await gateway.wiring.gateway.hop(isUsable: true)
+        await gateway.wiring.gateway.setHopUsable(true)
         // Once it is known that nothing waits, messages go from memory.
         _ = try await gateway.wiring.gateway.claim(lane: .general, limit: 8)
         let before = try counts()

@@ -29,7 +29,7 @@ import Testing
         try store.write { try $0.archiveNotices(of: policy) }
         let gate = try SimulatedGateway(
             over: store, environment: environment, policy: policy, parts: Self.parts.get())
-        gate.setHop(isUsable: true)
+        gate.setHopUsable(true)
         return (gate, next, environment)
     }
 

@@ -193,7 +193,7 @@ final class SimulatedGateway {
 
     // MARK: The relay
 
-    func setHop(isUsable: Bool) {
+    func setHopUsable(_ isUsable: Bool) {
         let left = engine.inFlight.setHopUsable(isUsable)
         giveBack(left)
     }

@@ -140,7 +140,7 @@ struct Simulation {
         let store = InMemoryStore { _ in trouble.next.withLock { $0.take() } }
         try store.write { try $0.archiveNotices(of: first) }
         gate = try SimulatedGateway(over: store, environment: environment, policy: first, parts: parts)
-        gate.setHop(isUsable: true)
+        gate.setHopUsable(true)
         for _ in 0..<4 { people.append(newPerson()) }
     }
 
@@ -207,7 +207,7 @@ struct Simulation {
         let store = InMemoryStore(gate.store.committed) { _ in trouble.next.withLock { $0.take() } }
         do {
             gate = try SimulatedGateway(over: store, environment: environment, policy: policy, parts: parts)
-            gate.setHop(isUsable: true)
+            gate.setHopUsable(true)
         } catch {
             broken.append("no gateway after a crash: \(error)")
         }
@@ -566,7 +566,7 @@ struct Simulation {
         gate.replacePolicy(with: policy)
     }
 
-    private mutating func hop() { gate.setHop(isUsable: !dice.onceIn(3)) }
+    private mutating func hop() { gate.setHopUsable(!dice.onceIn(3)) }
 
     /// A person is forgotten, and somebody new takes their place.
     private mutating func forget(_ index: Int) {

@@ -52,7 +52,7 @@ extension Gateway: OutboxFeed {
         }
     }
 
-    package func hop(isUsable: Bool) async { await giveBack(inFlight.setHopUsable(isUsable)) }
+    package func setHopUsable(_ isUsable: Bool) async { await giveBack(inFlight.setHopUsable(isUsable)) }
 
     package func report(_ message: MessageID, _ result: HopResult, retryAt: Instant?) async throws {
         try await record(message, .tried(result, retryAt: retryAt))

@@ -18,7 +18,7 @@ package protocol OutboxFeed: Sendable {
     func roomBecameFree()
     /// Says whether the hop can be used. While it cannot, the relay is offered nothing, and when this returns,
     /// messages that were offered and not taken wait in the store again.
-    func hop(isUsable: Bool) async
+    func setHopUsable(_ isUsable: Bool) async
     /// Returns when ``workVersion`` is above `version`, when the lane's next waiting message is due, or when the
     /// task is cancelled.
     func waitForWork(lane: DeliveryLane, after version: UInt64) async

@@ -139,7 +139,7 @@ final class Sends: Sendable {
 
     /// Sends so many, so many under way at once, and hands over what they lead to meanwhile, as the relay does.
     func send(_ count: Int, _ kind: Kind) async throws {
-        await gateway.hop(isUsable: true)
+        await gateway.setHopUsable(true)
         let first = sentCount.add(count, ordering: .relaxed).oldValue
         try await withThrowingDiscardingTaskGroup { group in
             for connection in 0..<Self.connectionCount {
