@@ -59,7 +59,7 @@ package final class Gateway: RequestHandler {
             return find(request, from: peer, reply: reply)
         }
         let refuse: @Sendable (Problem) -> Void = { reply($0.answer) }
-        guard let caller = attestation.caller(of: peer) else { return refuse(unknown(peer)) }
+        guard let caller = attestation.caller(of: peer) else { return refuse(recordUnknown(peer)) }
         if !isStreamLine, let problem = Self.refusal(of: request, on: .postSend) { return refuse(problem) }
         send(request.body, from: caller, peer: peer.credentials, isStreamLine: isStreamLine, reply: reply)
     }
@@ -72,7 +72,7 @@ package final class Gateway: RequestHandler {
         let match = Route.table.match(method: request.method, target: request.target)
         guard case .match(let index, let arguments) = match else {
             // A peer that may not know what exists is told so before it is told what does not.
-            guard attestation.caller(of: peer) != nil else { return refuse(unknown(peer)) }
+            guard attestation.caller(of: peer) != nil else { return refuse(recordUnknown(peer)) }
             return refuse(Problem(match)!)
         }
         // What `HEAD` is answered has the length of the body that `GET` would have; the endpoint writes no body then.
@@ -84,7 +84,7 @@ package final class Gateway: RequestHandler {
             case .readiness: return askReadiness(reply)
             }
         }
-        guard let caller = attestation.caller(of: peer) else { return refuse(unknown(peer)) }
+        guard let caller = attestation.caller(of: peer) else { return refuse(recordUnknown(peer)) }
         let handler: Route.Handler
         switch target {
         case .open: return
@@ -156,7 +156,7 @@ package final class Gateway: RequestHandler {
     }
 
     /// Answers a peer that matches no caller, and counts it.
-    private func unknown(_ peer: Peer) -> Problem {
+    private func recordUnknown(_ peer: Peer) -> Problem {
         let uptime = dependencies.clock.reading().uptime
         if let count = unknownPeers.record(peer.credentials.userID, at: uptime) {
             // The count may be of many uids; then this peer is only one of them.
