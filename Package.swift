@@ -297,8 +297,8 @@ let package = Package(
         tests(
             "PolicyFilesTests",
             [
-                "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles",
-                "PolicyProof",
+                "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary",
+                "PolicyFiles", "PolicyProof",
             ]),
         tests("UnixHTTPClientTests", ["UnixHTTPClient"]),
         tests(

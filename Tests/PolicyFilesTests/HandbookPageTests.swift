@@ -1,14 +1,14 @@
 import BundleModel
 import CanonicalJSON
 import Foundation
+import GateTestKit
 import GateVocabulary
 import PolicyFiles
 import Testing
 
 /// The handbook's pages for producers, app teams and newcomers name what the repository's bundle has, and all of it.
 @Suite struct HandbookPageTests {
-    private static let handbook = URL(fileURLWithPath: repositoryPolicies)
-        .appendingPathComponent("../Sources/sendgate/Sendgate.docc")
+    private static let handbook = URL(fileURLWithPath: Repository.root + "/Sources/sendgate/Sendgate.docc")
 
     /// Lines of a page, without its blocks of code.
     private static func lines(of page: String) throws -> [String] {
@@ -55,7 +55,7 @@ import Testing
     )
         throws
     {
-        let documents = try PolicyDirectory.read(at: repositoryPolicies)
+        let documents = try PolicyDirectory.read(at: Repository.policies)
         let page = try Self.lines(of: "MovingHere")
         let section = try Self.section("(\(source))", in: page)
         let own = try documents.filter { $0.key.hasPrefix("types/") }.compactMap { _, node -> String? in
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test func `every type that the page names is in the bundle`() throws {
-        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
         let types = Set(bundle.types.keys.map { "\($0)" })
         let families = Set(types.compactMap { $0.contains(".") ? $0.split(separator: ".").first : nil })
         for name in Self.names(in: try Self.lines(of: "MovingHere")) {
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func `app teams are told of every channel, category and sound`() throws {
-        let documents = try PolicyDirectory.read(at: repositoryPolicies)
+        let documents = try PolicyDirectory.read(at: Repository.policies)
         let pages = documents.filter { $0.key.hasPrefix("types/") }.map(\.value.json)
         func values(_ member: String) -> Set<String> { Set(pages.compactMap { $0[member]?.stringValue }) }
         let lines = try Self.lines(of: "ForApps")

@@ -2,6 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateTestKit
 import GateVocabulary
 import Testing
 
@@ -62,8 +63,8 @@ private func diagnostics(_ body: () throws(PolicyDiagnostics) -> Void) -> [Strin
 
     @Test func `a file the cover page does not list keeps the bundle from being read`() throws {
         let folder = try ScratchFolder()
-        for (path, _) in try PolicyDirectory.read(at: repositoryPolicies) {
-            let source = repositoryPolicies + "/" + path
+        for (path, _) in try PolicyDirectory.read(at: Repository.policies) {
+            let source = Repository.policies + "/" + path
             try folder.write(path, Array(try Data(contentsOf: URL(fileURLWithPath: source))))
         }
         #expect(try folder.readBundle().version >= 1)
@@ -182,7 +183,7 @@ private func diagnostics(_ body: () throws(PolicyDiagnostics) -> Void) -> [Strin
 
 @Suite struct `An archived bundle` {
     @Test func `is read back to the same documents and the same digest`() throws {
-        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
         let again = try PolicyArchive.read(bundle.canonicalJSON, filedUnder: bundle.digest)
         #expect(again.documents == bundle.documents)
         #expect(again.documents["types/transaction.failed.yaml"]?.location == nil)
@@ -191,7 +192,7 @@ private func diagnostics(_ body: () throws(PolicyDiagnostics) -> Void) -> [Strin
     }
 
     @Test func `under another digest is refused before it is parsed`() throws {
-        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
         var bytes = bundle.canonicalJSON
         bytes[bytes.count / 2] ^= 1
         do throws(PolicyArchiveError) {

@@ -2,6 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateTestKit
 import GateVocabulary
 import PolicyFiles
 import PolicyProof
@@ -12,7 +13,7 @@ import Testing
     let documents: [String: PolicyNode]
 
     init() throws {
-        documents = try PolicyDirectory.read(at: repositoryPolicies)
+        documents = try PolicyDirectory.read(at: Repository.policies)
     }
 
     private func page(_ path: String) throws -> JSONValue {
@@ -30,7 +31,7 @@ import Testing
     }
 
     @Test func `agree with one another`() throws {
-        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
         #expect(bundle.types.count >= 67)
         #expect(bundle.messages.keys.sorted() == ["bs", "en", "nb", "sq"])
         // S4: the fallback locale is nb, and everything ends in en.
@@ -40,7 +41,7 @@ import Testing
     }
 
     @Test func `give every case the decision it names`() throws {
-        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
         let policy = CompiledPolicy(bundle)
         #expect(bundle.cases.count > 150)
         for example in bundle.cases {
@@ -144,20 +145,13 @@ import Testing
     @Test func `the handbook says of every type and every limit where it comes from, and of nothing else`()
         throws
     {
-        let page = URL(fileURLWithPath: repositoryPolicies)
-            .appendingPathComponent("../Sources/sendgate/Sendgate.docc/Sources.md")
-        let lines = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").map(String.init)
-        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
-
-        func rows(under heading: String) throws -> [[String]] {
-            let start = try #require(lines.firstIndex(of: "## \(heading)"), "no section \(heading)")
-            return lines[(start + 1)...].drop { !$0.hasPrefix("|") }.prefix { $0.hasPrefix("|") }.dropFirst(2)
-                .map { $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) } }
-        }
-        let types = try rows(under: "Types")
+        let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
+        let types = try HandbookTable(of: "Sources", head: "| type | named in | resolved |").rows
         #expect(types.map { $0[0] } == bundle.types.keys.map { "`\($0)`" }.sorted())
         #expect(types.allSatisfy { $0.count == 3 })
 
+        let limitRows = try HandbookTable(of: "Sources", head: "| limit of | count | named in | resolved |")
+            .rows
         func row(_ name: String, _ cap: Cap) -> [String] { [name, "\(cap.count) in \(cap.windowHours) h"] }
         let limits =
             (bundle.limits.everything.map { [row("everything", $0)] } ?? [])
@@ -165,12 +159,12 @@ import Testing
             + bundle.limits.categories.map { row("category `\($0.key.rawValue)`", $0.value) }
             + bundle.limits.types.map { row("`\($0.key)`", $0.value) }
         #expect(
-            Set(try rows(under: "Limits").map { Array($0.prefix(2)) }) == Set(limits),
+            Set(limitRows.map { Array($0.prefix(2)) }) == Set(limits),
             "the handbook and limits.yaml differ")
     }
 
     @Test func `whatever can come in numbers has a limit, or its page says why none`() throws {
-        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
         for type in bundle.types.values
         where type.tier != .critical && type.category != .security && type.mandatory == nil
             && !bundle.summaries.contains(type.id) && type.ownOverflow != .allow
@@ -183,30 +177,30 @@ import Testing
     @Test func `the handbook has every reason with its details, its outcome, its remedy and its sentence`()
         throws
     {
-        let page = URL(fileURLWithPath: repositoryPolicies)
-            .appendingPathComponent("../Sources/sendgate/Sendgate.docc/Reasons.md")
-        let text = try String(contentsOf: page, encoding: .utf8)
         let expected = Reason.allCases.flatMap { reason in
             let plain: [Detail?] = reason == .quietHoursDeferred ? [nil] : []
             let details = reason.details.isEmpty ? [nil] : plain + reason.details.map(Optional.some)
-            return details.map { detail in
+            return details.map { detail -> [String] in
                 let name = detail.map { "`\($0.rawValue)`" } ?? ""
-                return
-                    "| `\(reason.rawValue)` | \(name) | \(reason.outcome.name) | \(reason.whoCanFix(detail).rawValue) | "
-                    + "\(Explanation.english.sentence(reason, detail)) |"
+                return [
+                    "`\(reason.rawValue)`", name, reason.outcome.name, reason.whoCanFix(detail).rawValue,
+                    Explanation.english.sentence(reason, detail),
+                ]
             }
         }
-        let found = text.split(separator: "\n").drop { $0 != "## The list" }.map(String.init)
-            .filter { $0.hasPrefix("| `") }
-        #expect(found == expected, "Reasons.md should have these rows:\n\(expected.joined(separator: "\n"))")
-        for fixer in WhoCanFix.allCases { #expect(text.contains("| `\(fixer.rawValue)` |"), "\(fixer)") }
+        let list = try HandbookTable(
+            of: "Reasons", head: "| reason | detail | outcome | who can fix it | in a sentence |")
+        let rows = expected.map { "| \($0.joined(separator: " | ")) |" }.joined(separator: "\n")
+        #expect(list.rows == expected, "Reasons.md should have these rows:\n\(rows)")
+        let fixers = try HandbookTable(of: "Reasons", head: "| `who_can_fix` | who that is | what they do |")
+        #expect(fixers.names(in: 0) == WhoCanFix.allCases.map(\.rawValue))
     }
 
     @Test(arguments: ["bs", "nb", "sq"])
     func `every sentence is said in every language of the bundle, and unlike the others`(_ locale: String)
         throws
     {
-        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
         #expect(Set(bundle.messages.keys) == Set(bundle.sentences.keys).union(["en"]))
         let sentences = try #require(bundle.sentences[locale])
         let values = Dictionary(
@@ -230,7 +224,7 @@ import Testing
 
     @Test func `the schema of the sentences has their names`() throws {
         let schema = try JSONSerialization.jsonObject(
-            with: Data(contentsOf: URL(fileURLWithPath: repositoryPolicies + "/schema/reasons.schema.json")))
+            with: Data(contentsOf: URL(fileURLWithPath: Repository.policies + "/schema/reasons.schema.json")))
         func names(_ node: Any, _ path: [String]) throws -> Set<[String]> {
             let object = try #require(node as? [String: Any])
             guard let properties = object["properties"] as? [String: Any] else { return [path] }
@@ -242,7 +236,7 @@ import Testing
     }
 
     @Test func `whoever records consents sends nothing that rests on one`() throws {
-        let bundle = try PolicyDirectory.readBundle(at: repositoryPolicies)
+        let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
         let recorders = bundle.callers.filter { $0.value.grants.contains(.consentsWrite) }
         #expect(!recorders.isEmpty)
         for (name, rule) in recorders {

@@ -39,7 +39,3 @@ final class ScratchFolder {
         try FileManager.default.createSymbolicLink(atPath: "\(path)/\(name)", withDestinationPath: target)
     }
 }
-
-/// The repository's own bundle.
-let repositoryPolicies = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Policies").path
