@@ -31,7 +31,7 @@ package enum BuiltGates: LaterGates {
 
     @inline(__always)
     package static func result(
-        at position: Int, _: Facts, _: Jurisdiction, _: CompiledRule
+        at position: Int, _ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: CompiledRule
     ) -> GateResult {
         preconditionFailure("there is no gate \(position)")
     }

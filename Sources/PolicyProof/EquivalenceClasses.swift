@@ -388,6 +388,8 @@ final class EquivalenceClasses {
 
     // MARK: Permission and choices
 
+    private static let permissionGates: [Gate] = [.fallback, .permission, .preferences]
+
     private static let permissionConditions = Conditions([
         .fallbackUnproved, .fallbackForbidden, .minor, .ageUnknown, .marketingWithoutOptIn,
         .textWithoutConsent, .fallbackWithoutConsent, .declaredPermissionMissing, .purposeMissing,
@@ -396,7 +398,7 @@ final class EquivalenceClasses {
     ])
 
     private func permission(_ send: BundleProof.Send) -> FactGroup {
-        let gates: [Gate] = [.fallback, .permission, .preferences]
+        let gates = Self.permissionGates
         let mask = Self.permissionConditions
         func fold(_ settings: [FactSpace.Setting], _ contexts: [FactSpace.Setting] = [{ _ in }])
             -> [FactSpace.Setting]
@@ -422,7 +424,7 @@ final class EquivalenceClasses {
 
     /// Places with consents, as the plainest type of a category tells them apart: one that passes nothing.
     private func agreements(_ send: BundleProof.Send) -> [FactSpace.Setting] {
-        let gates: [Gate] = [.fallback, .permission, .preferences]
+        let gates = Self.permissionGates
         var plain = send
         plain.rule.flags.subtract([.mandatoryPassesPreferences, .criticalAsked, .criticalGranted])
         plain.declared.passesPreferences = false

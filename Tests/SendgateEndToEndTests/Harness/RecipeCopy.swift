@@ -3,13 +3,18 @@ import Foundation
 /// A recipe of the handbook as edits, and a copy of the sources and of the bundle to which they are made.
 ///
 /// Each block of code in a recipe is an edit. The prose before it ends with the file and the line that the edit comes after:
-/// "`Sources/X/Y.swift`, after `case one`:", or `before`; without a line the block is a file of its own. A line is named by how it
-/// begins.
+/// "`Sources/X/Y.swift`, after `case one`:", or `before`, or `in place of`; without a line the block is a file of its own. A line
+/// is named by how it begins.
 struct Recipe {
     struct Edit {
+        enum Place: String {
+            case after
+            case before
+            case replaced = "in place of"
+        }
         var path: String
         var anchor: String?
-        var isBefore: Bool
+        var place: Place
         var text: String
 
         /// The module of a source file.
@@ -41,13 +46,14 @@ struct Recipe {
                 continue
             }
             guard let end = lines.firstIndex(of: "   ```"),
-                let place = prose.firstMatch(of: /`([A-Za-z][^`]*)`(?:, (after|before) `([^`]+)`)?:$/)
+                let place = prose.firstMatch(
+                    of: /`([A-Za-z][^`]*)`(?:, (after|before|in place of) `([^`]+)`)?:$/)
             else { throw HarnessError("\(name): a block without an end, or no file before it: \(prose)") }
             let text = lines[..<end].map { String($0.dropFirst(3)) + "\n" }.joined()
             edits.append(
                 Edit(
                     path: String(place.output.1), anchor: place.output.3.map(String.init),
-                    isBefore: place.output.2 == "before", text: text))
+                    place: place.output.2.flatMap { Edit.Place(rawValue: String($0)) } ?? .after, text: text))
             lines = lines[(end + 1)...]
             prose = ""
         }
@@ -84,7 +90,8 @@ struct RecipeCopy {
         }
         let margin = lines[found[0]].prefix { $0 == " " }
         let new = edit.text.split(separator: "\n").map { "\(margin)\($0)" }
-        lines.insert(contentsOf: new, at: edit.isBefore ? found[0] : found[0] + 1)
+        let start = edit.place == .after ? found[0] + 1 : found[0]
+        lines.replaceSubrange(start..<(edit.place == .replaced ? start + 1 : start), with: new)
         try Data(lines.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: path))
     }
 
@@ -125,15 +132,16 @@ struct RecipeCopy {
         return kept
     }
 
-    /// Type-checks what some edits can break: the edited files, and every file that names the case after which an edit
-    /// puts another one, because an exhaustive `switch` names them all.
+    /// Type-checks what some edits can break: the edited files, and every file that names, as an enum's case, the one after
+    /// which an edit puts another one, because an exhaustive `switch` names them all.
     ///
     /// The changed modules are laid over the built ones first, so that those above see the change.
     ///
     /// - Returns: The compiler's errors.
     func check(_ edits: [Recipe.Edit]) throws -> [String] {
         let siblings = edits.compactMap { $0.anchor?.firstMatch(of: /^case \.?(\w+)/)?.output.1 }
-        let names = try siblings.isEmpty ? nil : Regex("\\.(?:\(siblings.joined(separator: "|")))\\b")
+        let names =
+            try siblings.isEmpty ? nil : Regex("[^\\w)\\]>]\\.(?:\(siblings.joined(separator: "|")))\\b")
         let edited = Set(edits.map { scratch.path($0.path) })
         let plan = try Self.modules.compactMap {
             module -> (module: String, checked: [String], others: [String])? in
@@ -153,10 +161,11 @@ struct RecipeCopy {
             let arguments = try Self.arguments(of: module)
             let flags = ["-I", scratch.path("Modules")] + arguments.dropFirst()
             if index + 1 < plan.count, !edited.isDisjoint(with: checked) {
+                // Without the bodies, of which those that an edit can break are checked below.
                 errors += try run(
-                    Array(arguments.prefix(1)),
-                    ["-emit-module", "-o", scratch.path("Modules/\(module).swiftmodule")]
-                        + flags + checked + others)
+                    arguments.prefix(1) + ["-frontend"],
+                    ["-emit-module", "-experimental-skip-non-inlinable-function-bodies-without-types"]
+                        + ["-o", scratch.path("Modules/\(module).swiftmodule")] + flags + checked + others)
             }
             errors += try run(
                 arguments.prefix(1) + ["-frontend"],
