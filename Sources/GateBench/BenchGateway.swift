@@ -105,7 +105,7 @@ final class BenchGateway {
     // MARK: People
 
     /// Registers `count` people with one device each, as fast as the gateway takes them.
-    func register(_ count: Int, seconds: Double) throws -> Load.Outcome {
+    func register(_ count: Int, seconds: Double) throws -> Load.Measurement {
         let person = Array(
             #"{"region":"DE","region_source":"kyc","locale":"en","age":"adult","time_zone":"Europe/Berlin","privacy":"full"}"#
                 .utf8)
@@ -128,14 +128,14 @@ final class BenchGateway {
         } watch: {
             progress.show(UInt64(count + $0), of: UInt64(2 * count))
         }
-        for outcome in [people, devices] {
-            if let (status, refused) = outcome.countByStatus.first(where: { $0.key != 200 && $0.key != 201 })
+        for measured in [people, devices] {
+            if let (status, refused) = measured.countByStatus.first(where: { $0.key != 200 && $0.key != 201 })
             {
                 throw CommandFailure("\(refused) registrations were answered with \(status)")
             }
-            guard outcome.count == count else {
+            guard measured.count == count else {
                 throw CommandFailure(
-                    "only \(outcome.count) of \(count) recipients were registered in \(Int(seconds)) s",
+                    "only \(measured.count) of \(count) recipients were registered in \(Int(seconds)) s",
                     hint: "ask for fewer with --recipients, or give more time with --setup-seconds")
             }
         }

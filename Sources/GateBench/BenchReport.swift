@@ -8,7 +8,7 @@ import ThreadMetering
 /// One measurement and its floor.
 struct BenchRow {
     var what: String
-    var outcome: Load.Outcome
+    var measured: Load.Measurement
     /// From the last answer until everything was handed over.
     var drainSeconds: Double
     /// Sends to a transaction, those of results alone among the transactions.
@@ -19,8 +19,8 @@ struct BenchRow {
 
     /// Sends a second from the first request until the last hand-over: what the floor does, too.
     var handedOverPerSecond: Double {
-        let seconds = outcome.seconds + drainSeconds
-        return seconds > 0 ? Double(outcome.count) / seconds : 0
+        let seconds = measured.seconds + drainSeconds
+        return seconds > 0 ? Double(measured.count) / seconds : 0
     }
 
     /// `nil` for a measurement whose rate was asked for, which no floor can judge.
@@ -29,11 +29,11 @@ struct BenchRow {
     }
     var isOpenLoop: Bool
 
-    func microseconds(_ percentile: Double) -> Int { Int(outcome.latency.valueAtPercentile(percentile)) }
+    func microseconds(_ percentile: Double) -> Int { Int(measured.latency.valueAtPercentile(percentile)) }
 
     /// Answers that decided nothing: the gateway took no more.
     var notTaken: [(status: Int, count: Int)] {
-        outcome.countByStatus.filter { $0.key != 202 && $0.key != 403 }
+        measured.countByStatus.filter { $0.key != 202 && $0.key != 403 }
             .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 }
@@ -116,11 +116,11 @@ package struct BenchReport {
             "what", "rate/s", "p50 us", "p99 us", "p99.9 us", "refused", "batch", "handed over/s", "floor/s",
             "of floor")
         for row in rows {
-            let refused = row.outcome.countByStatus[403, default: 0]
+            let refused = row.measured.countByStatus[403, default: 0]
             table.add(
-                row.what, Self.whole(row.outcome.perSecond), "\(row.microseconds(50))",
+                row.what, Self.whole(row.measured.perSecond), "\(row.microseconds(50))",
                 "\(row.microseconds(99))", "\(row.microseconds(99.9))",
-                "\(row.outcome.count == 0 ? 0 : 100 * refused / row.outcome.count) %",
+                "\(row.measured.count == 0 ? 0 : 100 * refused / row.measured.count) %",
                 Self.tenths(row.batch), Self.whole(row.handedOverPerSecond), Self.whole(row.floorPerSecond),
                 row.ratioPercent.map { "\($0) %" } ?? "-")
         }
@@ -192,9 +192,9 @@ package struct BenchReport {
 
     private static func json(_ row: BenchRow) -> JSONObject {
         var object: JSONObject = [
-            "what": .string(row.what), "count": .integer(Int64(row.outcome.count)),
-            "milliseconds": .integer(Int64(row.outcome.seconds * 1_000)),
-            "per_second": .integer(Int64(row.outcome.perSecond)),
+            "what": .string(row.what), "count": .integer(Int64(row.measured.count)),
+            "milliseconds": .integer(Int64(row.measured.seconds * 1_000)),
+            "per_second": .integer(Int64(row.measured.perSecond)),
             "drain_milliseconds": .integer(Int64(row.drainSeconds * 1_000)),
             "handed_over_per_second": .integer(Int64(row.handedOverPerSecond)),
             "p50_microseconds": .integer(Int64(row.microseconds(50))),
@@ -204,7 +204,7 @@ package struct BenchReport {
             "floor_per_second": .integer(Int64(row.floorPerSecond)),
             "answers": .object(
                 JSONObject(
-                    row.outcome.countByStatus.map { ("\($0.key)", JSONValue.integer(Int64($0.value))) })),
+                    row.measured.countByStatus.map { ("\($0.key)", JSONValue.integer(Int64($0.value))) })),
             "core_percent": .object(
                 JSONObject(row.shares.map { ($0.stage, JSONValue.integer(Int64($0.percent))) })),
         ]

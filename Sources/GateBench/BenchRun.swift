@@ -187,10 +187,10 @@ package struct BenchRun {
                 socket: gateway.socket, connections: connections, isStream: false, arrival: .closed(depth: 1),
                 seconds: 60, countMax: sendCount)
             let counts = try await meter.count {
-                let outcome = try load.run { sends.request($0) }
-                guard outcome.count == sendCount else {
+                let measured = try load.run { sends.request($0) }
+                guard measured.count == sendCount else {
                     throw CommandFailure(
-                        "only \(outcome.count) of \(sendCount) sends were answered in a minute")
+                        "only \(measured.count) of \(sendCount) sends were answered in a minute")
                 }
                 try await gateway.drained(within: 60)
             }
@@ -217,7 +217,7 @@ package struct BenchRun {
             Load(
                 socket: gateway.socket, connections: streams, isStream: true,
                 arrival: .closed(depth: connections / streams), seconds: measuredSeconds))
-        let perSecond = rate ?? max(1, (single.outcome.perSecond / 2).rounded())
+        let perSecond = rate ?? max(1, (single.measured.perSecond / 2).rounded())
         let paced = try await measure(
             gateway, "\(body), single, \(Int(perSecond))/s offered", body, people,
             Load(
@@ -235,21 +235,21 @@ package struct BenchRun {
         // The label is the whole name: no id of one measurement is met again in another.
         var sends = BenchSends(body, people: people, refusedPercent: refusedPercent, label: what)
         let before = try await (gateway.metrics(), gateway.processorSeconds(), Self.ownSeconds())
-        let outcome = try load.run { sends.request($0) }
+        let measured = try load.run { sends.request($0) }
         let after = (gateway.processorSeconds(), Self.ownSeconds())
         let drainSeconds = try await gateway.drained(within: 60)
         let metrics = try await gateway.metrics()
         func counted(_ name: String) -> Double { metrics[name, default: 0] - before.0[name, default: 0] }
         var shares = after.0.map { stage, seconds in
-            (stage: stage, percent: Self.percent(seconds - before.1[stage, default: 0], outcome.seconds))
+            (stage: stage, percent: Self.percent(seconds - before.1[stage, default: 0], measured.seconds))
         }
         shares.sort { ($0.percent, $1.stage) > ($1.percent, $0.stage) }
-        shares.append((stage: "the load itself", percent: Self.percent(after.1 - before.2, outcome.seconds)))
+        shares.append((stage: "the load itself", percent: Self.percent(after.1 - before.2, measured.seconds)))
         var isOpenLoop = false
         if case .open = load.arrival { isOpenLoop = true }
         return BenchRow(
-            what: what, outcome: outcome, drainSeconds: drainSeconds,
-            batch: Double(outcome.count) / max(1, counted("sendgate_batches_total")),
+            what: what, measured: measured, drainSeconds: drainSeconds,
+            batch: Double(measured.count) / max(1, counted("sendgate_batches_total")),
             shares: shares, isOpenLoop: isOpenLoop)
     }
 

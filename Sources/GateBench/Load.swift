@@ -21,10 +21,10 @@ struct Load {
     var seconds: Double
     /// How many requests at most; `nil` leaves it to the time.
     var countMax: Int?
-    /// Whether ``Outcome/answers`` has each answer.
+    /// Whether ``Measurement/answers`` has each answer.
     var keepsAnswers = false
 
-    struct Outcome {
+    struct Measurement {
         /// Microseconds, three digits, up to a minute.
         var latency = Histogram<UInt64>(
             highestTrackableValue: 60_000_000, numberOfSignificantValueDigits: .three)
@@ -53,11 +53,11 @@ struct Load {
     ///   - isOver: Whether to start no more requests although the time is not up.
     func run(
         _ request: (Int) -> LoadRequest, watch: (Int) -> Void = { _ in }, isOver: () -> Bool = { false }
-    ) throws -> Outcome {
+    ) throws -> Measurement {
         var lines: [LoadConnection] = []
         defer { for line in lines { line.shut() } }
         for _ in 0..<connections { lines.append(try LoadConnection(path: socket, isStream: isStream)) }
-        var outcome = Outcome()
+        var measured = Measurement()
         var started = 0
         var inFlight = 0
         var polled = [pollfd](repeating: pollfd(), count: lines.count)
@@ -137,31 +137,31 @@ struct Load {
             for index in lines.indices where polled[index].revents & ~Int16(POLLOUT) != 0 {
                 try lines[index].receive { answer in
                     let now = Self.now()
-                    outcome.latency.record((now - answer.startedAt) / 1_000)
-                    outcome.countByStatus[answer.status, default: 0] += 1
+                    measured.latency.record((now - answer.startedAt) / 1_000)
+                    measured.countByStatus[answer.status, default: 0] += 1
                     if keepsAnswers {
-                        outcome.answers.append(
+                        measured.answers.append(
                             TimedAnswer(
                                 startedAt: answer.startedAt, answeredAt: now, status: answer.status))
                     }
-                    outcome.count += 1
+                    measured.count += 1
                     inFlight -= 1
                     last = now
                 }
             }
-            watch(outcome.count)
+            watch(measured.count)
         }
         if case .open(let perSecond) = arrival {
             // What could not even be asked for waited until now at least.
             let interval = 1e9 / perSecond
             for number in started..<max(started, Int(perSecond * seconds)) {
                 let due = begin + UInt64(Double(number) * interval)
-                outcome.latency.record((Self.now() - due) / 1_000)
-                outcome.countByStatus[0, default: 0] += 1
+                measured.latency.record((Self.now() - due) / 1_000)
+                measured.countByStatus[0, default: 0] += 1
             }
         }
-        outcome.seconds = Double(last - begin) / 1e9
-        return outcome
+        measured.seconds = Double(last - begin) / 1e9
+        return measured
     }
 
     private static let napMicroseconds: UInt64 = 50

@@ -6,8 +6,8 @@ import Foundation
 /// the gateway: a few microseconds a request, where a whole client library would cost more than the gate itself.
 /// It talks to our own gateway only; whatever it does not expect ends the measurement.
 struct LoadConnection {
-    /// What one answer said.
-    struct Answer {
+    /// What one response said.
+    struct Response {
         var status: Int
         /// Nanoseconds of the monotonic clock at which its request should have started.
         var startedAt: UInt64
@@ -111,7 +111,7 @@ struct LoadConnection {
     }
 
     /// Reads what is there and gives every complete answer to `take`.
-    mutating func receive(_ take: (Answer) -> Void) throws {
+    mutating func receive(_ take: (Response) -> Void) throws {
         // One full buffer at a time; poll(2) says when there is more.
         let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress!, $0.count, 0) }
         let number = errno
@@ -135,15 +135,15 @@ struct LoadConnection {
         }
     }
 
-    private mutating func finish(status: Int, _ take: (Answer) -> Void) throws {
+    private mutating func finish(status: Int, _ take: (Response) -> Void) throws {
         guard inFlight > 0 else { throw Failure.malformed }
-        take(Answer(status: status, startedAt: starts[firstStart]))
+        take(Response(status: status, startedAt: starts[firstStart]))
         firstStart += 1
     }
 
     // MARK: Answers one by one
 
-    private mutating func readAnswers(_ take: (Answer) -> Void) throws {
+    private mutating func readAnswers(_ take: (Response) -> Void) throws {
         while let head = try readHead() {
             guard let length = head.length else { throw Failure.malformed }
             guard incoming.count - head.end >= length else { return }
@@ -168,7 +168,7 @@ struct LoadConnection {
 
     // MARK: Answers as lines
 
-    private mutating func readStream(_ take: (Answer) -> Void) throws {
+    private mutating func readStream(_ take: (Response) -> Void) throws {
         if !isHeadRead {
             guard let head = try readHead() else { return }
             guard head.status == 200 else { throw Failure.malformed }

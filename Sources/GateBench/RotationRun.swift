@@ -53,14 +53,14 @@ package struct RotationRun {
         }
         return RotationReport(
             recipients: recipientCount, offeredPerSecond: perSecond,
-            without: .init(alone.outcome.answers.map(Self.microseconds)), rows: rows)
+            without: .init(alone.measured.answers.map(Self.microseconds)), rows: rows)
     }
 
     private func rotate(_ purpose: KeyPurpose, _ perSecond: Double) async throws -> RotationReport.Row {
         let offset = try gateway.handedOverByteCount()
         let count = purpose == .data ? 1 : Self.rotationCount
         let pause = Duration.seconds(seconds / Double(count + 1))
-        let (outcome, done) = try await load("rotate \(purpose.rawValue)", perSecond) {
+        let (measured, done) = try await load("rotate \(purpose.rawValue)", perSecond) {
             var spans: [Span] = []
             var resealed: (rows: Int, perSecond: Int)?
             for _ in 0..<count {
@@ -74,12 +74,12 @@ package struct RotationRun {
             return (spans, resealed)
         }
         let (spans, resealed) = done
-        let during = outcome.answers.filter { answer in
+        let during = measured.answers.filter { answer in
             spans.contains { answer.startedAt <= $0.end && answer.answeredAt >= $0.begin }
         }
-        let accepted = outcome.countByStatus[202, default: 0]
-        let decided = accepted + outcome.countByStatus[403, default: 0]
-        let all = outcome.countByStatus.values.reduce(0, +)
+        let accepted = measured.countByStatus[202, default: 0]
+        let decided = accepted + measured.countByStatus[403, default: 0]
+        let all = measured.countByStatus.values.reduce(0, +)
         let envelopes = try gateway.envelopes(after: offset)
         let (opened, unreadable) = try await open(envelopes)
         return RotationReport.Row(
@@ -102,14 +102,14 @@ package struct RotationRun {
     /// Runs the load for as long as `body` takes, and until all of it was handed over.
     private func load<Result>(
         _ label: String, _ perSecond: Double, during body: () async throws -> Result
-    ) async throws -> (outcome: Load.Outcome, result: Result) {
+    ) async throws -> (measured: Load.Measurement, result: Result) {
         var load = Load(
             socket: gateway.socket, connections: connections, isStream: false,
             arrival: .open(perSecond: perSecond), seconds: Self.secondsMax)
         load.keepsAnswers = true
         let ending = LoadEnding()
         let sends = sends(label)
-        async let sent: Load.Outcome = withCheckedThrowingContinuation { continuation in
+        async let sent: Load.Measurement = withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async { [load] in
                 var sends = sends
                 continuation.resume(
@@ -125,9 +125,9 @@ package struct RotationRun {
             throw error
         }
         ending.end()
-        let outcome = try await sent
+        let measured = try await sent
         try await gateway.drained(within: 60)
-        return (outcome, result)
+        return (measured, result)
     }
 
     // MARK: Keys

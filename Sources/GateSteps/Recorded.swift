@@ -16,7 +16,7 @@ package struct Recorded {
 }
 
 /// An answer that cites entries: made once they have their places in the trail.
-package typealias Citing<Answer> = @Sendable (_ places: EntryPlaces) -> Answer
+package typealias Citing<Value> = @Sendable (_ places: EntryPlaces) -> Value
 
 /// Where the entries of a batch stand, for the answers that cite them.
 package struct EntryPlaces: Sendable {

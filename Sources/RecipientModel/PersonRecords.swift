@@ -315,14 +315,14 @@ package struct PermissionPrompt: Hashable, Sendable {
     package var device: Tag
     package var shownAt: Instant
     /// `nil` when not known yet.
-    package var answer: Answer?
+    package var answer: Choice?
 
-    package enum Answer: String, CaseIterable, Sendable, Hashable {
+    package enum Choice: String, CaseIterable, Sendable, Hashable {
         case granted
         case denied
     }
 
-    package init(subject: SubjectID, device: Tag, shownAt: Instant, answer: Answer?) {
+    package init(subject: SubjectID, device: Tag, shownAt: Instant, answer: Choice?) {
         self.subject = subject
         self.device = device
         self.shownAt = shownAt

@@ -81,8 +81,8 @@ extension DriftAction: StoredCode {
 extension ConsentRecord.State: StoredCode {
     static let codes: [ConsentRecord.State] = [.given, .refused, .withdrawn, .shown, .undone]
 }
-extension PermissionPrompt.Answer: StoredCode {
-    static let codes: [PermissionPrompt.Answer] = [.granted, .denied]
+extension PermissionPrompt.Choice: StoredCode {
+    static let codes: [PermissionPrompt.Choice] = [.granted, .denied]
 }
 extension OutboxRecord.State: StoredCode {
     static let codes: [OutboxRecord.State] = [.ready, .deferred, .digesting]

@@ -39,7 +39,7 @@ import Testing
         #expect(DriftAction.codes.map(\.rawValue) == ["repaired", "suppressed", "marked", "resolved"])
         #expect(
             ConsentRecord.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown", "undone"])
-        #expect(PermissionPrompt.Answer.codes.map(\.rawValue) == ["granted", "denied"])
+        #expect(PermissionPrompt.Choice.codes.map(\.rawValue) == ["granted", "denied"])
         #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "deferred", "digesting"])
         #expect(LedgerKind.consent.rawValue == 0 && LedgerKind.choice.rawValue == 1)
     }
@@ -68,7 +68,7 @@ import Testing
         check(DriftAction.self)
         check(ConsentRecord.State.self)
         check(OutboxRecord.State.self)
-        check(PermissionPrompt.Answer.self)
+        check(PermissionPrompt.Choice.self)
     }
 
     @Test func `security outranks everything, and within a lane the tier decides`() {

@@ -117,9 +117,9 @@ import Testing
         let report = try await report()
         let day = try #require(report["days"]?.arrayValue?.first?.objectValue)
         let name = try #require(day["day"]?.stringValue)
-        for outcome in TrailFigures.Outcome.allCases {
-            let drawn = chart.figures["day.\(name).\(outcome.rawValue)"]?["count"].flatMap { Int64($0) }
-            #expect(drawn ?? 0 == day[outcome.rawValue]?.integerValue, "\(outcome)")
+        for outcome in Outcome.allCases {
+            let drawn = chart.figures["day.\(name).\(outcome.name)"]?["count"].flatMap { Int64($0) }
+            #expect(drawn ?? 0 == day[outcome.name]?.integerValue, "\(outcome)")
         }
         #expect(chart.figures["opted_in.security"]?["part"] == "1")
     }

@@ -50,13 +50,13 @@ package struct SendStep: Sendable {
         return asks
     }
 
-    package enum Outcome {
+    package enum Resolution {
         case decided(Decided)
         /// The same id with the same content was decided before: nothing is sent twice.
         case decidedBefore(SendRecord)
     }
 
-    package func run(in step: StepContext) throws -> Outcome {
+    package func run(in step: StepContext) throws -> Resolution {
         if let earlier = try step.view.send(caller: attested.caller, idHash: idHash) {
             guard HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) else {
                 throw StepRefusal(
@@ -73,7 +73,7 @@ package struct SendStep: Sendable {
     package struct Decided {
         package let considered: ConsideredSend
         /// The outcome of the send as a whole.
-        package let outcome: GateVocabulary.Outcome
+        package let outcome: Outcome
         package let answer: Citing<SendAnswer>
     }
 

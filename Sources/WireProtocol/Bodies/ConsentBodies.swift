@@ -196,7 +196,7 @@ package struct PreferenceBody: WireBody, Hashable {
 
 /// `POST …/permission-prompts`: the operating system's prompt was shown. It never shows twice.
 package struct PermissionPromptBody: WireBody, Hashable {
-    package enum Answer: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
+    package enum Choice: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case granted
         case denied
     }
@@ -205,7 +205,7 @@ package struct PermissionPromptBody: WireBody, Hashable {
     /// `nil` means on arrival.
     package var shownAt: Instant?
     /// `nil` while the person has not answered.
-    package var answer: Answer?
+    package var answer: Choice?
 
     package static let shape = declared(
         "PermissionPrompt",

@@ -44,7 +44,7 @@ struct Report {
     struct Day: Hashable {
         /// Of its beginning, in UTC.
         var start: Instant
-        var outcomes: [TrailFigures.Outcome: UInt64]
+        var outcomes: [Outcome: UInt64]
         var name: String { String(start.rfc3339.prefix(10)) }
     }
 
@@ -282,8 +282,8 @@ extension Report {
                     .object(
                         JSONObject(
                             [("day", .string(day.name))]
-                                + TrailFigures.Outcome.allCases.map {
-                                    ($0.rawValue, .integer(Int64(day.outcomes[$0] ?? 0)))
+                                + Outcome.allCases.map {
+                                    ($0.name, .integer(Int64(day.outcomes[$0] ?? 0)))
                                 }))
                 }), "alarms": .array(alarms.map { .string($0) }),
         ]

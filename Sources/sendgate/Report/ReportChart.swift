@@ -110,7 +110,7 @@ private struct ChartDrawing {
         let spanned = Int((last.start.seconds - first.start.seconds) / 86_400) + 1
         let perBar = (spanned + Self.dayBarCountMax - 1) / Self.dayBarCountMax
         let barCount = (spanned + perBar - 1) / perBar
-        var bars = [[TrailFigures.Outcome: UInt64]](repeating: [:], count: barCount)
+        var bars = [[Outcome: UInt64]](repeating: [:], count: barCount)
         for day in days {
             let place = Int((day.start.seconds - first.start.seconds) / 86_400) / perBar
             bars[place].merge(day.outcomes) { $0 + $1 }
@@ -124,7 +124,7 @@ private struct ChartDrawing {
             let day = Instant(seconds: first.start.seconds + Int64(place * perBar) * 86_400)
             let name = String(day.rfc3339.prefix(10))
             var below: UInt64 = 0
-            for outcome in TrailFigures.Outcome.allCases {
+            for outcome in Outcome.allCases {
                 guard let count = outcomes[outcome], count > 0 else { continue }
                 // Both edges are rounded, so that bars touch and none is lost in a sum.
                 let (low, high) = (below, below + count)
@@ -132,7 +132,7 @@ private struct ChartDrawing {
                 let bottom = base - Int(low * Self.plotHeight / highest)
                 below = high
                 body +=
-                    "<rect class=\"\(outcome.rawValue)\" x=\"\(Self.margin + place * step)\" y=\"\(top)\" width=\"\(max(1, step - 2))\" height=\"\(max(1, bottom - top))\" data-figure=\"day.\(name).\(outcome.rawValue)\" data-count=\"\(count)\"><title>\(name): \(outcome.rawValue) \(count)</title></rect>\n"
+                    "<rect class=\"\(outcome.name)\" x=\"\(Self.margin + place * step)\" y=\"\(top)\" width=\"\(max(1, step - 2))\" height=\"\(max(1, bottom - top))\" data-figure=\"day.\(name).\(outcome.name)\" data-count=\"\(count)\"><title>\(name): \(outcome.name) \(count)</title></rect>\n"
             }
         }
         body +=
@@ -143,11 +143,11 @@ private struct ChartDrawing {
             "<text class=\"e\" x=\"\(Self.width - Self.margin)\" y=\"\(y)\">highest \(ReportLines.grouped(highest))</text>\n"
         y += 18
         var x = Self.margin
-        for outcome in TrailFigures.Outcome.allCases {
+        for outcome in Outcome.allCases {
             body +=
-                "<rect class=\"\(outcome.rawValue)\" x=\"\(x)\" y=\"\(y - 9)\" width=\"9\" height=\"9\"/>\n"
-            body += "<text x=\"\(x + 13)\" y=\"\(y)\">\(outcome.rawValue)</text>\n"
-            x += 20 + 8 * outcome.rawValue.count
+                "<rect class=\"\(outcome.name)\" x=\"\(x)\" y=\"\(y - 9)\" width=\"9\" height=\"9\"/>\n"
+            body += "<text x=\"\(x + 13)\" y=\"\(y)\">\(outcome.name)</text>\n"
+            x += 20 + 8 * outcome.name.count
         }
     }
 

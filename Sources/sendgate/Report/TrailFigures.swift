@@ -68,10 +68,6 @@ struct TrailFigures {
     /// The bundle in force at the end.
     private var policy: PolicyDigest?
 
-    enum Outcome: String, CaseIterable {
-        case forward, `defer`, digest, suppress, reject
-    }
-
     init(_ period: ReportPeriod, countsPeople: Bool) {
         self.period = period
         people = countsPeople ? EvidenceFold() : nil
@@ -114,8 +110,7 @@ struct TrailFigures {
     private mutating func count(_ observation: Observation, at time: Instant) {
         switch observation {
         case .decided(let reason, _, _, _):
-            guard let outcome = Outcome(rawValue: reason.outcome.name) else { return }
-            days[Int64(time.seconds) / 86_400, default: [:]][outcome, default: 0] += 1
+            days[Int64(time.seconds) / 86_400, default: [:]][reason.outcome, default: 0] += 1
         case .opened(let category, _, let after):
             guard let category else { return }
             timeToOpen[category, default: Durations()].add(after)

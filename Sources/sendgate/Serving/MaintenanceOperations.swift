@@ -89,9 +89,9 @@ struct PruneOperation: EngineOperation {
 /// Seals rows anew under the data key in use, a bounded number at a time.
 struct ResealOperation: EngineOperation {
     let rowCountMax: Int
-    let finished: @Sendable (Outcome) -> Void
+    let finished: @Sendable (Result) -> Void
 
-    enum Outcome: Sendable {
+    enum Result: Sendable {
         /// Every row is under this key, the one in use.
         case unnecessary(key: String)
         case went(Resealing)
