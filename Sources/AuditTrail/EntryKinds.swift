@@ -12,9 +12,9 @@ extension EntryKind {
     /// What the next hop made of a message.
     package static let delivery = EntryKind("delivery")
     package static let cancel = EntryKind("cancel")
-    /// Somebody said that an event need not be told any more.
+    /// A caller said that an event need not be told any more.
     package static let acknowledgement = EntryKind("acknowledgement")
-    /// A notice that a law obliges us to send reached nobody; names the way it must go instead.
+    /// A notice that a law obliges us to send reached its recipient by no channel; names the way it must go instead.
     package static let mandatoryUnreached = EntryKind("mandatory_unreached")
     /// What the delivery layer or the app observed.
     package static let receipt = EntryKind("receipt")
@@ -25,7 +25,7 @@ extension EntryKind {
     package static let address = EntryKind("address")
     package static let permissionPrompt = EntryKind("permission_prompt")
     package static let deviceKey = EntryKind("device_key")
-    /// One of the gateway's own keys came into another state, or somebody proposed to destroy it.
+    /// One of the gateway's own keys came into another state, or a caller proposed to destroy it.
     package static let gatewayKey = EntryKind("gateway_key")
     /// A list of genuine keys that the authority signed was proposed, or put in force.
     package static let keyset = EntryKind("keyset")
@@ -42,7 +42,7 @@ extension EntryKind {
     package static let review = EntryKind("review")
     /// A bundle came into force.
     package static let policy = EntryKind("policy")
-    /// Somebody asked for a bundle that has problems; the one in force stayed.
+    /// A caller asked for a bundle that has problems; the one in force stayed.
     package static let policyRefused = EntryKind("policy_refused")
     /// A peer that matched no caller.
     package static let unknownPeer = EntryKind("unknown_peer")
@@ -251,7 +251,7 @@ extension EntrySchema {
     static let gateResultByteCountMax = 64
     /// The id of a key of the gateway's own: `[dev-]purpose-16 hex digits`.
     private static let keyName = Shape.text(byteCountMax: 64)
-    /// Who approved the bundle, as which role; empty when nobody did. Three roles with up to 64 keys each.
+    /// Who approved the bundle, as which role; empty for a bundle without an approval. Three roles with up to 64 keys each.
     private static let approvals = Shape.list(
         of: .object(.members(required: ["key": .text(byteCountMax: 255), "role": code])), countMax: 192)
     private static let count = Shape.count

@@ -72,7 +72,7 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
     case entry(index: UInt64, in: TrailPath)
     /// Bytes follow the last entry of a bundle.
     case trailingBytes(in: TrailPath, byteCount: Int)
-    /// The entry is in the tree, and is no entry: whoever wrote it signed it.
+    /// The entry is in the tree, and is no entry: its writer signed it.
     case malformedEntry(index: UInt64, in: TrailPath, TrailEntryError)
     /// The entry says it is another.
     case wrongIndex(index: UInt64, in: TrailPath, found: UInt64)

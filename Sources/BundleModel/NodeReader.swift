@@ -180,7 +180,7 @@ struct NodeReader {
         return elements.enumerated().map { child($0.element, String($0.offset)) }
     }
 
-    /// Why a rule is so: a text of three words or more, for `x` is nobody's reason.
+    /// Why a rule is so: a text of three words or more, for `x` is no reason.
     func reason() -> String {
         let text = text()
         if !text.isEmpty, text.split(whereSeparator: \.isWhitespace).count < 3 {
@@ -230,7 +230,7 @@ struct NodeReader {
     func members(_ means: String = "") -> MemberReader { MemberReader(self, means) }
 }
 
-/// Takes the members of a mapping by name, and at the end complains of those nobody took.
+/// Takes the members of a mapping by name, and at the end complains of those that were not taken.
 final class MemberReader {
     let reader: NodeReader
     private let members: [PolicyNode.Member]
@@ -308,7 +308,7 @@ final class MemberReader {
         }
     }
 
-    /// Call last. A name nobody knows is a problem: a misspelled rule would otherwise be no rule.
+    /// Call last. An unknown name is a problem: a misspelled rule would otherwise be no rule.
     func refuseOthers() {
         if reader.list.takesUnknownNames { return }
         for member in members where !known.contains(member.key) {

@@ -84,7 +84,7 @@ package struct PolicyEdit: Hashable, Sendable {
 
 extension PolicyBundle {
     /// Notices that have other words than were archived under their id, version and language: who said yes was shown
-    /// those, so an edit in place makes their consent one to something nobody read.
+    /// those, so an edit in place makes their consent one to something they never read.
     ///
     /// - Parameter archived: SHA-256 of what was archived under a key; `nil` for a key that is new.
     package func editedNotices(

@@ -5,7 +5,7 @@
 @usableFromInline
 package struct CanonicalWriter: ~Copyable {
     // `start` has room for `capacity` bytes, of which the first `count` are initialised. The memory belongs to this value
-    // alone: it cannot be copied, hands the pointer to nobody, reserves before every write and frees the memory at its end.
+    // alone: it cannot be copied, hands the pointer out nowhere, reserves before every write and frees the memory at its end.
     @usableFromInline var start: UnsafeMutablePointer<UInt8>
     @usableFromInline var capacity: Int
     @usableFromInline var count = 0

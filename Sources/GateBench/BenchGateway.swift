@@ -44,8 +44,8 @@ final class BenchGateway {
 
     // MARK: The process
 
-    /// - Parameter policies: The folder of the bundle. The gateway has a copy of it in which nobody reaches the limit of a tier
-    ///   or that over everything: a measurement sends one person more in a second than anybody gets in a day, and what is
+    /// - Parameter policies: The folder of the bundle. The gateway has a copy of it in which no person reaches the limit of a
+    ///   tier or that over everything: a measurement sends one person more in a second than a person gets in a day, and what is
     ///   above a limit is gathered and not forwarded. What was forwarded is read and counted as ever.
     func start(policies: String) async throws {
         let copy = folder + "/policies"

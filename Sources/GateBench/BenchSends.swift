@@ -13,7 +13,7 @@ struct BenchSends {
     let body: Body
     /// How many people it draws from; for sealed bodies those whose device has a key.
     let people: Int
-    /// Of a hundred sends so many are promos that nobody consented to, and so are refused.
+    /// Of a hundred sends so many are promos without a consent, and so are refused.
     let refusedPercent: Int
     /// Tells the ids of one measurement from another's.
     let label: String

@@ -54,7 +54,7 @@ struct FloorSpecimen {
         var isUnique = false
         /// An id that begins with the milliseconds of its transaction (RFC 9562 section 5.7), which come one after the other.
         var isTimed = false
-        /// The number of a person: anybody's.
+        /// The number of a person, any of them.
         var isPerson = false
     }
 

@@ -1,4 +1,4 @@
-/// By what a duty to tell somebody can be done: the gateway's own channels, and what it can only ask for.
+/// By what a duty to tell a recipient can be done: the gateway's own channels, and what it can only ask for.
 package enum DischargeMeans: String, CaseIterable, Sendable, Hashable {
     case push
     case sms

@@ -7,7 +7,7 @@ package enum DriftKind: String, CaseIterable, Sendable, Hashable {
     case unsubscribedWhileOn = "unsubscribed_while_on"
     /// Push is on for the account, and the operating system shows nothing of the app.
     case blockedAtOS = "blocked_at_os"
-    /// Push is on for the account, and iOS delivers quietly: nobody was asked yet (provisional authorization).
+    /// Push is on for the account, and iOS delivers quietly: the user was not asked yet (provisional authorization).
     case deliveredQuietly = "delivered_quietly"
     /// The permission on record is `denied`, and the recipient has seen a push on the device since.
     case permissionOutdated = "permission_outdated"

@@ -1,4 +1,4 @@
-/// When a message ends, as far as anybody outside a seal is told.
+/// When a message ends, as far as it is told outside a seal.
 ///
 /// The exact time would tell the type: a code lives five minutes, and hardly anything else does. Outside there are three
 /// classes a tier, counted from the moment a message is composed or handed over; the exact end is inside the seal, and

@@ -3,8 +3,8 @@ package import CanonicalJSON
 /// Everything a decision may look at, for one send to one destination: one consistent snapshot, the
 /// time included.
 ///
-/// A closed, typed struct. Every property is optional and `nil` means *nobody knows*, which is
-/// different from a known "no": a gate that needs a fact nobody knows fails with `fact_missing`, so
+/// A closed, typed struct. Every property is optional and `nil` means *not known*, which is
+/// different from a known "no": a gate that needs a fact that is not known fails with `fact_missing`, so
 /// that losing a fact can never turn a refusal into a send. What is recorded here is what the
 /// world said, not what policy makes of it (a region code and its age, not a regime), so that
 /// another policy can be asked about the same facts later.
@@ -41,11 +41,11 @@ package struct Facts: Hashable, Sendable {
     /// The same for the special purpose a type names (`intervention`, `account_information`).
     package var purposeConsent: ConsentFact?
     /// The newest word on the purpose by which a recipient asks to be reached at any hour, for a type that
-    /// declares `own_request`. Nobody knowing counts as not asked.
+    /// declares `own_request`. A fact that is not known counts as not asked.
     package var ownRequest: ConsentFact?
 
     /// Whether the recipient takes part in something their category is withheld from: they gave a consent to one of its
-    /// `withheld_from`, on any channel, and it still counts. Not looked at for a category that is withheld from nobody.
+    /// `withheld_from`, on any channel, and it still counts. Not looked at for a category without a `withheld_from`.
     package var withheld: Bool?
 
     // MARK: What the recipient chose
@@ -204,7 +204,7 @@ package enum RepetitionFact: String, CaseIterable, Sendable, Hashable {
     case first
     /// Another send told it, or waits to.
     case alreadySent = "already_sent"
-    /// Somebody said that it need not be told any more, perhaps before anybody asked to (S2, Payment Processing).
+    /// A caller said that it need not be told any more, perhaps before a send asked to (S2, Payment Processing).
     case acknowledged
 }
 
@@ -285,7 +285,7 @@ package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Where somebody was believed to be, how we came to believe it, and when.
+/// Where a person was believed to be, how we came to believe it, and when.
 package struct RegionObservation: Hashable, Sendable {
     package var code: RegionCode
     package var source: RegionSource
@@ -399,7 +399,7 @@ package enum DestinationFact: String, CaseIterable, Sendable, Hashable {
     /// The send names one that does not exist.
     case unknown
     case inactive
-    /// An address nobody has proved to be the recipient's.
+    /// An address that was not proved to be the recipient's.
     case unverified
 }
 

@@ -9,7 +9,7 @@ package enum Gate: UInt8, CaseIterable, Sendable, Hashable, Comparable {
     case type
     /// 2: the caller may send this type.
     case caller
-    /// 3: critical delivery is asked by somebody who may, for a type on the allow-list.
+    /// 3: critical delivery is asked by a caller that may, for a type on the allow-list.
     case critical
     /// 4: the law on fallbacks, and the channels the type allows.
     case fallback

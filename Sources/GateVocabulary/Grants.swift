@@ -1,5 +1,5 @@
 /// What a caller may do beyond being known. Given in `Policies/callers.yaml`, checked again on every
-/// request and every stream line; what nobody gave is denied.
+/// request and every stream line; what is not granted is denied.
 package enum Grant: String, CaseIterable, Sendable, Hashable {
     /// Ask for notifications of the types the caller is permitted.
     case send

@@ -15,7 +15,7 @@ package struct JSONShapeError: Error, Hashable, Sendable, CustomStringConvertibl
     package var description: String { "\(message) at `\(pointer.shortened())`" }
 }
 
-/// Takes the members of one object, one by one, and refuses whatever nobody took.
+/// Takes the members of one object, one by one, and refuses those that were not taken.
 ///
 /// A member that is absent is `nil`; a JSON `null` is refused, so that every value has one spelling.
 package struct JSONMembers {

@@ -110,10 +110,10 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     // repeated
     /// What it tells was told already: the same value of the type's `dedupe_by`.
     case alreadySent = "already_sent"
-    /// What it tells need not be told any more: somebody acknowledged it.
+    /// What it tells need not be told any more: it was acknowledged.
     case acknowledged
     // quiet_hours_deferred
-    /// Nobody's quiet hours: the type has a time of day of its own.
+    /// Not quiet hours: the type has a time of day of its own.
     case sendTime = "send_time"
     /// No time zone is known, and it is quiet in one where the recipient may be.
     case zoneUnknown = "zone_unknown"
@@ -130,7 +130,7 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     // blocked_at_os_level
     /// The recipient said no to the operating system.
     case denied
-    /// Nobody has asked them yet.
+    /// The recipient has not been asked yet.
     case notDetermined = "not_determined"
     // critical_not_permitted
     case notOnAllowList = "not_on_allow_list"

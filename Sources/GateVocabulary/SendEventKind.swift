@@ -1,6 +1,6 @@
 /// What became of a send after it was decided, step by step: the closed list of `GET /v1/events`.
 ///
-/// There is no "delivered". What is known is who took a message on, and what somebody was seen to do; receipts lie
+/// There is no "delivered". What is known is who took a message on, and what a person was seen to do; receipts lie
 /// (S1).
 package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     /// The next hop has it.
@@ -16,7 +16,7 @@ package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     case withdrawn
     /// The message went into a summary with others. The event's reason is the summary's `send_id`.
     case summarised
-    /// A notice the law demands reached nobody. The event's reason is the way it must go instead.
+    /// A notice the law demands reached its recipient by no channel. The event's reason is the way it must go instead.
     case mandatoryUnreached = "mandatory_unreached"
     /// A receipt: the provider took it. That says nothing about the person.
     case acceptedByProvider = "accepted_by_provider"
@@ -29,7 +29,7 @@ package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     /// A receipt: the person saw it or acted on it.
     case userObserved = "user_observed"
 
-    /// Whether the recipient has it, may have it, or has it in a summary. What nobody knows the end of may have
+    /// Whether the recipient has it, may have it, or has it in a summary. A message whose end is not known may have
     /// arrived.
     package var mayHaveArrived: Bool {
         switch self {
@@ -40,7 +40,7 @@ package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     }
 }
 
-/// What somebody was seen to do with a message, by the word that the app reports it in.
+/// What a person was seen to do with a message, by the word that the app reports it in.
 package enum ObservedAct: String, CaseIterable, Sendable, Hashable {
     /// The notification was on the screen, or nothing more is known.
     case seen

@@ -87,8 +87,8 @@ extension Sentence.Phrase {
         case .moment: "{day} {month} {year} at {hour}:{minute} ({zone})"
         case .waiting: "It waits[ for `{place}`] until {moment}."
         case .elsewhere: "At [`{place}`|another place]: {text}"
-        // For whoever may read all that is held of the recipient, and for the recipient: no switch of theirs stopped it. A
-        // producer is not told; what somebody takes part in is nobody's to read in a refusal (GDPR Art. 9).
+        // For a caller that may read all that is held of the recipient, and for the recipient: no switch of theirs stopped it. A
+        // producer is not told: no refusal shows what a person takes part in (GDPR Art. 9).
         case .withheld:
             "The recipient takes part in a programme that no advertising is sent during. They switched nothing off, and it is sent again when they leave and have agreed to it."
         }

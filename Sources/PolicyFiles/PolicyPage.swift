@@ -78,7 +78,7 @@ private struct PageReader {
     /// Yams hashes the keys of a mapping, aliases in keys resolved, so a few dozen aliases of aliases would
     /// keep it busy for years ("billion laughs"). Whether `*x` is an alias only a parser can tell, so this
     /// counts what may be one. Up to eight cost nothing and get their precise refusal later; more than
-    /// that beside something that may be an anchor is no page anybody wrote by accident.
+    /// that beside something that may be an anchor is no page written by accident.
     private func refuseAliasStorm() throws(PolicyDiagnostics) {
         var anchor: Int?
         var aliasCount = 0

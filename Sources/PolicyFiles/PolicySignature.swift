@@ -154,7 +154,7 @@ package enum PolicySignature {
         return claims
     }
 
-    /// - Returns: `nil` when nobody signed as the role.
+    /// - Returns: `nil` when there is no signature as the role.
     private static func read(
         _ role: ApprovalRole, in folder: String
     ) throws(PolicyDiagnostics) -> SignedNote? {

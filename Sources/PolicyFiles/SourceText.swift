@@ -80,7 +80,7 @@ struct SourceText {
         return SourceLocation(file: file, line: low + 1, column: column)
     }
 
-    // MARK: Characters nobody should meet
+    // MARK: Characters that no page should have
 
     private static func firstInvalidByte(of bytes: [UInt8]) -> Int {
         var decoder = Unicode.UTF8.ForwardParser()

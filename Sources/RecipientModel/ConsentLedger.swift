@@ -27,7 +27,7 @@ package enum ConsentLedger {
     }
 
     /// From when an event counts: its own time, and for a withdrawal never before the consent that it names was given.
-    /// Nobody takes back what they have not given, so an earlier time is a clock that was wrong.
+    /// A consent is not taken back before it is given, so an earlier time is a clock that was wrong.
     package static func moment(of event: ConsentRecord, in events: [ConsentRecord]) -> Instant {
         guard let named = event.withdraws, let given = events.last(where: { $0.idTag == named }) else {
             return event.eventTime

@@ -1,6 +1,6 @@
 package import GateVocabulary
 
-/// What the provider of notifications has a device subscribed to, as whoever asked it reported.
+/// What the provider of notifications has a device subscribed to, as the caller that asked it reported.
 package struct ProviderSubscriptions: Hashable, Sendable {
     /// Whether the device is subscribed, by category; a category that is not in it was not reported.
     package var states: [Category: Bool]

@@ -75,7 +75,7 @@ package struct DeviceRecord: Hashable, Sendable {
     package var criticalAlerts: Bool
     package var isActive: Bool
     package var seenAt: Instant
-    /// `nil` until somebody reports what the provider has.
+    /// `nil` until a caller reports what the provider has.
     package var subscriptions: ProviderSubscriptions?
 
     /// What two registrations of one token have in common: an APNs token is hexadecimal in either case, an FCM token is

@@ -152,7 +152,7 @@ package struct RecipientState: Hashable, Sendable {
         return state
     }
 
-    /// Where an audit suppressed a category and nobody has chosen since: the device, and what was chosen there before.
+    /// Where an audit suppressed a category and no choice was made since: the device, and what was chosen there before.
     package func suppressions(of category: Category) -> [(device: Tag, before: PreferenceState)] {
         preferences.filter { $0.isSuppression && $0.scope == category.rawValue }.compactMap { choice in
             choice.destination.map { ($0, choiceBefore(choice)) }

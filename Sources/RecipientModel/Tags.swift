@@ -2,7 +2,7 @@ package import GateVocabulary
 import OpenSSLCrypto
 
 extension Subject {
-    /// What stands in the trail for a text somebody chose (handbook, "Audit format"):
+    /// What stands in the trail for a text that a caller or a recipient chose (handbook, "Audit format"):
     /// HMAC-SHA256(K_s, "sendgate/tag/v1\0" ‖ kind ‖ 0x00 ‖ text), first 16 bytes.
     package func tag(_ kind: TagKind, _ text: String) -> Tag {
         var message: [UInt8] = []

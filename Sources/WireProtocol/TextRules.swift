@@ -348,7 +348,7 @@ extension TextRule {
 }
 
 extension Shape {
-    /// An id somebody chose.
+    /// An id that a caller chose.
     package static let identifier = Shape.named("Identifier", .text(.identifier))
     package static let instant = Shape.named("Instant", .text(.instant))
 }

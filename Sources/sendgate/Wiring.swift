@@ -44,7 +44,7 @@ struct Wiring {
     /// Opens everything, in the order in which it can fail without leaving anything half done: keys, bundle, the
     /// state directory with its lock, the trail, and last the description of the sockets.
     ///
-    /// Nothing runs and nobody can connect yet.
+    /// Nothing runs and no client can connect yet.
     init(_ configuration: GatewayConfiguration, environment: [String: String], logger: Logger) throws {
         self.configuration = configuration
         self.logger = logger
@@ -72,7 +72,7 @@ struct Wiring {
         let clock = SystemClock()
         let proofs = KeptProofs(in: configuration.stateDirectory, key: indexKey)
         let first = try PolicyLoading.configured(configuration, provedIn: proofs).policy
-        // A start has no other one to keep, so it says so and goes on: without a gate nobody hears of anything.
+        // A start has no other one to keep, so it says so and goes on: without a gate no notification goes out.
         for diagnostic in PolicyLoading.untimeliness(of: first.bundle, at: clock.now()) {
             logger.warning("\(diagnostic)")
         }
@@ -134,7 +134,7 @@ struct Wiring {
         }
         if let note = try store.read({ try $0.keysetNote() }) {
             try library.publishKeyset(Array(note.utf8))
-            // One that expired stays in force: it says nothing to anybody until the next one is signed.
+            // One that expired stays in force: it says nothing until the next one is signed.
             if let keyset = try store.read({ try $0.keyset() }),
                 clock.now().milliseconds / 1000 >= Int64(keyset.expiresAt)
             {

@@ -437,7 +437,7 @@ extension Sensitivity {
 }
 
 extension BodyForm {
-    /// How much of what is said whoever sees the screen may see.
+    /// How much of what is said may be seen by a person who sees the screen.
     fileprivate var openness: Int {
         switch self {
         case .never: 0

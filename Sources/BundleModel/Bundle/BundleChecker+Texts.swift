@@ -37,7 +37,7 @@ extension BundleChecker {
         }
     }
 
-    /// What nobody uses is not asked for: a producer would send it, and a device keep it, for nothing.
+    /// A param without a use is not asked for: a producer would send it, and a device keep it, for nothing.
     func checkParamUse(of type: NotificationType) {
         let file = "types/\(type.id).yaml"
         // A page of texts that could not be read says nothing of what it uses.
@@ -210,7 +210,7 @@ extension BundleChecker {
 
     // MARK: notices/
 
-    /// A consent is to what somebody read; so every text says what it asks for, and nothing else is taken from it.
+    /// A consent is to what its giver read; so every text says what it asks for, and nothing else is taken from it.
     func checkNotices() {
         let file = Notice.purposesPage
         let ids = Set(bundle.notices.keys.map(\.id))

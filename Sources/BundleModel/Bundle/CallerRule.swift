@@ -30,7 +30,7 @@ package struct GrantSet: OptionSet, Hashable, Sendable {
         .subjectsRead, .trailRead,
     ])
 
-    /// What must not be in one hand besides: whoever holds one of the first holds none of the second.
+    /// What must not be in one hand besides: a caller with one of the first has none of the second.
     package static let separations: [(held: GrantSet, apart: GrantSet, because: String)] = {
         let writes = GrantSet([
             .recipientsWrite, .consentsWrite, .consentsImport, .preferencesWrite, .preferencesStepUp,

@@ -7,7 +7,7 @@ public import GateVocabulary
 package enum PermissionRule: String, CaseIterable, Sendable, Hashable, Comparable {
     /// Contract or legitimate interest carries it; consent is not looked at.
     case noneNeeded = "none_needed"
-    /// Allowed until somebody objects: only a refusal or a withdrawal stops it.
+    /// Allowed until the recipient objects: only a refusal or a withdrawal stops it.
     case optOut = "opt_out"
     /// A given consent, or a recorded existing customer (ePrivacy Directive Art. 13(2)).
     case optInOrExistingCustomer = "opt_in_or_existing_customer"
@@ -120,7 +120,7 @@ package enum SwitchOffRule: String, CaseIterable, Sendable, Hashable {
 /// What holds for every notification of one category (`categories.yaml`).
 package struct CategoryRule: Hashable, Sendable {
     package var means: String
-    /// Whether it goes out to somebody who has not chosen.
+    /// Whether it goes out to a recipient who has not chosen.
     package var isOnByDefault: Bool
     package var permission: ByChannel<ByRegime<PermissionRule>>
     package var quietHours: QuietHoursRule
@@ -128,7 +128,7 @@ package struct CategoryRule: Hashable, Sendable {
     /// The type that says what was gathered; set exactly when ``overflow`` is `digest`.
     package var summary: TypeID?
     package var refusesMinors: Bool
-    /// Whoever gave a consent to one of these gets none of the category.
+    /// A recipient who gave a consent to one of these gets none of the category.
     package var withheldFrom: [Purpose]
     /// Whether every message carries the link that mutes the category without a login.
     package var hasUnsubscribeLink: Bool

@@ -7,7 +7,7 @@ package import GateVocabulary
 /// them. The bundle's own callers stay exactly as strict as they are: separation of duties is checked for all
 /// of them and waived for this one alone. A production gateway refuses a bundle that has the page.
 package enum DevelopmentCaller {
-    /// Where the page stands. Nobody writes it by hand.
+    /// Where the page stands. It is never written by hand.
     package static let page = "development.yaml"
 
     /// Adds the page, and lists it on the cover page.

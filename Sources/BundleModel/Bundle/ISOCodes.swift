@@ -14,7 +14,7 @@ package enum ISOCodes {
         """)
 
     /// ISO 4217 alphabetic codes of money, 168: the metals, the funds and the test codes, to which ISO gives no
-    /// smallest unit, are no amounts anybody can be told.
+    /// smallest unit, are no amounts that a text can tell.
     package static let currencies: Set<String> = list(
         """
         AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN

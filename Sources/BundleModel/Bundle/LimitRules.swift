@@ -12,7 +12,7 @@ package struct Cap: Hashable, Sendable {
     package var windowSeconds: Int64 { Int64(windowHours) * 3600 }
 }
 
-/// When so many switch a category off within 24 hours of a send of it that somebody has to look at what was sent.
+/// When so many switch a category off within 24 hours of a send of it that a person has to look at what was sent.
 package struct DisableSpikeRule: Hashable, Sendable {
     /// In a UTC day, at least 1.
     package var count: Int

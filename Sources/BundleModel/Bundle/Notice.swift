@@ -54,7 +54,7 @@ extension Notice {
     }
 
     /// The page that says what each notice asks for, by the notice's id: `{promo: {asks_for: [marketing],
-    /// basis: GDPR Art. 6(1)(a)}}`. It stands apart from the texts, because a text is archived exactly as somebody saw it.
+    /// basis: GDPR Art. 6(1)(a)}}`. It stands apart from the texts, because a text is archived exactly as it was seen.
     package static let purposesPage = "notices.yaml"
 
     /// Of a notice that names no `methods`.

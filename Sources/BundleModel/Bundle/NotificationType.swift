@@ -23,7 +23,7 @@ package struct MandatoryRule: Hashable, Sendable {
     /// When the duty has to be looked at again. Who agreed to it signs the page (``ApprovalRole/legal``).
     package var reviewOn: CalendarDate
 
-    /// By which somebody is reached whom no notification reached.
+    /// By which a recipient is reached whom no notification reached.
     package static let waysOut = ["email", "sms", "letter", "phone"]
     /// Sixty days. The law a duty stands on leaves less (``DutyLaw/all``).
     package static let dischargeHoursMax = 1_440
@@ -52,12 +52,12 @@ package enum DedupeScope: String, CaseIterable, Sendable, Hashable {
     case type
 }
 
-/// What the recipient's own recorded request lets a type pass (S3: somebody who asked to be stopped wants it at
+/// What the recipient's own recorded request lets a type pass (S3: a person who asked to be stopped wants it at
 /// night too).
 package struct OwnRequestRule: Hashable, Sendable {
     /// The consent purpose that records the request.
     package var purpose: Purpose
-    /// `quiet_hours`, `caps` or both; never the switches: whoever asked can switch off.
+    /// `quiet_hours`, `caps` or both; never the switches: the recipient who asked can switch off.
     package var passes: [MandatoryPass]
 }
 
@@ -222,7 +222,7 @@ package final class NotificationType: Sendable {
 extension NotificationType {
     /// Whether a second send of one event is withheld.
     ///
-    /// Not where a law obliges us to tell: nobody can know that the first was read, so the second goes too and
+    /// Not where a law obliges us to tell: it is not known that the first was read, so the second goes too and
     /// takes the place of the first on the device.
     package var isDeduplicated: Bool { dedupeBy != nil && mandatory == nil }
 

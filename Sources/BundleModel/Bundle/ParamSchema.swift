@@ -24,7 +24,7 @@ package struct ParamSchema: Hashable, Sendable {
         case timestamp
         /// ISO 3166-1 alpha-2.
         case country
-        /// 4 to 8 decimal digits that let somebody in. Never outside a seal.
+        /// 4 to 8 decimal digits that give access to an account. Never outside a seal.
         case code
         /// `https://…` under one of these places, which the page names.
         case url([LinkPrefix])

@@ -26,7 +26,7 @@ extension PolicyBundle {
 struct BundleChecker {
     package let bundle: PolicyBundle
     let list = DiagnosticList()
-    /// What nobody may miss, by id: marketing may neither sound like it nor share its channel.
+    /// What no recipient may miss, by id: marketing may neither sound like it nor share its channel.
     let alarms: [NotificationType]
 
     init(_ bundle: PolicyBundle) {
@@ -53,7 +53,7 @@ extension PolicyBundle {
     /// What is no problem and still worth a look: texts that a locale borrows from another, and types without a limit.
     package var remarks: [PolicyDiagnostic] { borrowedTexts + unlimitedTypes }
 
-    /// S0 limits what is important and gathers what informs, so a type of either that nobody limits may be one forgotten.
+    /// S0 limits what is important and gathers what informs, so a type of either without a limit may be one forgotten.
     private var unlimitedTypes: [PolicyDiagnostic] {
         let forgotten = types.values.filter { type in
             [.important, .informational].contains(type.tier) && type.isEnabled && type.mandatory == nil

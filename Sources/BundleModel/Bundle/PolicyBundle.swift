@@ -12,7 +12,7 @@ package struct PolicyBundle: Sendable {
     /// At least 1; a signed bundle only ever rises.
     package let version: Int
     package let effectiveFrom: CalendarDate
-    /// Whether it is an example to begin with, which nobody has made their own.
+    /// Whether it is an example to begin with, which no company has made its own.
     package let isStarter: Bool
     /// Who writes, as recipients know the company.
     package let brand: String

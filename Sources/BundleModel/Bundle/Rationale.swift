@@ -6,7 +6,7 @@ package struct Rationale: Hashable, Sendable {
     package var because: String
     /// The provisions it rests on, e.g. `GDPR Art. 6(1)(a)`.
     package var law: [String]
-    /// When somebody last made sure that it still holds.
+    /// When a person last made sure that it still holds.
     package var reviewed: CalendarDate
 
     package init(because: String, law: [String], reviewed: CalendarDate) {
@@ -33,7 +33,7 @@ extension MemberReader {
             reviewed: date("reviewed", Rationale.meansReviewed))
     }
 
-    /// Accepts the three wherever an author wants to give a reason that nobody demands.
+    /// Accepts the three wherever an author wants to give a reason that is not demanded.
     func ignoreRationale() {
         _ = optional("because", Rationale.meansBecause)?.reason()
         _ = optional("law", Rationale.meansLaw).map { Self.law($0) }

@@ -1,6 +1,6 @@
 package import GateVocabulary
 
-/// Which law applies where, and how long a belief about where somebody is stays good (`regions.yaml`).
+/// Which law applies where, and how long a belief about where a person is stays good (`regions.yaml`).
 package struct RegionRules: Hashable, Sendable {
     /// Days an observation counts, by how it was made; `nil` for a source that never goes stale.
     package var freshnessDays: [RegionSource: Int?]
@@ -15,7 +15,7 @@ package struct RegionRules: Hashable, Sendable {
 }
 
 extension RegionRules {
-    /// A region somebody named, as far as it is registered: by ISO 3166-1, or as a subdivision of which a page says
+    /// A region that was named, as far as it is registered: by ISO 3166-1, or as a subdivision of which a page says
     /// something. Any other subdivision is its country, whose law it has.
     ///
     /// - Returns: `nil` for a country that does not exist.

@@ -1,4 +1,4 @@
-/// Looks for numbers that somebody could be asked to call, which a thief answers (vishing).
+/// Looks for numbers that a reader could be asked to call, which a thief answers (vishing).
 ///
 /// ITU-T E.164 gives a number at most 15 digits and no national one fewer than seven; how its digits are grouped is every
 /// country's own. So what counts is ``digitCountMin`` digits or more with at most ``gapMax`` characters between two of

@@ -11,7 +11,7 @@ package enum TextAllowance: String, CaseIterable, Sendable, Hashable {
     /// Telephone numbers, and whatever else has ``NumberSearch/digitCountMin`` digits.
     case phoneNumbers = "phone_numbers"
     /// The whole text is one reference, such as an order's: letters and digits of ASCII and `-/#.` without a blank, so
-    /// that no sentence asks anybody to call it.
+    /// that no sentence asks a reader to call it.
     case reference
     /// A person's name with a shortened part and no blank after its full stop, such as `Md.Rahim`, whose end is no known
     /// ending of a domain name.
@@ -25,7 +25,7 @@ package enum TextAllowance: String, CaseIterable, Sendable, Hashable {
 /// 3. at most ``markCountMax`` marks on a letter, and at most ``blankCountMax`` blanks in a row;
 /// 4. more than blanks;
 /// 5. nothing that a phone turns into a link or that is written to be read as one: ``LinkSearch``;
-/// 6. no number that somebody could call: ``NumberSearch``.
+/// 6. no number that a reader could call: ``NumberSearch``.
 package struct PlainTextRule: Hashable, Sendable {
     /// Line feeds of a text of paragraphs.
     package static let lineBreakCountMax = 20

@@ -13,7 +13,7 @@ package indirect enum Shape: Sendable {
     /// Only `null`, for a member that is there to say "none".
     case null
     case list(of: Shape, countMin: Int = 0, countMax: Int)
-    /// An object whose keys are somebody else's to choose.
+    /// An object whose keys are chosen elsewhere.
     case map(keys: TextRule, values: Shape, countMax: Int)
     case object(ObjectShape)
     /// An object whose members depend on the name one member holds, e.g. `kind`.

@@ -7,7 +7,7 @@ package struct RecipientAnswer: WireAnswer, Hashable {
         package var device: String
         package var platform: Platform
         package var app: String
-        /// Shown only here: the person may see what is held, and nobody else asks this route.
+        /// Shown only here: the person may see what is held, and this route is asked for no other reason.
         package var token: String
         package var region: RegionObservation?
         package var timeZone: String?

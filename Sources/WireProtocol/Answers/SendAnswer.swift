@@ -172,7 +172,7 @@ package struct SendAnswer: Hashable, Sendable {
         self.owed = owed
     }
 
-    /// Whether the send itself was refused, whoever it was for: gates 1 to 3.
+    /// Whether the send itself was refused, whatever its recipient: gates 1 to 3.
     package static func refusedBeforeRecipient(_ trace: Trace) -> Bool {
         trace[.type].verdict == .fail || trace[.caller].verdict == .fail || trace[.critical].verdict == .fail
     }

@@ -153,7 +153,7 @@ package struct PreferenceBody: WireBody, Hashable {
         }
     }
 
-    /// Whoever reports what somebody chose behind a second confirmation need not be trusted with their everyday
+    /// A caller that reports what a person chose behind a second confirmation need not be trusted with their everyday
     /// choices, nor the other way round.
     package var neededGrant: Grant { source == .inAppStepUp ? .preferencesStepUp : .preferencesWrite }
 

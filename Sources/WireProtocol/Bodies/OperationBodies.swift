@@ -157,7 +157,7 @@ package struct AcknowledgeBody: WireBody, Hashable {
 /// `POST /v1/keys/{key}/revoke`: why, because the two ends differ.
 package struct KeyRevokeBody: WireBody, Hashable {
     package enum Cause: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
-        /// The private half may be known to somebody: state `compromised`, at once.
+        /// The private half may be known to an attacker: state `compromised`, at once.
         case compromised
         /// The device is gone: state `deactivated`.
         case lost

@@ -184,7 +184,7 @@ package struct AddressBody: WireBody, Hashable {
     package var channel: Channel
     /// An E.164 number or an e-mail address, by ``channel``.
     package var value: String
-    /// When the recipient proved it theirs; nothing is sent to an address nobody has proved.
+    /// When the recipient proved it theirs; nothing is sent to an address without a proof.
     package var verifiedAt: Instant?
 
     package static let shape = declared("Address")

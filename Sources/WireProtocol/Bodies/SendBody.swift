@@ -115,7 +115,7 @@ package struct ExplainBody: WireBody, Hashable {
     package var send: SendRequest?
     /// Facts to decide on instead of what the store knows.
     package var facts: Facts?
-    /// Who would be asking; the caller itself when `nil`. A question only: it lends nobody a grant.
+    /// Who would be asking; the caller itself when `nil`. A question only: it gives no caller a grant.
     package var caller: CallerName?
     /// The bundle to decide under; the one in force when `nil`.
     package var policy: PolicyDigest?

@@ -84,7 +84,7 @@ struct AuditTrust {
         }
         if origin == nil { try Self.requireName(own.name, of: trail) }
         let named = TrailTrust(origin: origin ?? own.name, keys: keys)
-        // After a restore the trail has another name and the same keys; whoever pinned them says which name.
+        // After a restore the trail has another name and the same keys; the auditor who pinned them says which name.
         let isRestored = origin.map {
             $0 != own.name && TrailName.isName($0, of: TrailName.gateway(of: own.name))
         }

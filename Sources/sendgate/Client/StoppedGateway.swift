@@ -10,7 +10,7 @@ import WireProtocol
 /// A gateway that is not running, put together in this process for the length of one command: the same engine, with the
 /// state directory's lock and without a socket.
 ///
-/// Whoever asks is attested as on a socket: by the process's user and groups, through the configuration's `callers`.
+/// The process that asks is attested as on a socket: by the process's user and groups, through the configuration's `callers`.
 final class StoppedGateway: Sendable {
     private let wiring: Wiring
     private let core: Task<Void, any Error>

@@ -103,7 +103,7 @@ struct ConsentsShow: GateCommand {
     }
 }
 
-/// `sendgate consents grant`: records that somebody consented.
+/// `sendgate consents grant`: records that a person consented.
 struct ConsentsGrant: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "grant",

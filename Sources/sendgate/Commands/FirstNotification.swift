@@ -1,4 +1,4 @@
-/// The commands that lead from an empty gateway in development to a first notification on its way: somebody, their
+/// The commands that lead from an empty gateway in development to a first notification on its way: a person, their
 /// phone, and a send to it. Printed where a newcomer looks, and run by a test as they are printed.
 enum FirstNotification {
     /// - Parameters:

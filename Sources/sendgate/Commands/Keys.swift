@@ -22,7 +22,7 @@ struct Keys: AsyncParsableCommand {
         ])
 }
 
-/// `sendgate keys init`: the keys of a gateway, or the key of a role that signs bundles, in a directory nobody else can read.
+/// `sendgate keys init`: the keys of a gateway, or the key of a role that signs bundles, in a directory of its own.
 struct KeysInit: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "init",
@@ -127,7 +127,7 @@ struct KeysList: GateCommand {
     func run() async throws {
         let rows =
             if let directory {
-                // Looking at throwaway keys harms nobody; serving with them would.
+                // Looking at throwaway keys does no harm; serving with them would.
                 try KeyRow.rows(
                     of: PrivateKeyDirectory(
                         at: directory, rootPath: rootKey, credentials: Console.current.credentialsDirectory,
@@ -276,7 +276,7 @@ enum KeyringFile {
         return text
     }
 
-    /// - Throws: When the file is there and lists keys: those are somebody's record of what was.
+    /// - Throws: When the file is there and lists keys: those are a record of what was.
     static func checkWritable(_ path: String) throws {
         guard access(path, F_OK) == 0 else { return }
         guard try read(path).isEmpty else {

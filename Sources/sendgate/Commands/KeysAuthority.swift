@@ -228,7 +228,7 @@ extension KeyRow {
 
     /// The key as a keyset lists it; `nil` for a purpose that is not listed.
     ///
-    /// - Throws: When its id is not made of its public key: somebody changed one of them.
+    /// - Throws: When its id is not made of its public key: one of them was changed.
     fileprivate func listedKey() throws -> Keyset.Key? {
         guard let purpose = KeyPurpose(rawValue: purpose).flatMap({ Keyset.Purpose($0) }) else { return nil }
         guard let bytes = publicKey.flatMap({ GateVocabulary.Hexadecimal.decode($0) }),

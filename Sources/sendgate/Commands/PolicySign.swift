@@ -45,7 +45,7 @@ struct PolicySign: GateCommand {
             throw CommandFailure("the id of `\(key)` cannot name a signature", hint: "make a new key")
         }
         let bundle = try PolicyLoading.bundle(at: folder)
-        // Nobody vouches for what no gateway would put in force.
+        // What no gateway would put in force is not signed.
         try PolicyProof.demand(CompiledPolicy(bundle))
         try PolicySignature.sign(role, of: bundle, in: folder, by: signer)
         let pages = bundle.parts(signedAs: role)?.keys.sorted()

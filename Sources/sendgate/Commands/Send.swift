@@ -5,7 +5,7 @@ import CompliancePolicy
 import Foundation
 import GateVocabulary
 
-/// `sendgate send`: asks the gateway to notify somebody.
+/// `sendgate send`: asks the gateway to notify a recipient.
 struct Send: GateCommand {
     static let configuration = CommandConfiguration(
         abstract: "Asks to notify somebody, and says what was decided.",

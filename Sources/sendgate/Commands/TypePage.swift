@@ -3,7 +3,7 @@ import CommandTerminal
 import CompliancePolicy
 import GateVocabulary
 
-/// One notification type on one page, for somebody who does not read YAML.
+/// One notification type on one page, for a reader who does not know YAML.
 struct TypePage {
     let lines: [String]
 
@@ -115,7 +115,7 @@ struct TypePage {
         return lines.map { "in \($0.places.joined(separator: ", ")) \($0.terms)\($0.from)" }
     }
 
-    /// The texts by which somebody can be asked for it.
+    /// The texts by which a recipient can be asked for it.
     private static func notices(asking purpose: Purpose, _ policy: CompiledPolicy) -> String {
         policy.bundle.noticeScopes.filter { $0.value.purposes.contains(purpose) }.keys.sorted()
             .joined(separator: ", ")

@@ -1,6 +1,6 @@
 /// One thing in a configuration that the gateway refuses to start with.
 struct ConfigurationDiagnostic: Hashable, Sendable, CustomStringConvertible {
-    /// `file:line:column` for a file, the variable's or flag's name otherwise; `nil` when nobody said it.
+    /// `file:line:column` for a file, the variable's or flag's name otherwise; `nil` when it was not set.
     var place: String?
     /// Lower-case, without a full stop, input in backticks.
     var message: String

@@ -62,7 +62,7 @@ struct ConfigurationFile: Sendable {
         }
     }
 
-    /// Who may speak as whom stands in this file, so nobody else may write it.
+    /// Who may speak as whom stands in this file, so no other user may write it.
     private static func contents(of path: String) throws(ConfigurationDiagnostics) -> [UInt8] {
         func refuse(_ message: String, hint: String) -> ConfigurationDiagnostics {
             ConfigurationDiagnostics([ConfigurationDiagnostic(message, at: path, hint: hint)])

@@ -32,8 +32,8 @@ struct ConfigurationSources {
             })
     }
 
-    /// Variables of ours that nobody reads because a letter is wrong. Others of the prefix may belong to
-    /// somebody else's scripts.
+    /// Variables of ours that are not read because a letter is wrong. Others of the prefix may belong to
+    /// other scripts.
     private static func misspelled(in environment: [String: String]) -> [ConfigurationDiagnostic] {
         let known = Setting.allCases.map(\.environmentName)
         return environment.keys.sorted().compactMap { name in

@@ -311,7 +311,7 @@ extension GatewayConfiguration {
         _ word: ConfigurationFile.Word, as kind: AccountKind, _ sources: inout ConfigurationSources
     ) -> UInt32? {
         if let number = ConfigurationSources.digits(word.text) {
-            // The largest number means "leave as it is" to chown(2) and is nobody.
+            // The largest number means "leave as it is" to chown(2) and is no user.
             if let id = UInt32(exactly: number), id != UInt32.max { return id }
             sources.refuse("`\(word.text)` is no \(kind.rawValue) id", at: word.place)
             return nil

@@ -30,7 +30,7 @@ struct GatewayConfiguration: Hashable, Sendable {
     var unsubscribeURL: String
     /// Where the pages behind it are served; `nil` serves none.
     var publicListen: PageAddress?
-    /// Where somebody changes all their notifications; the pages link there.
+    /// Where a recipient changes all their notifications; the pages link there.
     var preferencesURL: String?
     /// The keys whose signatures a bundle needs to come into force. The setting stands here and not in the
     /// bundle, because a bundle must not be able to excuse itself. `nil` with `serve --dev` only.
@@ -117,7 +117,7 @@ struct GatewayConfiguration: Hashable, Sendable {
 
     enum NextHop: Hashable, Sendable {
         /// `POST /v1/deliveries` on the delivery layer's socket, whose uid must be one of these; `nil` accepts
-        /// anybody, with `--dev` only.
+        /// any, with `--dev` only.
         case unix(path: String, serverUserIDs: Set<UInt32>?)
         /// NDJSON, with `--dev` only.
         case file(path: String)

@@ -51,7 +51,7 @@ struct ReportChart {
             description: Self.summary(of: report))
     }
 
-    /// What the charts say, for whoever does not see them.
+    /// What the charts say, for a reader who does not see them.
     private static func summary(of report: Report) -> String {
         var parts = ["\(report.decisionCount) sends were decided"]
         for (value, count) in report.decisions.first?.counts ?? [] { parts.append("\(value) \(count)") }

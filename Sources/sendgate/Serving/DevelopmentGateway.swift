@@ -15,7 +15,7 @@ import PublicPages
 
 /// A gateway for a first hour: everything it needs is made inside one directory.
 ///
-///     DIR/gate.sock      whoever runs it, as the caller `dev`, who may do everything
+///     DIR/gate.sock      the user that runs it, as the caller `dev`, who may do everything
 ///     DIR/<caller>.sock  one for each caller of the bundle, with that caller's grants and no more
 ///     DIR/keys/          throwaway keys, whose ids start with `dev-`; production refuses them
 ///     DIR/state/         databases and lock
@@ -88,7 +88,7 @@ struct DevelopmentGateway {
         configuration.authorities = try Self.authorities(in: root)
         // Room for a test that is not about room.
         configuration.limits.freeDiskByteCountMin = 16 << 20
-        // Nobody is locked out by coming back after a month.
+        // A user is not locked out by coming back after a month.
         configuration.limits.clockGapMillisecondsMax = .max
         self.configuration = configuration
     }

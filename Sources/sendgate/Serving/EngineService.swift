@@ -190,7 +190,7 @@ struct EngineService: Service {
 
     /// Begins the week's audit; what cannot begin now begins in the next round.
     ///
-    /// - Parameter mayBeFirst: Whether it may be the first ever: a gateway that has just been set up has nobody to audit.
+    /// - Parameter mayBeFirst: Whether it may be the first ever: a gateway that has just been set up has no person to audit.
     private func beginDriftRun(mayBeFirst: Bool) async {
         guard let intervalMilliseconds = driftSchedule.intervalMilliseconds else { return }
         let failure = await submitted { finished in

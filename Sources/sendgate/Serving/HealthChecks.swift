@@ -147,7 +147,7 @@ struct HealthChecks: Sendable {
         return .init(name: "outbox", isPassed: !isFull, detail: detail)
     }
 
-    /// Passes whatever it says: a bundle that nobody approved, or a review that is due, stops no send by itself.
+    /// Passes whatever it says: a bundle without an approval, or a review that is due, stops no send by itself.
     private var policyCheck: ReadinessAnswer.Check {
         var details: [String] = []
         if let refusal = reloads.lastRefusal {

@@ -64,7 +64,7 @@ enum PolicyLoading {
         return PolicySource.Loaded(policy: policy, reviewedDigest: bundle.reviewedDigest)
     }
 
-    /// Refuses a bundle that everybody may write: who may put it in force would be anybody.
+    /// Refuses a bundle that every user may write: every user could put it in force.
     private static func refuseOpenPages(of folder: String) throws(PolicyDiagnostics) {
         let open = WritePermissions.offences(in: folder, S_IWOTH).map(\.path)
         guard !open.isEmpty else { return }

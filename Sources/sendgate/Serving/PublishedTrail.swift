@@ -7,7 +7,7 @@ import TrailDirectory
 
 /// The trail's directory as the pipeline publishes to it.
 ///
-/// One writer behind a lock: the publisher and whoever archives a policy take turns. Reading needs no lock.
+/// One writer behind a lock: the publisher and the code that archives a policy take turns. Reading needs no lock.
 final class PublishedTrail: TrailLibrary {
     let origin: String
     private let state: Mutex<State>
