@@ -20,7 +20,7 @@ private let enochLine =
         let note = try SignedNote(parsing: Array(peterNote.utf8))
         #expect(note.bytes == Array(peterNote.utf8))
         #expect(try note.attestations(by: [key]) == [NoteAttestation(key: key)])
-        // A second signature by somebody unknown changes nothing.
+        // A second signature by an unknown signer changes nothing.
         let twice = try SignedNote(parsing: Array((peterNote + enochLine).utf8))
         #expect(try twice.attestations(by: [key]) == [NoteAttestation(key: key)])
     }

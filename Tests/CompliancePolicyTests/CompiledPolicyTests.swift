@@ -174,7 +174,7 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
         var bundle = TestBundle.minimal
         bundle.set("types/sealed_only.yaml", "params", to: ["p": schema])
         bundle.set("types/sealed_only.yaml", "used_by", to: ["app": ["p"]])
-        // Whoever gets a code has to be told it.
+        // A recipient of a code has to be told it.
         if schema == "code" { bundle.set("messages/en.yaml", "sealed_only", "body", to: "{p}") }
         return try bundle.compile()
     }

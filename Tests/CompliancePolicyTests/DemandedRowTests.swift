@@ -10,7 +10,7 @@ import Testing
 @testable import PolicyProof
 @testable import PolicyStatutes
 
-/// No row of regions.yaml can be lost, softened or put off without somebody being told.
+/// No row of regions.yaml can be lost, softened or put off without a problem that says so.
 @Suite struct DemandedRowTests {
     /// A category of a row, by its place on the page.
     struct Cell: Sendable, CustomTestStringConvertible {

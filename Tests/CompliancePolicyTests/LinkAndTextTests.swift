@@ -75,7 +75,7 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
             // What only begins the same.
             "drop://sendevil", "drop://send.evil.example", "drop://send-evil", "drop://sen", "drop://SEND",
             "drop://send&x", "drop://send=x",
-            // Characters that look the same, that nobody sees, or that end a line.
+            // Characters that look the same, that are not seen, or that end a line.
             "drop://s\u{435}nd", "drop://send\u{200B}", "drop://send/\u{202E}x", "drop://send\n",
             "drop://send/ x",
             "dr\u{43E}p://send", "drop\u{FF1A}//send", "drop://send/{id}", "drop://send/<x>",
@@ -416,7 +416,7 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
             var link = (isNamed ? Self.linksDespiteNames : Self.links).randomElement(using: &random)!
             if Bool.random(using: &random) { link = link.uppercased() }
             if Bool.random(using: &random) {
-                // Full-width forms of ASCII are ASCII to whoever reads them.
+                // Full-width forms of ASCII are ASCII to their reader.
                 link = String(
                     String.UnicodeScalarView(
                         link.unicodeScalars.map { scalar in

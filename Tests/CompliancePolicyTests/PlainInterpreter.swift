@@ -393,7 +393,7 @@ struct PlainInterpreter: Sendable {
         if onlyStepUp { return .pass }
         if request.channel == .push, facts.pushEnabled == nil { return .fail(.factMissing, .preferences) }
         if category.isOnByDefault || choices.contains(where: { $0 != .default }) { return .pass }
-        // Off by default and nobody touched a switch: silence counts only where a law lets it, or a consent speaks.
+        // Off by default and no switch was touched: silence counts only where a law lets it, or a consent speaks.
         let place = place(request, type, category, facts)
         if place.isKnown, place.rule == .optOut { return .pass }
         if type.category == .marketing, let consent = facts.consent, consent.state == .given {

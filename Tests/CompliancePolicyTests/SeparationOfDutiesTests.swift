@@ -21,7 +21,7 @@ import Testing
     /// Of a caller that sends what needs permission: nothing that writes permission, nor what permission hangs on.
     static let ofPromotion: [Grant: Verdict] = [
         .send: .may, .sendCritical: .refusedByProof,
-        // Where somebody lives and how old they are decide which permission is needed at all.
+        // Where people live and how old they are decide which permission is needed at all.
         .recipientsWrite: .refusedByCheck,
         .consentsWrite: .refusedByCheck, .consentsImport: .refusedByCheck,
         .preferencesWrite: .refusedByCheck, .preferencesStepUp: .refusedByCheck,

@@ -9,7 +9,7 @@ import Testing
 @testable import PolicyProof
 @testable import PolicyStatutes
 
-/// Whoever is in more places than one: what an absent row does to them is seen by the proof and by the difference.
+/// People in more places than one: what an absent row does to them is seen by the proof and by the difference.
 @Suite struct TravellerTests {
     /// The repository's bundle without the rows of a region for a category.
     static func repositoryWithout(region: String, category: String) throws -> CompiledPolicy {
@@ -28,7 +28,7 @@ import Testing
         return try bundle.compile()
     }
 
-    /// Where the table asks for as much as the row did, only whoever is elsewhere by account is free without it.
+    /// Where the table asks for as much as the row did, only a person who is elsewhere by account is free without it.
     @Test(arguments: ["US", "AS", "PR"])
     func `without a row for texts to the United States a statute is broken, if only for travellers`(
         region: String

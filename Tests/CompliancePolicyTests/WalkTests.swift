@@ -26,7 +26,7 @@ import Testing
             ("critical_alerts", TestType.login), ("privacy", TestType.statement),
             ("device_key", TestType.sealedOnly), ("sizes", TestType.sealedOnly),
         ]
-        // By effects, nobody of that name and nowhere to send to are one class.
+        // By effects, an unknown recipient and one without a destination are one class.
         .filter { grain == .reasons || $0.0 != "recipient" }
         .map { Peek(fact: $0.0, type: $0.1, grain: grain) }
     }

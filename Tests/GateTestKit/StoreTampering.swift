@@ -1,5 +1,5 @@
-/// SQL with which somebody edits a database who has no key: the codes of rows stay as they are, or are edited like any
-/// other column, and constraints bind nobody.
+/// SQL with which an attacker without a key edits a database: the codes of rows stay as they are, or are edited like any
+/// other column, and no constraint is checked.
 package enum StoreTampering {
     package static let begin = """
         PRAGMA ignore_check_constraints = ON;

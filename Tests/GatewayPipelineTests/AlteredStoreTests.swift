@@ -8,7 +8,7 @@ import Testing
 
 @testable import SQLiteStore
 
-/// What the gateway answers after somebody without its keys has edited its databases, in columns that rows are looked up
+/// What the gateway answers after an attacker without its keys has edited its databases, in columns that rows are looked up
 /// by: never that something is not there which was.
 @Suite struct AlteredStoreTests {
     /// When it is noticed.
@@ -143,7 +143,7 @@ import Testing
             "region": "DE", "region_source": "kyc", "locale": "en", "time_zone": "Europe/Berlin",
             "age": "adult", "privacy": "generic", "push_enabled": true,
         ]
-        // Whoever is remembered is known still: with the pseudonym they had, and with their no.
+        // A person who is remembered is known still: with the pseudonym they had, and with their no.
         let isKnown = moment == .pass
         #expect(
             try await gate.call("product", "PUT", "/v1/recipients/u_1", body).status == (isKnown ? 200 : 503))

@@ -158,7 +158,7 @@ import WireProtocol
                 #expect(place[earlier.number]! < place[later.number]!, "\(earlier), \(later)")
             }
         }
-        // Who waits is in the general lane, or comes after somebody who waits.
+        // Who waits is in the general lane, or comes after another that waits.
         var waiting: Set<Int> = []
         for operation in asked
         where operation.lane == .general

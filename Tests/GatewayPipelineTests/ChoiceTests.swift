@@ -19,7 +19,7 @@ import WireProtocol
                 caller, "PUT", "/v1/recipients/u_1/preferences/security",
                 ["state": "user_off", "source": .string(source), "channel": "push"])
         }
-        // Whoever speaks for the recipient every day has no step-up, and the security team nothing else.
+        // The caller that speaks for the recipient every day has no step-up, and the security team nothing else.
         #expect(try await choose("product", "in_app_settings").status == 403)
         #expect(try await choose("product", "in_app_step_up").status == 403)
         #expect(try await choose("security", "in_app_settings").status == 403)

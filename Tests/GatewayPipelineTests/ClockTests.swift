@@ -241,7 +241,7 @@ import Testing
         #expect(try await send("a", gate).status == 503)
         let behind = try await ready(gate)
         #expect(behind.status == 503 && behind.detail?.contains("clock") == true, "\(behind)")
-        // Right again, and nobody has sent since: the probe finds out.
+        // Right again, and no send came since: the probe finds out.
         gate.clock.step(seconds: 10)
         #expect(try await ready(gate).status == 200)
         #expect(try await send("a", gate).status == 202)

@@ -87,7 +87,7 @@ import WireProtocol
             }, { try await $0.remit("after", to: "u_2") },
         ])
         #expect(replies[0]?.status == 202 && replies[2]?.status == 202, "\(replies)")
-        // Of somebody damaged, what waits can be cancelled and everything forgotten; somebody missing has to be accepted
+        // Of a damaged person, what waits can be cancelled and everything forgotten; a missing one has to be accepted
         // as gone first.
         let isDone = command != "register" && edit.hasPrefix("UPDATE")
         #expect(replies[1]?.status == (isDone ? 200 : 503), "\(replies[1]?.json ?? [:])")
@@ -129,7 +129,7 @@ import WireProtocol
         #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
     }
 
-    /// What somebody does about a person, by whom, on which path and with what.
+    /// What a caller does about a person, by whom, on which path and with what.
     private static let acts: [(caller: String, method: String, path: String, body: JSONObject?)] = [
         ("product", "POST", "/consents/c1/withdraw", nil),
         (

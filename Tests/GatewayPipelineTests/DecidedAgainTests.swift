@@ -457,7 +457,7 @@ import WireProtocol
         for _ in 0..<2 {
             for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
         }
-        // Nobody could know at the erasure that the hop would turn them away.
+        // It was not known at the erasure that the hop would turn them away.
         let unsent = try gate.entries("unsent")
         let gone = try gate.entries("delivery").filter { $0["result"] == "ambiguous" }
         #expect(unsent.allSatisfy { $0["cause"] == "erased" })

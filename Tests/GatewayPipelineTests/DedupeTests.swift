@@ -11,7 +11,7 @@ import SQLiteStore
 import Testing
 import WireProtocol
 
-/// One event is told once, or not at all when somebody says that it is known.
+/// One event is told once, or not at all when a caller says that it is known.
 @Suite struct DedupeTests {
     private func processing(
         _ id: String, payment: String = "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"
@@ -255,7 +255,7 @@ import WireProtocol
         #expect(try await gate.call("payments", "POST", "/v1/sends", processing("b")).status == 202)
     }
 
-    /// What the hop may say last of the only message, and whether nobody can have it.
+    /// What the hop may say last of the only message, and whether it cannot have arrived.
     static let ends: [(HopResult, Bool)] = [
         (.accepted(status: 202), false), (.seenBefore, false), (.ambiguous("reset"), false),
         (.refused(status: 410), true), (.busy(status: 503, retryAfterMilliseconds: nil), true),

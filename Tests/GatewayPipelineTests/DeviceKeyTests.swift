@@ -282,7 +282,7 @@ import WireProtocol
                 "\(refused.json)")
             #expect(try await keyInUse(gate, "\(own)\(old ?? "")") == first.id)
         }
-        // Nobody but who holds the first key can make its answer.
+        // Only the holder of the first key can make its answer.
         #expect(throws: SealedPushError.self) {
             try proof(of: challenge, by: second.pair, first.id, "d_1", gate)
         }
@@ -304,7 +304,7 @@ import WireProtocol
         #expect(try await perform(.promote, on: second, gate).status == 200)
         #expect(try await state(gate, first.id) == "deactivated")
         #expect(try await keyInUse(gate, "s1") == second.id)
-        // Whoever holds only the first cannot take it back without the second's answer.
+        // The holder of the first alone cannot take it back without the second's answer.
         #expect(try await confirm(gate, second.id, second.proof).status == 409)
     }
 
@@ -348,7 +348,7 @@ import WireProtocol
         #expect(try await keyInUse(gate, "after") == second.id)
     }
 
-    /// Who holds it may be the thief, or nobody.
+    /// Its holder may be the thief, or there may be none.
     @Test(arguments: [Verb.suspend, .revokeCompromised, .revokeLost, .revokeRetired])
     func `a key that was taken out of use before another came is told nothing`(verb: Verb) async throws {
         let gate = try await gate()
@@ -460,7 +460,7 @@ import WireProtocol
         try await gate.register("u_1", device: "d_2")
         try await gate.register("u_2")
         let first = try await add(gate)
-        // Registered elsewhere while nobody knew, and not proved yet.
+        // Registered elsewhere while that was not known, and not proved yet.
         let waiting = try await add(gate, first.pair, of: "u_2")
         try #require(try await confirm(gate, first.id, first.proof).status == 200)
         try #require(try await perform(.revokeCompromised, on: first, gate).status == 200)
@@ -489,7 +489,7 @@ import WireProtocol
         try #require(erased.status == 200, "\(erased.json)")
         try await gate.register("u_1")
         try await refused(Self.negated(first.pair.publicKey), "d_1", "u_1")
-        // Another pair is taken, also the negative of one that nobody revoked.
+        // Another pair is taken, also the negative of one that was not revoked.
         let other = DeviceKeyPair()
         let negative = try await gate.call(
             "product", "POST", "/v1/recipients/u_1/devices/d_1/keys",

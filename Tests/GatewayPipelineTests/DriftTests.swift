@@ -73,7 +73,7 @@ import Testing
         let gate = try GatewayHarness()
         try await gate.register("u_1")
         try await choose(gate, "user_off")
-        // Nobody consented to marketing, which is off as well; what was not reported is not known.
+        // There is no consent to marketing, which is off as well; what was not reported is not known.
         #expect(try await subscribe(["social": true, "marketing": true], gate).status == 200)
         let run = try await gate.audit()
         #expect(run.found == [.subscribedWhileOff: [.repaired: 2]] && run.recordedCount == 2)
@@ -125,7 +125,7 @@ import Testing
         #expect(try await gate.login(1)["outcome"] == "forward")
         let chosen = try await gate.call("product", "GET", "\(Self.person)/preferences")
         #expect("\(chosen.json)".contains("choose it again in the app"), "\(chosen.json)")
-        // It is nobody's switching off, and it stays when looked at again.
+        // It counts as no switching off, and it stays when looked at again.
         #expect(try gate.entries("switch_off").isEmpty)
         #expect(try await gate.audit().recordedCount == 0)
         #expect(try await comment("c3", gate, device: "d_1")["outcome"] == "suppress")
@@ -236,7 +236,7 @@ import Testing
         try await gate.register("u_1", osPermission: permission)
         try await gate.audit()
         #expect(try await drifts(gate) == told)
-        // Whoever switched push off themselves is in no disagreement with their phone.
+        // A person who switched push off themselves is in no disagreement with their phone.
         _ = try await gate.call(
             "product", "PUT", Self.person,
             ["push_enabled": false, "region": "DE", "time_zone": "Europe/Berlin"])
@@ -316,7 +316,7 @@ import Testing
         #expect(try await drifts(gate, of: "u_2") == ["not_entitled repaired - true false"])
         let held = try await gate.call("auditor", "GET", "/v1/recipients/u_2")
         #expect(held.json["devices"]?.arrayValue?.first?["critical_alerts"] == false, "\(held.json)")
-        // Nobody said which apps are entitled: none is taken to lack it.
+        // It is not set which apps are entitled: none is taken to lack it.
         let open = try GatewayHarness()
         try await open.register("u_2", app: "org.example.other")
         #expect(try await open.audit().foundCount == 0)
@@ -444,7 +444,7 @@ import Testing
         first.store.close()
 
         let second = try GatewayHarness(after: first, in: first.folder)
-        // Whoever asks now gets the run that is under way.
+        // A second request now gets the run that is under way.
         let again = try await second.call("product", "POST", "/v1/drift", [:])
         #expect(again.json["started_at"] == begun.json["started_at"] && again.json["examined"] == 3)
         #expect(try await second.call("product", "POST", "/v1/drift", ["dry_run": true]).status == 409)

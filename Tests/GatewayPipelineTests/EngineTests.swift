@@ -439,7 +439,7 @@ final class ProcessEnd: Sendable {
     var reasons: [String] { whats.withLock { $0 } }
 }
 
-/// What became of a synchronization that failed: nobody may go on as if it were known what is on the disk.
+/// What became of a synchronization that failed: the engine must not go on as if it were known what is on the disk.
 @Suite struct LostDurabilityTests {
     private let end = ProcessEnd()
 

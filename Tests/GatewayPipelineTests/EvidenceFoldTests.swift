@@ -14,7 +14,7 @@ import Testing
 @Suite struct EvidenceFoldTests {
     private static let people = ["u_1", "u_2", "u_3"]
 
-    /// Registers, changes, sends and forgets at random, in every way that changes what is known of somebody.
+    /// Registers, changes, sends and forgets at random, in every way that changes what is known of a person.
     func live(_ gate: GatewayHarness, acts: Int, _ random: inout SeededNumbers) async throws {
         var keys: [String] = []
         for number in 0..<acts {
@@ -158,7 +158,7 @@ import Testing
             ]), "\(kinds)")
         #expect(parsed.count { $0["kind"] == "send" } > 30)
 
-        // Without any one entry that changes somebody, what is left tells something else.
+        // Without any one entry that changes a person, what is left tells something else.
         let changing: Set<String> = [
             "recipient", "device", "address", "permission_prompt", "device_key", "consent", "preference",
             "subscription", "drift",

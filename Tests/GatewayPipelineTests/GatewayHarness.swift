@@ -37,7 +37,7 @@ final class TestClock: Clock {
             $0.uptime += milliseconds
         }
     }
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock, as an operator would.
     func step(seconds: Int64) { step(milliseconds: seconds * 1000) }
     func step(milliseconds: Int64) {
         clocks.withLock { $0.wall = $0.wall.advanced(byMilliseconds: milliseconds) }

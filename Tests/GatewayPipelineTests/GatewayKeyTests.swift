@@ -30,7 +30,7 @@ import WireProtocol
         return gate
     }
 
-    /// Whose signatures are taken is changed in the configuration, by whoever writes it, and not over the socket.
+    /// Whose signatures are taken is changed in the configuration, by its author, and not over the socket.
     @Test func `a start tells which pinned keys came and went since the one before`() async throws {
         let compliance = PinnedKey("policy-1+00000001+AQ", of: .compliance)
         let legal = PinnedKey("policy-2+00000002+AQ", of: .legal)

@@ -123,7 +123,7 @@ import Testing
         #expect(gone.first?["message_id"] == .string(taken.message.uuidText))
         #expect(unsent.count == 1 && unsent.first?["cause"] == "erased")
         #expect(unsent.first?["message_id"] != .string(taken.message.uuidText))
-        // The hop's word comes too late to be anybody's.
+        // The hop's word comes too late to be of any message.
         try await gate.gateway.report(taken.message, .accepted(status: 202), retryAt: nil)
         #expect(try gate.entries("delivery").count == 1)
     }
@@ -179,7 +179,7 @@ import Testing
         try await gate.gateway.report(
             first.message, .busy(status: 503, retryAfterMilliseconds: nil),
             retryAt: gate.clock.now().advanced(bySeconds: 5))
-        // Not due yet: it holds up nobody.
+        // Not due yet: it holds up no other.
         #expect(try await gate.remit("b").status == 202)
         #expect(try await gate.claim().count == 1)
         gate.clock.advance(seconds: 5)

@@ -111,7 +111,7 @@ import WireProtocol
             #expect(entry["digest"]?.stringValue == Hexadecimal.encode(SHA256.digest(Array(note.utf8)).bytes))
             #expect(entry["version"] == 1)
         }
-        // What is in force is not recorded again, whoever asks.
+        // What is in force is not recorded again, whatever the caller.
         for caller in ["keys-team", "keys-witness"] {
             let again = try await scene.put(note, by: caller)
             #expect(again.status == 200 && again.json["replayed"] == true && again.json["trail"] == nil)
@@ -204,7 +204,7 @@ import WireProtocol
     @Test(arguments: ["origin", "trail"])
     func `a key that nobody would believe does not come into use`(purpose: String) async throws {
         let scene = try await Scene()
-        // Before the first keyset nobody believes by it.
+        // Before the first keyset no key is believed by it.
         let first = try await scene.addKey(purpose)
         #expect(try await scene.gate.call("keys-team", "POST", "/v1/keys/\(first)/promote").status == 200)
         try await scene.adopt(scene.keyset())
@@ -217,7 +217,7 @@ import WireProtocol
         #expect(active == first)
         try await scene.adopt(scene.keyset(version: 2))
         #expect(try await scene.gate.call("keys-team", "POST", "/v1/keys/\(second)/promote").status == 200)
-        // Link keys are nobody else's to believe.
+        // Link keys are believed by the gateway alone.
         let link = try await scene.addKey("link")
         #expect(try await scene.gate.call("keys-team", "POST", "/v1/keys/\(link)/promote").status == 200)
     }

@@ -233,7 +233,7 @@ import Testing
                 #expect(there == moment, "\(zone) \(moment.rfc3339)")
             }
         }
-        // A time of day has come everywhere, and for nobody at night.
+        // A time of day has come everywhere, and nowhere at night.
         let zones = Self.places[1]
         let morning = LocalTime.sendTime(
             .daily(minute: 480), at: .utc("2026-11-21T07:30:00Z"), zones: [nil], possible: zones, spread: 3)
@@ -246,7 +246,7 @@ import Testing
 
     @Test func `every country of the bundle has zones that this machine knows`() throws {
         let policy = try Repository.policy()
-        // Nobody lives on Bouvet, or on Heard and McDonald.
+        // No person lives on Bouvet, or on Heard and McDonald.
         let empty = ["BV", "HM"].compactMap { RegionCode($0) }
         for code in policy.bundle.regions.regions.keys where !empty.contains(code) {
             let zones = CountryZones.zones(of: code.country)

@@ -25,7 +25,7 @@ import Testing
             gate.clock.advance(seconds: 61)
         }
         #expect(try await counts("unknown_peer", gate) == [1, 10, 10])
-        // Nobody comes back; the sweep says the rest.
+        // None comes back; the sweep says the rest.
         gate.gateway.recordCounts()
         #expect(try await counts("unknown_peer", gate).reduce(0, +) == 30)
         gate.clock.advance(seconds: 61)

@@ -118,7 +118,7 @@ import Testing
         #expect(push.status == 422 && push["type"] == "urn:sendgate:problem:other_purpose", "\(push.json)")
         #expect(
             push["detail"]?.contains("asks about marketing on sms, not about `marketing` on push") == true)
-        // Nobody had a text to say yes to for these e-mails.
+        // There was no text to say yes to for these e-mails.
         try await address("e_1", "email", "ada@example.com")
         var mention = try await gate.example("social.mention", "m_1", to: "u_1", as: "social")
         mention["channel"] = "email"
@@ -212,7 +212,7 @@ import Testing
     }
 
     /// The example of the handbook cites `promo` for the ordinary ways to agree; the two that a law ties to a text of their
-    /// own are agreed to under that text only, whoever reports them and however old the word is.
+    /// own are agreed to under that text only, whatever caller reports them and however old the word is.
     @Test func `each way to agree belongs to the notices that have it`() async throws {
         let gate = try GatewayHarness(edit: { pages in
             for (caller, method) in [("product", "paper_form"), ("product", "phone_call")] {

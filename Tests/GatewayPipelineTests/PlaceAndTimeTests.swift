@@ -44,7 +44,7 @@ import Testing
                 "verified_at": .string(gate.clock.now().rfc3339),
             ])
         try #require(address.status == 200, "\(address.json)")
-        // CAN-SPAM lets one write until somebody objects; the Union does not.
+        // CAN-SPAM lets one write until the recipient objects; the Union does not.
         #expect(try await mail(gate, "at_home").status == 202)
         gate.clock.advance(seconds: 8 * Self.day)
         try await phone(gate, in: "DE", placedDaysAgo: 0)

@@ -208,7 +208,7 @@ private final class ScriptedLibrary: TrailLibrary {
         let publisher = publisher(of: gate)
         publisher.start()
         await wait(marked)
-        // Nobody tells it of this one.
+        // It is not told of this one.
         try await gate.register("u_1", device: nil)
         publisher.drain()
         #expect(library.steps.last == "mark 3")

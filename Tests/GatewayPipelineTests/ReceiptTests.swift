@@ -337,7 +337,7 @@ import Testing
         #expect(try receipts(gate).count == 1)
         #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
         try await expectNothingFound(send, at: "d_1")
-        // Who comes back under the same names is somebody new.
+        // Who comes back under the same names is a new person.
         try await gate.register("u_1")
         try await expectNothingFound(send, at: "d_1")
         #expect(try receipts(gate).count == 1)

@@ -52,7 +52,7 @@ import Testing
             ], of: user)
     }
 
-    /// Somebody who agreed to offers and to service messages at one number.
+    /// A person who agreed to offers and to service messages at one number.
     private func customer(_ user: String = "u_1") async throws {
         try await gate.register(user)
         try await address("n", "sms", Self.number, of: user)
@@ -352,7 +352,7 @@ import Testing
     func `a withdrawal is confirmed in the language of its word, to whoever said it`(
         text: String, language: String, word: String
     ) async throws {
-        // Nobody has registered the number.
+        // The number is not registered.
         let reply = try await gate.call("replies", "POST", "/v1/replies", body(text, from: "+4790000099"))
         let said = try #require(confirmation(reply), "\(reply.json)")
         #expect(said["language"] == language && said["text"]?.contains(word) == true, "\(said)")

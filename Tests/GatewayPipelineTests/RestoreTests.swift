@@ -292,7 +292,7 @@ import Testing
             return try await gate.call("social", "POST", "/v1/sends", body)
         }
         try await address("a", of: gate)
-        // CAN-SPAM lets one write until somebody objects, and social pushes are on by default.
+        // CAN-SPAM lets one write until the recipient objects, and social pushes are on by default.
         try #require(try await mail("m1", to: gate).status == 202)
         try #require(try await comment("s1", to: gate).status == 202)
         let trail = try entries(of: gate)

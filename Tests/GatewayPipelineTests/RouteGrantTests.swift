@@ -143,7 +143,7 @@ import Testing
             body: ["proof": .string(proof)], status: 404),
         Row(
             "POST", "/v1/recipients/{user}/consents", "consents.write",
-            // A notice that nobody ever showed: past the grant, refused for what it says.
+            // A notice that was never shown: past the grant, refused for what it says.
             body: [
                 "id": "c2", "purpose": "marketing", "channel": "push", "state": "given",
                 "event_time": "2026-11-21T12:00:00Z", "method": "in_app_toggle", "jurisdiction": "DE",
@@ -193,7 +193,7 @@ import Testing
         Row(
             "POST", "/v1/device-keys/revoke", "keys.rotate",
             body: ["cause": "lost", "registered_before": "2026-11-21T12:00:00Z", "app": "nobody.uses.it"]),
-        // Nothing is in force, and nobody signed this.
+        // Nothing is in force, and this is not signed.
         .anyCaller("GET", "/v1/keyset", status: 404),
         Row("PUT", "/v1/keyset", "keys.rotate", body: ["note": "nothing\n"], status: 409),
         // Not what was reviewed: past the grant, refused for what it names.

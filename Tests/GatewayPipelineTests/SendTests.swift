@@ -36,7 +36,7 @@ import WireProtocol
         #expect(accepted.status == 202, "\(accepted.json)")
         #expect(accepted["outcome"] == "forward")
         gate.clock.advance(seconds: 5)
-        // The delivery layer is down: nobody claims. The person withdraws.
+        // The delivery layer is down: no relay claims. The person withdraws.
         let withdrawn = try await gate.call("product", "POST", "/v1/recipients/u_1/consents/c1/withdraw")
         #expect(withdrawn.status == 200, "\(withdrawn.json)")
         #expect(try await gate.claim().isEmpty)

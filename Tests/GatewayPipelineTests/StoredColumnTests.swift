@@ -31,7 +31,7 @@ import Testing
         var isUnique: Bool
     }
 
-    /// What somebody does to a table who has no key.
+    /// What an attacker without a key does to a table.
     private enum Edit: CustomStringConvertible {
         case flip(Column), zero(Column), null(Column), swap(Column), delete, copy
 
@@ -76,7 +76,7 @@ import Testing
                     """
             case .delete: return "DELETE FROM \(table.name) WHERE (\(table.key)) = \(first)"
             case .copy:
-                // Where there is no row, one that nobody wrote.
+                // Where there is no row, one that the gateway did not write.
                 let values = table.columns.map { column in
                     guard table.rowCount > 0 else {
                         return column.type == "INTEGER" ? "1" : column.type == "TEXT" ? "'a'" : "zeroblob(16)"
@@ -338,7 +338,7 @@ import Testing
                 editCount += 1
                 let found = try Self.findings(path, as: base)
                 #expect(found.contains { $0.contains("`\(table.name)`") }, "\(table.name): \(edit): \(found)")
-                // It stays named until somebody accepts it, unless it was put right.
+                // It stays named until an operator accepts it, unless it was put right.
                 // What was offered waits in the outbox from the next start on, as damage.
                 let names = table.name == "offered" ? ["`offered`", "`outbox`"] : ["`\(table.name)`"]
                 let again = try Self.findings(path, as: base)

@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    /// What the trail alone says of somebody.
+    /// What the trail alone says of a person.
     private func folded() throws -> RecipientState {
         var fold = EvidenceFold()
         for entry in try gate.store.read({ try $0.entries(from: 0, limit: Int.max) }) {
@@ -534,7 +534,7 @@ import Testing
         #expect(try state().words == before.words)
     }
 
-    // MARK: Nobody
+    // MARK: Unknown people
 
     @Test func `a link of somebody erased is as unknown as one that never was`() async throws {
         let link = try await registered()
@@ -547,7 +547,7 @@ import Testing
             #expect(await ask(question, "nonsense") == .unknown)
         }
         #expect(try entryCount == count)
-        // Who comes back is somebody new, with a link of their own.
+        // A person who comes back is a new one, with a link of their own.
         try await gate.register("u_1")
         try await gate.consent("u_1")
         #expect(try await self.link("promo.offer", "s9") != link)

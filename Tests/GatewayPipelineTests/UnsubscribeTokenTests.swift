@@ -16,7 +16,7 @@ import Testing
         let token = keys.token(for: id)
         #expect(token.utf8.count == 76 && token.utf8.count == UnsubscribeToken.characterCount)
         #expect(keys.id(in: token) == id)
-        // The same link, whoever composes it.
+        // The same link, whatever composes it.
         #expect(keys.token(for: id) == token)
     }
 

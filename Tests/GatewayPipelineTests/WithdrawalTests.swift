@@ -6,7 +6,7 @@ import GateVocabulary
 import GatewayPipeline
 import Testing
 
-/// A no that nobody had said yes to before is a record too, and only a new yes ends it.
+/// A no without a yes before it is a record too, and only a new yes ends it.
 @Suite struct WithdrawalTests {
     private let gate: GatewayHarness
 

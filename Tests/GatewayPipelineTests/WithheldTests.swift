@@ -4,7 +4,7 @@ import CompliancePolicy
 import GateVocabulary
 import Testing
 
-/// Whoever is quitting gambling is sold nothing, and nobody learns of it from the refusal.
+/// A person who is quitting gambling is sold nothing, and the refusal does not show it.
 @Suite struct WithheldTests {
     @Test func `whoever is in the programme gets no offer until they leave it`() async throws {
         let gate = try GatewayHarness()
@@ -20,7 +20,7 @@ import Testing
         let refused = try await offer("p_2")
         #expect(refused.status == 403 && refused["reason"] == "user_preference", "\(refused.json)")
         #expect(refused["detail"] == "account_off" && refused["who_can_fix"] == "nobody", "\(refused.json)")
-        // What the producer reads is true, and the same for whoever switched it off.
+        // What the producer reads is true, and the same for a person who switched it off.
         #expect(refused["title"] == "This is switched off for the recipient", "\(refused.json)")
         #expect(!refused.json.description.contains("programme"), "\(refused.json)")
         try await expectOwnWords(gate)
@@ -63,7 +63,7 @@ import Testing
         try #require(joined.status == 200, "\(joined.json)")
     }
 
-    /// The person's own question, and whoever may read all that is held of them: no switch of theirs stopped it.
+    /// The person's own question, and the one of a caller that may read all that is held of them: no switch of theirs stopped it.
     private func expectOwnWords(_ gate: GatewayHarness) async throws {
         let told = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions")
         let newest = told.json["decisions"]?.arrayValue?.first

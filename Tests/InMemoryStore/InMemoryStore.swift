@@ -18,7 +18,7 @@ package final class InMemoryStore: GateStore {
         case otherEntries([[UInt8]])
         /// The disk is full: nothing is written.
         case unavailable
-        /// The process ends after the commit, before anybody hears of it.
+        /// The process ends after the commit, before it is told.
         case lostAnswer
     }
 

@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    /// The list that systemd gives a credential: nobody but root and one user (acl(5), as `system.posix_acl_access` has it).
+    /// The list that systemd gives a credential: only root and one user (acl(5), as `system.posix_acl_access` has it).
     static func setList(of path: String, admitting user: UInt32, _ permissions: UInt16) -> Bool {
         let entries: [(tag: UInt16, permissions: UInt16, id: UInt32)] = [
             (0x01, permissions, .max), (0x02, permissions, user), (0x04, 0, .max), (0x10, permissions, .max),

@@ -69,7 +69,7 @@ import Testing
             }
             let files = try names(ceremony.keys)
             #expect(kept.isSubset(of: files) && files.count == 6)
-            // The old one alone, as whoever stole it has it.
+            // The old one alone, as a thief has it.
             try FileManager.default.removeItem(atPath: "\(ceremony.keys)/\(ceremony.newRoot.id).key")
             #expect(throws: KeyFileError.self) { try ceremony.read() }
         }

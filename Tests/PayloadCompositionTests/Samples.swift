@@ -62,7 +62,7 @@ struct Sample {
 
     static let transaction = "9b2d0f6e-3c58-4b1e-a7de-333333333333"
 
-    /// Everything that would tell somebody outside what this is about.
+    /// Everything that would tell an outsider what this is about.
     static let telling = [
         "transaction", "remittance", "Ahmad", "Karimi", "500000", "5,000", "5\u{A0}000", "NOK",
         Sample.transaction,

@@ -154,7 +154,7 @@ private func diagnostics(_ text: String) -> [String] { diagnostics(Array(text.ut
     }
 
     @Test func `a billion laughs are not even composed`() {
-        // Each key doubles what has to be hashed; composing this would take longer than anybody lives.
+        // Each key doubles what has to be hashed; composing this would take longer than a lifetime.
         var text = "a0: &a0 {x: y}\n"
         for level in 1...64 {
             text += "a\(level): &a\(level) {? [*a\(level - 1) , *a\(level - 1) ] : z}\n"

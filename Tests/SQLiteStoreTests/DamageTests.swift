@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// Past the seal, as if whoever wrote it had the key: the fields themselves never trap.
+    /// Past the seal, as if its writer had the key: the fields themselves never trap.
     @Test func `fields read as something or are damage, whatever they hold`() throws {
         let decoders: [(fields: [UInt8], read: ([UInt8]) throws -> Void)] = [
             (
@@ -373,7 +373,7 @@ import Testing
             #expect(try store.read { try $0.outbox(.sample(2)) }?.isDamaged == false)
         }
         let damaged = store.damagedRows
-        // A start has looked at every row; a message is named by its id as well, by whoever asked for it.
+        // A start has looked at every row; a message is named by its id as well, by the step that asked for it.
         #expect(damaged.map(\.table) == ["outbox", "person", "outbox"])
         #expect(
             damaged.map(\.row) == [

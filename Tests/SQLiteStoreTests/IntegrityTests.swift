@@ -242,7 +242,7 @@ import Testing
         store.close()
         store = try openStore(folder.state)
         #expect(store.damagedRows.contains { $0.table == (isLost ? "offered" : "outbox") })
-        // Who is erased leaves nothing there that nobody could read.
+        // Who is erased leaves nothing there that could not be read.
         try store.write { try $0.eraseSubject(.sample(1)) }
         store.close()
         let left = try tamper(folder.state + "/gate.db") { try $0.pragma("SELECT count(*) FROM offered") }

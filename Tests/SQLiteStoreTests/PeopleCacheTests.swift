@@ -68,7 +68,7 @@ import Testing
         #expect(try locales(store) == ["da", "da"])
         #expect(try store.write { try $0.recipient(.sample(2)) } == nil)
         #expect(try store.write { try $0.subject(of: UserID(Canary.user + "-2")) } == nil)
-        // The number that was given to nobody in the end is given to the next.
+        // The number that was given to no person in the end is given to the next.
         try store.write { _ = try $0.putCanaries(3) }
         #expect(try store.write { try $0.devices(of: .sample(3)).first?.token } == Canary.token)
     }

@@ -198,7 +198,7 @@ import Testing
 @Suite struct OriginTests {
     @Test func `a stranger who seals to the device is not believed`() throws {
         let scene = try Scene(.p256)
-        // HPKE's base mode lets anybody with the public key seal; only the signature inside tells.
+        // HPKE's base mode lets any holder of the public key seal; only the signature inside tells.
         let stranger = try OriginSigner(keyID: Scene.originKeyID, privateKey: .generate())
         #expect(throws: SealedPushError.forgedOrigin(originKeyID: "0a1b2c3d4e5f6071")) {
             try scene.opener().open(scene.seal([1], signer: stranger), now: Scene.now)
@@ -233,7 +233,7 @@ import Testing
     @Test func `a signature over another message or purpose is not believed`() throws {
         let scene = try Scene(.p256)
         let content = [UInt8](repeating: 1, count: 32)
-        // Somebody who learned a genuine challenge's plaintext seals it again as a notification.
+        // An attacker who learned a genuine challenge's plaintext seals it again as a notification.
         let envelope = try scene.sealRaw(
             scene.plaintext(content, purpose: .challenge), purpose: .notification)
         #expect(throws: SealedPushError.forgedOrigin(originKeyID: "0a1b2c3d4e5f6071")) {

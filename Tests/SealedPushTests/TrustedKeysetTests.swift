@@ -11,7 +11,7 @@ import Testing
     private static let issuedAt: UInt64 = 1_789_000_000
     private static let expiresAt: UInt64 = 1_792_000_000
 
-    /// Somebody who signs notes.
+    /// A signer of notes.
     private struct Signer {
         let key = Curve25519.Signing.PrivateKey()
         var name = "example.com/authority"

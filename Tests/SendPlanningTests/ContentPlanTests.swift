@@ -164,7 +164,7 @@ import Testing
         #expect(inside["thread"] == "transaction")
     }
 
-    /// What somebody outside sees of one message of a type, but for what is random.
+    /// What an outsider sees of one message of a type, but for what is random.
     private static func outside(
         _ type: NotificationType, _ situation: Situation, locale: String, params: JSONObject, life: Int64,
         collapse: GateVocabulary.Tag?
@@ -183,7 +183,7 @@ import Testing
         if let order = delivery.order?.seal {
             seen += "\nbucket \(SealedLimits.bucket(contentByteCount: order.content.count) ?? 0)"
         }
-        // A tag is random to whoever sees it; that there is one is not.
+        // A tag is random to its reader; that there is one is not.
         return [98, 99].reduce(seen) { $0.replacing(Sample.tag($1).hexadecimal, with: "TAG") }
     }
 

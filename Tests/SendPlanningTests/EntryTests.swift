@@ -324,7 +324,7 @@ import Testing
             let changed = bytes.replacing(old, with: new)
             #expect(changed != bytes)
             if old.isEmpty == false, new.isEmpty {
-                // A fact nobody knows any more is another entry, and its own decisions no longer follow.
+                // A fact that is not known any more is another entry, and its own decisions no longer follow.
                 #expect(try SendEntry.read(changed).entry.deliveries[0].facts.age == nil)
             } else {
                 #expect(throws: EntryError.contradictory(what: "facts")) { try SendEntry.read(changed) }

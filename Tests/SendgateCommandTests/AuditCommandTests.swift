@@ -5,7 +5,7 @@ import Testing
 
 @testable import sendgate
 
-/// The auditor's commands on a trail that a gateway made and somebody then touched.
+/// The auditor's commands on a trail that a gateway made and that was then changed by hand.
 @Suite struct AuditCommandTests {
     private let folder: TemporaryFolder
 

@@ -42,7 +42,7 @@ import UnixSocketEndpoint
 
         """ + signing
 
-    /// One key for each role; nobody has the private ones.
+    /// One key for each role; the private ones are not kept.
     private static let signing = """
         policy_signing:
           compliance: ["policy-fe6be3c5fa7bc8b6+e1b1829b+AcLslsyzf9uOSyTuim2n2cf7lwqJsWresWAvx/bo/dT7"]
@@ -77,7 +77,7 @@ import UnixSocketEndpoint
         let example = try #require(block.components(separatedBy: "```").first)
         let configuration = try read(example)
         #expect(configuration.listeners.count == 3 && configuration.callers.count == 2)
-        // What the example says for a bound is what holds when nobody says it.
+        // What the example says for a bound is what holds when it is absent.
         var bare = configuration
         (bare.limits, bare.endpoint) = (EngineLimits(), EndpointLimits())
         bare.reserveForSecurity()

@@ -52,7 +52,7 @@ import WireProtocol
             persons: real.persons, endpoint: { nil })
         func trail() -> ReadinessAnswer.Check? { healthChecks.checks().first { $0.name == "trail" } }
         #expect(trail()?.isPassed == true && trail()?.detail == nil)
-        // Nobody runs it: what is committed now is never published.
+        // It does not run: what is committed now is never published.
         publisher.entriesWereCommitted()
         for (step, isPassed) in [(0, true), (4_999, true), (1, true), (1, false), (25_000, false)]
             as [(Int64, Bool)]
@@ -141,7 +141,7 @@ import WireProtocol
 
     // MARK: Retention
 
-    /// A row of each kind at an age; what is younger than thirty-five days stays, and so does what nobody prunes.
+    /// A row of each kind at an age; what is younger than thirty-five days stays, and so does what is never pruned.
     @Test
     func `what is older than thirty-five days goes at the start, and what waits or was agreed to stays`()
         async throws

@@ -83,7 +83,7 @@ import Testing
     @Test func `what the note says was recorded is what lies there, and nothing private does`() throws {
         let note = try String(contentsOfFile: "\(Self.fixtures)/README.md", encoding: .utf8)
         let lines = try Self.checkpoint(Self.trail)
-        // Whoever records it anew has to write down why.
+        // The author of a new one has to write down why.
         #expect(
             note.contains("| \(lines[1]) | `\(lines[2])` |"), "the note does not name \(lines[1]) \(lines[2])"
         )

@@ -42,7 +42,7 @@ import TrailDirectory
         return "\(folder.path(name))/\(try #require(files.first { $0.hasPrefix("policy-") }))"
     }
 
-    /// Signs what the folder holds and returns the key to pin. The command proves first; whoever attacks does not.
+    /// Signs what the folder holds and returns the key to pin. The command proves first; an attacker does not.
     @discardableResult
     private func sign(_ role: ApprovalRole = .compliance, with key: String? = nil) throws -> NoteVerifierKey {
         let path = try #require(key ?? keys[role])
@@ -203,7 +203,7 @@ import TrailDirectory
         #expect(try complaints(signing) == [])
     }
 
-    /// What passes the check, the cases and the proof, because it is somebody's judgement: and whose.
+    /// What passes the check, the cases and the proof, because it is a matter of judgement: and whose.
     private static let judgements:
         [(what: String, page: String, old: String, new: String, roles: [ApprovalRole])] = [
             (
@@ -273,7 +273,7 @@ import TrailDirectory
             #expect(
                 stale.contains("\(role.rawValue).sig: signs other") == edit.roles.contains(role), "\(stale)")
         }
-        // Signed as the right roles, by somebody who has another.
+        // Signed as the right roles, by the holder of another.
         for (role, other) in zip(edit.roles, edit.roles.map { $0 == .legal ? ApprovalRole.security : .legal })
         {
             try FileManager.default.removeItem(atPath: "\(policies)/\(role.rawValue).sig")
@@ -529,7 +529,7 @@ import TrailDirectory
     {
         // After the bundle's own first day, and before today.
         try folder.edit("Policies/types/card.blocked.yaml", "2027-11-02", "2026-11-10")
-        // The gateway goes on: without it nobody would hear of a blocked card at all.
+        // The gateway goes on: without it no recipient would hear of a blocked card at all.
         let gate = try await GatewayFixture(in: folder.root, policies: policies)
         let told = "types/card.blocked.yaml:"
         let ready = try await gate.ask("GET", "/readyz")
@@ -759,7 +759,7 @@ import TrailDirectory
         try await GatewayFixture(in: folder.root, policies: policies).stop()
         try setVersion(3, from: 4)
         try await GatewayFixture(in: folder.root, policies: policies).stop()
-        // Whoever asks for signatures from now on starts from what was in force.
+        // A request for signatures from now on starts from what was in force.
         try setVersion(2, from: 3)
         let signing = try signAll()
         let error = await #expect(throws: PolicyDiagnostics.self) {

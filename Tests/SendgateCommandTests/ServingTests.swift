@@ -209,7 +209,7 @@ import WireProtocol
         let second = gate.wiring.policy.current
         #expect(second.digest != first)
         #expect(second.bundle.version == 2)
-        // Whoever ran the gateway may still do everything under the new one.
+        // The user that ran the gateway may still do everything under the new one.
         #expect(second.bundle.developmentCaller == DevelopmentGateway.caller)
 
         try folder.edit("Policies/bundle.yaml", "version: 2", "version: two")

@@ -20,7 +20,7 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
     var page: String
     var old: String
     var new: String
-    /// By name, and in the words of whoever is told.
+    /// By name, and in the words of the message.
     var statute: String
     var says: String
     var category: String

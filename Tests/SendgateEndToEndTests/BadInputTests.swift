@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 extension EndToEnd {
-    /// Bad input: a clear answer, nothing recorded, and nobody else waits for it.
+    /// Bad input: a clear answer, nothing recorded, and no other client waits for it.
     @Suite struct BadInputTests {
         /// A name, the body, and the answer.
         static let badBodies: [(name: String, body: [UInt8], status: Int, problem: String)] = [

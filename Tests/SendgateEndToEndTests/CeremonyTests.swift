@@ -131,7 +131,7 @@ extension EndToEnd {
             #expect(back.ending == .exit(3) && back.errors.contains("only rise"), "\(back)")
         }
 
-        /// Somebody has copied the trail's key from the gateway, and can write in the trail.
+        /// An attacker has copied the trail's key from the gateway, and can write in the trail.
         @Test func `a stolen trail key blesses nothing`() throws {
             let scratch = try Scratch()
             let gate = GateProcess(in: scratch)
@@ -170,7 +170,7 @@ extension EndToEnd {
             }
             #expect(try gate.connect().request("GET", "/v1/keyset").status == 404)
             #expect(try gate.stop() == .exit(0))
-            // Put beside the checkpoint by hand, it convinces nobody who pins the authority.
+            // Put beside the checkpoint by hand, it convinces no auditor who pins the authority.
             try FileManager.default.copyItem(atPath: forged, toPath: "\(gate.trail)/keyset")
             let verified = try sendgate(
                 "audit", "verify", gate.trail, "--authority", "\(authority)/authority.pub")

@@ -125,7 +125,7 @@ struct Fuzzer {
         #expect(reached.subtracting(fuzzer.accepted.keys).isEmpty, "\(fuzzer.accepted)")
         #expect(fuzzer.accepted.values.reduce(0, +) >= 30, "\(fuzzer.accepted)")
         #expect(try gate.stop() == .exit(0))
-        // Nor did any of them change somebody without being told so.
+        // Nor did any of them change a person without being told so.
         let entries = try TrailText(gate.trail)
         for kind in [
             "recipient", "device", "address", "permission_prompt", "device_key", "consent", "preference",

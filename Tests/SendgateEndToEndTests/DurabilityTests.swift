@@ -41,7 +41,7 @@ extension EndToEnd {
             try expectSyncedBeforeNamed(calls)
         }
 
-        /// Each file of the trail is written under a name that nobody reads, synced, and then renamed.
+        /// Each file of the trail is written under a name that is not read, synced, and then renamed.
         private func expectSyncedBeforeNamed(_ calls: [SystemCall]) throws {
             let written = /write\(\d+<(.*\/\.writing\/\d+)>/
             let synced = /f(?:data)?sync\(\d+<(.*\/\.writing\/\d+)>/
@@ -124,7 +124,7 @@ extension EndToEnd {
             let deadline = Deadline(seconds: 60)
             while gate.isRunning, !deadline.isPast {
                 let id = "s-\(acknowledged.count)"
-                // The last of them is not answered; then there is nobody to ask.
+                // The last of them is not answered; then no process is there to ask.
                 guard let reply = try? gate.connect().request("POST", "/v1/sends", Sample.login(id)) else {
                     continue
                 }
@@ -211,7 +211,7 @@ extension Alone {
             #expect(evidence.isSound, "\(evidence)")
             try expectVerifies(gate, in: scratch)
 
-            // And a disk nobody may write to stops the start, with its reason.
+            // And a disk that cannot be written to stops the start, with its reason.
             try Scratch.remount(disk, readOnly: true)
             #expect(try gate.startExpectingEnd() == .exit(1))
             #expect(gate.errors.contains("ead-only file system"), "\(gate.errors)")

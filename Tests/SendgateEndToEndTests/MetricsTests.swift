@@ -19,7 +19,7 @@ extension EndToEnd {
             try gate.registerSomebody()
             let connection = try gate.connect()
             for number in 0..<40 {
-                // A tenth to somebody unknown, and every id twice.
+                // A tenth to an unknown recipient, and every id twice.
                 let user = number % 10 == 9 ? "u_nobody" : "u_1"
                 let body =
                     number % 2 == 0

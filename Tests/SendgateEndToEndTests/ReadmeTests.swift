@@ -28,7 +28,7 @@ extension EndToEnd {
             #expect(!blocks.isEmpty, "the README has no `sh` block")
             for block in blocks {
                 let scratch = try Scratch()
-                // As written, but for the binary under test and a folder that is nobody else's.
+                // As written, but for the binary under test and a folder of its own.
                 let script = block.replacing(".build/debug/sendgate", with: Machine.sendgate)
                     .replacing("/tmp/gate", with: scratch.path("gate"))
                 let finished = try Finished.run(

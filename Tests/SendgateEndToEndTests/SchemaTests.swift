@@ -1,7 +1,7 @@
 import Testing
 
 extension EndToEnd {
-    /// The help for editors, held against the bundle by readers nobody here wrote.
+    /// The help for editors, held against the bundle by readers that were not written here.
     @Suite struct SchemaTests {
         @Test func `every page of the bundle fits its JSON Schema`() throws {
             let scratch = try Scratch()

@@ -30,7 +30,7 @@ extension EndToEnd {
             #expect(try gate.connect(as: "marketing").request("GET", "/healthz").status == 200)
             try gate.stop()
 
-            // Somebody else's service has taken the path.
+            // Another service has taken the path.
             let foreign = try ListeningSocket(gate.socket(of: "marketing"))
             let refused = try gate.startExpectingEnd()
             #expect(refused == .exit(1))
@@ -326,7 +326,7 @@ struct Production {
         return try scratch.write("config.yaml", text)
     }
 
-    /// What curl gets as somebody.
+    /// What curl gets as a user.
     static func curl(
         _ socket: String, as user: [String], _ target: String, _ more: [String] = [], in scratch: Scratch
     ) throws -> (status: Int, body: String) {
@@ -388,7 +388,7 @@ struct TrailText {
     }
 }
 
-/// Somebody else's service on a path.
+/// Another service on a path.
 final class ListeningSocket {
     private let path: String
     private let descriptor: Int32

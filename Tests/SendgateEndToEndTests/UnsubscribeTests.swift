@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-    /// The way out of marketing as somebody takes it: from the link in a message to the next message.
+    /// The way out of marketing as a recipient takes it: from the link in a message to the next message.
     @Suite struct UnsubscribeTests {
         private struct Page {
             var status: Int
@@ -269,7 +269,7 @@ extension EndToEnd {
 }
 
 extension Alone {
-    /// Pages that anybody may ask, beside a producer.
+    /// Pages that any client may ask, beside a producer.
     @Suite struct PageFloodTests {
         private struct Report: Decodable {
             struct Sends: Decodable {

@@ -16,7 +16,7 @@ extension EndToEnd {
             let allowed = try Production.curl(
                 socket, as: Production.asUser(4242), "/v1/sends", send, in: scratch)
             #expect(allowed.status == 202, "\(allowed)")
-            // A caller's socket gives a caller's grants, whoever is allowed on it.
+            // A caller's socket gives a caller's grants, whatever user is allowed on it.
             let reading = try Production.curl(
                 gate.socket(of: "marketing"), as: Production.asUser(4242), "/v1/recipients/u_1", in: scratch)
             #expect(reading.status == 403 && reading.body.contains("grant_missing"), "\(reading)")
@@ -29,7 +29,7 @@ extension EndToEnd {
                     socket, as: Production.asUser(4343), "/v1/sends", send, in: scratch)
                 #expect(unknown.status == 401 && unknown.body.contains("unknown_peer"), "\(unknown)")
             }
-            // Whoever cannot be named in this user namespace is nobody.
+            // A user that cannot be named in this user namespace is no caller.
             let nobody = try Production.curl(
                 socket, as: Production.asUser(65534), "/v1/types", in: scratch)
             #expect(nobody.status == 401, "\(nobody)")
@@ -57,13 +57,13 @@ extension EndToEnd {
             #expect(send.status == 403 && send.body.contains("unknown_recipient"), "\(send)")
             let root = try Production.curl(production.socket, as: [], "/v1/types", in: scratch)
             #expect(root.status == 401, "\(root)")
-            // By its group, somebody is the app's backend.
+            // By its group, a user is the app's backend.
             let put = ["--request", "PUT", "--json", Sample.recipient]
             let backend = try Production.curl(
                 production.socket, as: Production.asUser(4244, group: 4300), "/v1/recipients/u_1", put,
                 in: scratch)
             #expect(backend.status == 200, "\(backend)")
-            // Probes are anybody's.
+            // Probes are open to every user.
             #expect(try Production.curl(production.socket, as: [], "/healthz", in: scratch).status == 200)
             #expect(try gate.stop() == .exit(0))
         }
@@ -80,7 +80,7 @@ extension EndToEnd {
             #expect(try gate.stop() == .exit(0))
             // The socket is the service manager's, who may start us again on it.
             #expect(FileManager.default.fileExists(atPath: socket))
-            // A socket that nobody asked for is a mistake in the unit, not something to ignore.
+            // A socket that was not asked for is a mistake in the unit, not something to ignore.
             let two = [
                 Machine.python, Machine.peer("activate.py"), "gate=\(socket)",
                 "more=\(scratch.path("more.sock"))",

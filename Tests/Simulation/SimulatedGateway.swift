@@ -40,7 +40,7 @@ final class SimulatedEnvironment: Clock, IdentifierSource {
             $0.uptime += milliseconds
         }
     }
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock, as an operator would.
     func step(milliseconds: Int64) {
         clock.withLock { $0.wall = $0.wall.advanced(byMilliseconds: milliseconds) }
     }
@@ -57,7 +57,7 @@ private struct NoLibrary: TrailLibrary {
     func publishKeyset(_ note: [UInt8]) throws {}
 }
 
-/// One gateway that steps on the thread of whoever asks it: nothing happens but what the simulation does.
+/// One gateway that steps on the thread of its caller: nothing happens but what the simulation does.
 final class SimulatedGateway {
     static let origin = "simulated.example/trail"
     static let users: [String: UInt32] = [

@@ -119,7 +119,7 @@ extension Simulation {
         let key = phone.keys[position]
         // The app may be slow.
         if dice.onceIn(6) { environment.advance(milliseconds: 301_000) }
-        // A challenge that is over is opened by nobody; then any bytes are as good.
+        // A challenge that is over is not opened any more; then any bytes are as good.
         let nothing = Base64URL.encode([UInt8](repeating: 7, count: 32))
         var (isRight, isOldRight) = (false, key.challenge?.old == nil)
         var body: JSONObject = ["proof": .string(nothing)]
@@ -206,7 +206,7 @@ extension Simulation {
 
     // MARK: What must hold
 
-    /// What is stored of the keys is what the answers come to, and nothing waits that is sealed to a key nobody may use.
+    /// What is stored of the keys is what the answers come to, and nothing waits that is sealed to a key that may not be used.
     mutating func requireKeys(of index: Int) {
         let person = people[index]
         let keys: [DeviceKeyRecord]

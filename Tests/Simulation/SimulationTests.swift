@@ -98,7 +98,7 @@ struct Simulation {
         var offers: [Instant] = []
     }
     var people: [Person] = []
-    /// Nobody's any more, whoever registers them.
+    /// They belong to no device any more, whatever registers them.
     var compromisedPairs: [P256.KeyAgreement.PrivateKey] = []
     /// What must not be read on the way: values of confidential types.
     private(set) var secrets: Set<String> = []
@@ -568,7 +568,7 @@ struct Simulation {
 
     private mutating func hop() { gate.setHopUsable(!dice.onceIn(3)) }
 
-    /// A person is forgotten, and somebody new takes their place.
+    /// A person is forgotten, and a new person takes their place.
     private mutating func forget(_ index: Int) {
         let reply = call("product", "DELETE", "/v1/recipients/\(people[index].user)")
         require(reply.status == 200 || reply.status == 404, "an erasure is answered \(reply.status)")

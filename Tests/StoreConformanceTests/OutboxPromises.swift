@@ -232,7 +232,7 @@ import Testing
         #expect(try due(opened, at: 99).map(\.message) == [.sample(1), .sample(3), .sample(2)])
         #expect(try next() == .sample(20))
         #expect(try next(.security) == nil)
-        // What is in flight is nobody's next turn.
+        // What is in flight is no caller's next turn.
         #expect(try next(excluding: [.sample(2)]) == .sample(30))
         #expect(try next(excluding: [.sample(1), .sample(2), .sample(3)]) == nil)
         try opened.write { try $0.removeOutbox(.sample(2)) }

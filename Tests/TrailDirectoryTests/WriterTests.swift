@@ -259,7 +259,7 @@ struct Life {
                 var life = Life(course)
                 try? life.run(on: disk)
                 let restarted = disk.afterCrash(&numbers)
-                // What anybody was told is published is there: the next life refuses a shorter trail.
+                // What was told to be published is there: the next life refuses a shorter trail.
                 try life.run(on: restarted)
                 #expect(try life.isComplete(restarted), "operation \(faultAt), seed \(seed)")
             }

@@ -33,7 +33,7 @@ import Testing
     @Test(.timeLimit(.minutes(1)))
     func `a stop waits for no client that has its answers and keeps its side open`() async throws {
         let handler = HoldingHandler()
-        // Stands still: whoever waits for a deadline waits for ever.
+        // Stands still: a wait for a deadline lasts for ever.
         try await withEndpoint(handler, clock: SteppedClock()) { path, endpoint in
             let closing = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
             let answered = try RawClient(path)
@@ -67,7 +67,7 @@ import Testing
             let late = try RawClient(path)
             try late.send(get())
             let held = await handler.next()[0]
-            // Accepted, so that its end says that the draining has begun, and not only that nobody listens.
+            // Accepted, so that its end says that the draining has begun, and not only that no process listens.
             let idle = try RawClient(path)
             await eventually { endpoint.metrics().connectionsOpen == 3 }
             let readBefore = endpoint.metrics().bytesRead

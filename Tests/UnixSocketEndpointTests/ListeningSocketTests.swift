@@ -226,7 +226,7 @@ import WireProtocol
                 }
                 #expect(owner(own) + [mode(own)] == before)
             }
-            // Somebody else's, whatever its mode.
+            // Another's, whatever its mode.
             chown(own, 4711, 0)
             chmod(own, 0o750)
             refused("4711:0, mode 750", "0:0, mode 750")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import UnixSocketEndpoint
 
-/// What one user, everybody, and whoever has a reserve may hold of the endpoint's shared bounds.
+/// What one user, all users, and a user with a reserve may hold of the endpoint's shared bounds.
 @Suite struct UsageTests {
     private let usage: EndpointUsage
 

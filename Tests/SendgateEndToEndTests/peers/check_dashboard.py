@@ -208,7 +208,7 @@ def check(answer, *statuses):
 
 
 class Traffic:
-    """Somebody with a phone, of whom everything is counted that a panel shows."""
+    """A person with a phone, of whom everything is counted that a panel shows."""
 
     def __init__(self, folder):
         self.gate = Gate(os.path.join(folder, "gate.sock"))

@@ -315,7 +315,7 @@ class Check:
                 self.check_answer(entry, line, answers)
         self.counts["ids acknowledged"] = len(answers)
         if self.evidence.answers:
-            # Every id was asked until it was answered, so one entry more is a send somebody decided twice.
+            # Every id was asked until it was answered, so one entry more is a send that was decided twice.
             named = collections.Counter(answer["send_id"] for answer in answers.values())
             unnamed = [send for send in self.sends if not named[send] and not self.is_forgotten(send)]
             self.expect(len(unnamed) == self.foreign, "unanswered",
@@ -450,7 +450,7 @@ class Check:
             elif message.state != "ready":
                 self.expect(not there, "early", f"{what} is {message.state} and arrived")
             elif not message.not_before:
-                # Nobody stops the gateway before nothing waits that was to go at once.
+                # The gateway is not stopped before nothing waits that was to go at once.
                 self.expect(there, "arrival", f"{what} was promised and never arrived")
                 self.expect(not there, "unrecorded", f"{what} arrived and has no end in the trail")
             if there and message.not_before:

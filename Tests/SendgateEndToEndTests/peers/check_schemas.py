@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks every page of a policy bundle against its JSON Schema, with readers nobody here wrote.
+"""Checks every page of a policy bundle against its JSON Schema, with readers that were not written here.
 
     check_schemas.py FOLDER     needs PyYAML and jsonschema (>= 4) from PyPI
 

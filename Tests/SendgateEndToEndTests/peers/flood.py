@@ -131,7 +131,7 @@ class Producer(threading.Thread):
     def login(self):
         return self.body(NEW_LOGIN, {"login_id": self.uuid(), "device_name": "a laptop", "at": utc(5)})
 
-    # What changes somebody.
+    # What changes a person.
 
     def preference(self):
         user, scope = self.somebody(), self.random.choice(["social", "transactional", "transactional", "marketing"])
@@ -160,7 +160,7 @@ class Producer(threading.Thread):
 
     def begin_anew(self):
         user = f"e_{self.number}"
-        # A lost answer to an erasure is followed by 404: nobody of this name is known any more.
+        # A lost answer to an erasure is followed by 404: the name is not known any more.
         self.edit("product", "erasure", "DELETE", f"/v1/recipients/{user}", None, user=user, also=404)
         recipient = quiet_now(self.options) if self.random.random() < 0.5 else RECIPIENT
         register_person(user, recipient, lambda *request: self.edit("product", *request, user=user))
@@ -223,7 +223,7 @@ class Producer(threading.Thread):
 
 
 def quiet_now(options):
-    """Somebody to whom it is quiet up to a full minute that is near."""
+    """A person to whom it is quiet up to a full minute that is near."""
     minute = int(time.time()) // 60 % 1440
     start, end = (minute - 59) % 1440, (minute + options.quiet_minutes) % 1440
     return dict(RECIPIENT, quiet_hours={"start": f"{start // 60:02}:{start % 60:02}",

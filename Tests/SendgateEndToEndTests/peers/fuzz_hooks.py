@@ -1,7 +1,7 @@
 """What a fuzzer must be told to test more than 404s, and the four things JSON Schema cannot say.
 
 Loaded by schemathesis (SCHEMATHESIS_HOOKS=fuzz_hooks) in its own process. SENDGATE_SOCKET is a socket whose caller
-may do everything; people and sends are made there before the first case, whoever the fuzzer is. SENDGATE_FUZZED is the
+may do everything; people and sends are made there before the first case, whatever the fuzzer is. SENDGATE_FUZZED is the
 socket the fuzzer uses, whose caller may do less. SENDGATE_ACCEPTED is a file that is written at the end: how many
 requests of each operation were answered 2xx, as one JSON object.
 
@@ -61,7 +61,7 @@ def consent(identifier):
 
 
 def prepare():
-    """Makes somebody with everything, and returns the ids by the names they have in paths."""
+    """Makes a person with everything, and returns the ids by the names they have in paths."""
     gate = Gate(os.environ["SENDGATE_SOCKET"])
 
     def call(method, target, body=None):
@@ -124,7 +124,7 @@ def whole(value):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Lets half of the valid requests meet somebody who exists."""
+    """Lets half of the valid requests meet a person who exists."""
     if str((case.path_parameters or {}).get("key", "")).startswith("dev-origin"):
         # The fuzzer remembers ids it was told. Without the origin key nothing is sealed: everything after is 503.
         case.path_parameters["key"] = KNOWN["key"][0]
@@ -149,7 +149,7 @@ def before_call(context, case, kwargs):
             case.body = dict(kept, id=f"fuzz-{CHANCE.getrandbits(64)}", type=example["type"],
                              params=example["params"], recipient={"user": "u_still"})
             if case.path == "/v1/sends/explain" and CHANCE.random() < 0.5:
-                # Whoever may read nobody may ask with facts of their own.
+                # A caller that may read no person may ask with facts of their own.
                 del case.body["recipient"]
                 case.body["facts"] = {"destination": "active"}
         elif chance < 0.7:

@@ -132,7 +132,7 @@ class Story:
         types = self.expect(200, "marketing", "GET", "/v1/types")["types"]
         permitted = {each["type"] for each in types if each["permitted"]}
         require("promo.offer" in permitted and "transaction.failed" not in permitted, f"permitted: {permitted}")
-        # Whoever follows a type's own example is understood.
+        # A producer that follows a type's own example is understood.
         kind = self.expect(200, "payments", "GET", "/v1/types/transaction.remittance_sent")
         example = dict(kind["example"], id=f"{self.mark}-example", recipient={"user": "nobody"})
         self.refused("payments", example, "unknown_recipient")
@@ -189,7 +189,7 @@ class Story:
         sent = self.expect(202, "marketing", "POST", "/v1/sends", self.promo("p2"))
         require(sent["outcome"] == "forward", f"outcome {sent['outcome']}")
         for delivery in self.delivered(sent, 2):
-            # Whoever chose generic sees on the screen that there is an offer, and in the app which.
+            # A person who chose generic sees on the screen that there is an offer, and in the app which.
             body = json.dumps(delivery["body"], ensure_ascii=False)
             require("Du har fått et tilbud i appen." in body, f"the offer is not in {body}")
             require("Half the fee this week" not in body, f"the offer is on the screen: {body}")
@@ -328,7 +328,7 @@ class Story:
             else:
                 lines.append(json.dumps(self.send(f"b{number}", "security.new_login", {
                     "login_id": str(uuid.uuid4()), "device_name": f"device {number}", "at": utc(5)})))
-        # Nobody may send all of these, so every other line is refused by gate 2.
+        # No caller may send all of these, so every other line is refused by gate 2.
         body = ("\n".join(lines) + "\n").encode()
         answer = self.call("security", "POST", "/v1/sends/stream", body, content_type="application/x-ndjson")
         require(answer.status == 200, f"batch: {answer}")

@@ -70,7 +70,7 @@ class Spoiled(Evidence):
                          and asked.count(ids(line)) == 1 and wanted(line["answer"]))
 
     def message(self, wanted):
-        """A message of somebody who is not erased, by what became of it."""
+        """A message of a person who is not erased, by what became of it."""
         return next(message for message in self.check.messages.values()
                     if wanted(message) and self.check.people[message.subject].erased is None)
 
@@ -257,7 +257,7 @@ def message_of_a_refused_send(evidence):
 
 @case
 def third_offer_of_a_week(evidence):
-    # The last offer to somebody, so that none after it counts it.
+    # The last offer to a person, so that none after it counts it.
     latest = {entry["subject"]: entry for entry in evidence.trail
               if entry["kind"] == "send" and entry["request"].get("type") == "promo.offer"}
     entry = next(entry for entry in latest.values() if entry["reason"] == "frequency_cap")

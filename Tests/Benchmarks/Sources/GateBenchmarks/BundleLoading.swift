@@ -93,7 +93,7 @@ struct BundleLoading {
         try Data(text.utf8).write(to: URL(filePath: path))
     }
 
-    /// Wall time of the fastest round, in seconds: several threads work, and somebody waits for them.
+    /// Wall time of the fastest round, in seconds: several threads work, and the caller waits for them.
     private static func best(of rounds: Int, _ body: () throws -> Void) rethrows -> Double {
         let clock = ContinuousClock()
         let times = try (0..<rounds).map { _ in try clock.measure { try body() } }

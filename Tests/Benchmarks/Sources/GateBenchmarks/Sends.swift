@@ -27,7 +27,7 @@ final class Sends: Sendable {
     enum Kind: String, CaseIterable {
         /// A text that goes out as it is.
         case open
-        /// Marketing that nobody consented to.
+        /// Marketing without a consent.
         case refused
         /// Sealed to the device's key.
         case sealed
@@ -104,7 +104,7 @@ final class Sends: Sendable {
 
     func stop() { engine.drain() }
 
-    /// A copy of the bundle in which nobody reaches the limit of a tier or that over everything: a person gets more here
+    /// A copy of the bundle in which no person reaches the limit of a tier or that over everything: a person gets more here
     /// than in any day, and what is above a limit is gathered and not forwarded.
     private static func unlimited(_ policies: String, in folder: String) throws -> String {
         let copy = folder + "/policies"

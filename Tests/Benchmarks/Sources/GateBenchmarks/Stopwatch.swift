@@ -36,7 +36,7 @@ enum Stopwatch {
         return Double(time.tv_sec) * 1e9 + Double(time.tv_nsec)
     }
 
-    /// Keeps the optimiser from leaving out what nobody uses.
+    /// Keeps the optimiser from leaving out what is not used.
     @inline(never)
     static func consume(_ value: borrowing some ~Copyable) {}
 }
