@@ -122,14 +122,11 @@ extension StepContext {
         guard !drafts.isEmpty else { return alone }
         // Before the summary counts: they were decided on what was before it.
         for member in told { try close(member, into: send, at: now) }
-        try recordOwnSend(
-            send, of: type, on: channel, as: drafts, to: person, requestID: "summary-\(send.uuidText)",
-            at: now)
         // Many messages end in this one, so none of them comes back should its seal fail: its step throws, and the turn
         // of the first is put off.
-        for draft in drafts { try enqueue(draft, of: person, at: now) }
-        try view.countForward(
-            of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
+        try commitOwn(
+            send, of: type, on: channel, as: drafts, to: person, requestID: "summary-\(send.uuidText)",
+            at: now)
         return alone
     }
 

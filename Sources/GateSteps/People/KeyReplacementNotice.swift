@@ -39,12 +39,10 @@ extension StepContext {
             paramsCheck: ParamsCheck(material.params, of: name, under: policy), fallback: .notFallback,
             repetition: .first, due: now)
         let draft = try composer.decide(for: destination)
-        try recordOwnSend(
+        try commitOwn(
             material.send, of: type, on: .push, as: [draft], to: person,
-            requestID: "key-replaced-\(material.send.uuidText)", at: now)
+            requestID: "key-replaced-\(material.send.uuidText)", isHeldBack: true, at: now)
         guard draft.decision.outcome == .forward else { return nil }
-        try view.countForward(
-            of: person.subject.id, type: name, category: type.category, at: now, send: material.send)
         return KeyReplacementNotice(draft: draft, person: person)
     }
 

@@ -6,13 +6,14 @@ import RecipientModel
 import SendPlanning
 
 extension StepContext {
-    /// Records a send that no caller asked for: a summary, or the notice to a replaced key. Its messages are not in the
-    /// outbox yet.
+    /// Writes a send that no caller asked for: a summary, or the notice to a replaced key.
     ///
-    /// - Parameter requestID: What stands where a caller's id would.
-    func recordOwnSend(
+    /// - Parameters:
+    ///   - requestID: What stands where a caller's id would.
+    ///   - isHeldBack: Whether the messages are put in the outbox later in this step.
+    func commitOwn(
         _ send: SendID, of type: NotificationType, on channel: Channel, as drafts: [DeliveryDraft],
-        to person: RecipientSnapshot, requestID: String, at now: Instant
+        to person: RecipientSnapshot, requestID: String, isHeldBack: Bool = false, at now: Instant
     ) throws {
         let entry = SendEntry(
             send: send, subject: person.subject.id, caller: .gateway,
@@ -20,19 +21,13 @@ extension StepContext {
             request: SendEntry.RecordedRequest(type: type.id, channel: channel, critical: false),
             paramsVerdict: [], deliveries: drafts.map(\.record), policy: policy.digest,
             tzdata: LocalTime.dataVersion)
-        let trail = try record(at: now) { index, time in
-            try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
-        }
-        try view.insertSend(
-            SendRecord(
-                id: send, caller: .gateway, idHash: send.bytes,
-                contentMAC: [UInt8](repeating: 0, count: 32), subject: person.subject.id, type: type.id,
-                category: type.category, channel: channel, receivedAt: now, entryIndex: trail.index,
-                requestID: requestID,
-                destinationNames: drafts.destinationNames))
-        observe(
-            .decided(
-                reason: entry.overall.reason, type: TypeAxes(category: type.category, tier: type.tier),
-                channel: channel, caller: .gateway))
+        let record = SendRecord(
+            id: send, caller: .gateway, idHash: send.bytes, contentMAC: [UInt8](repeating: 0, count: 32),
+            subject: person.subject.id, type: type.id, category: type.category, channel: channel,
+            receivedAt: now, entryIndex: upcomingIndex, requestID: requestID,
+            destinationNames: drafts.destinationNames)
+        _ = try commit(
+            entry, overall: entry.overall, as: record, drafts, of: type, to: person, isHeldBack: isHeldBack,
+            at: now)
     }
 }

@@ -292,12 +292,12 @@ extension StepContext {
             return try cameToNothing(row, at: now)
         }
         // What could not be sealed has gone nowhere, and waits on: nothing was decided about it.
-        guard try enqueue(draft, of: person, insteadOf: row, at: now) else { return }
+        guard let type = policy.type(row.request.type),
+            try release(
+                [draft], of: row.send, type, to: person, isForward: draft.decision.outcome == .forward,
+                insteadOf: row, at: now)
+        else { return }
         try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
-        if draft.decision.outcome == .forward, let category = policy.type(row.request.type)?.category {
-            try view.countForward(
-                of: row.subject, type: row.request.type, category: category, at: now, send: row.send)
-        }
     }
 
     // MARK: Room

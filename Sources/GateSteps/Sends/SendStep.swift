@@ -112,34 +112,23 @@ package struct SendStep: Sendable {
             deliveries: drafts.map(\.record), policy: policy.digest, tzdata: LocalTime.dataVersion,
             replaces: considered.replaced, owed: owed)
         let overall = entry.overall
-        let trail = try step.record(at: now) { index, time in
-            try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
-        }
         let record = SendRecord(
             id: material.send, caller: attested.caller, idHash: idHash, contentMAC: contentMAC,
             subject: person?.subject.id, type: request.type, category: type?.category,
-            channel: request.channel, receivedAt: now, entryIndex: trail.index, requestID: request.id.text,
+            channel: request.channel, receivedAt: now, entryIndex: step.upcomingIndex,
+            requestID: request.id.text,
             destinationNames: drafts.destinationNames)
-        try step.view.insertSend(record)
-        step.observe(
-            .decided(
-                reason: overall.reason, type: type.map { TypeAxes(category: $0.category, tier: $0.tier) },
-                channel: request.channel, caller: attested.caller))
-        if let person, let event = considered.events[request.channel], overall.outcome.isPromise {
-            try step.view.putDedupe(
-                DedupeRecord(event: event, send: material.send, at: now), to: person.subject.id)
-        }
         if let type, let duty, let person, overall.outcome.isPromise {
             try step.settleDuty(
                 duty, of: type, towards: person.subject.id, owing: !owed.isEmpty, send: material.send,
                 caller: attested.caller, at: now)
         }
+        let trail = try step.commit(
+            entry, overall: overall, as: record, drafts, of: type, to: person,
+            telling: considered.events[request.channel], requiringRoom: requiringRoom, at: now)
         if let type, !overall.outcome.isPromise, isUnreached, !owed.isEmpty {
             try step.raiseUnreached(
                 type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
-        }
-        if let person {
-            try release(drafts, of: person, entry: entry, requiringRoom: requiringRoom, in: step, at: now)
         }
         let violations = considered.paramsCheck.answered
         let hint = overall.reason == .typeDisabled ? type?.disabledHint : nil
@@ -210,25 +199,6 @@ package struct SendStep: Sendable {
             collapseTag: tag(.collapseKey, request.collapseKey),
             deepLinkTag: tag(.deepLink, request.deepLink),
             locale: policy.registeredLocale(for: request.locale))
-    }
-
-    /// Puts the messages that may go into the outbox, and counts the send once, however many devices it goes to.
-    private func release(
-        _ drafts: [DeliveryDraft], of person: RecipientSnapshot, entry: SendEntry, requiringRoom: Bool,
-        in step: StepContext, at now: Instant
-    ) throws {
-        guard let category = step.policy.type(request.type)?.category else { return }
-        for draft in drafts where draft.message != nil {
-            if requiringRoom {
-                try step.requireOutboxRoom(
-                    for: attested.caller, to: person.subject.id, isSecurity: category == .security)
-            }
-            try step.enqueue(draft, of: person, at: now)
-        }
-        if entry.overall.outcome == .forward {
-            try step.view.countForward(
-                of: person.subject.id, type: request.type, category: category, at: now, send: entry.send)
-        }
     }
 }
 

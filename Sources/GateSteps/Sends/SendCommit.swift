@@ -1,0 +1,66 @@
+import AuditTrail
+import BundleModel
+import GateVocabulary
+import RecipientModel
+import SendPlanning
+
+/// Writing what was evaluated. Every send is written here, whoever asked for it.
+extension StepContext {
+    /// Writes a send whose decisions are made: its entry, the record that its id is found by, what it tells, its messages
+    /// and the forward that caps count.
+    ///
+    /// - Parameters:
+    ///   - overall: The entry's, which stands for all its deliveries.
+    ///   - record: With the index that the next entry will have.
+    ///   - drafts: Its decisions, in the order of the entry's deliveries.
+    ///   - event: What it tells on its channel, which is told once.
+    ///   - requiringRoom: Whether there has to be room in the outbox.
+    ///   - isHeldBack: Whether the messages are put in the outbox later in this step.
+    func commit(
+        _ entry: SendEntry, overall: Decision, as record: SendRecord, _ drafts: [DeliveryDraft],
+        of type: NotificationType?, to person: RecipientSnapshot?, telling event: Tag? = nil,
+        requiringRoom: Bool = false, isHeldBack: Bool = false, at now: Instant
+    ) throws -> EntryReference {
+        let trail = try self.record(at: now) { index, time in
+            try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
+        }
+        try view.insertSend(record)
+        observe(
+            .decided(
+                reason: overall.reason, type: type.map { TypeAxes(category: $0.category, tier: $0.tier) },
+                channel: record.channel, caller: record.caller))
+        guard let person else { return trail }
+        if let event, overall.outcome.isPromise {
+            try view.putDedupe(DedupeRecord(event: event, send: entry.send, at: now), to: person.subject.id)
+        }
+        if let type {
+            _ = try release(
+                isHeldBack ? [] : drafts, of: entry.send, type, to: person,
+                isForward: overall.outcome == .forward, requiringRoom: requiringRoom, at: now)
+        }
+        return trail
+    }
+
+    /// Puts the messages that may go into the outbox, and counts the send once, however many devices it goes to.
+    ///
+    /// - Parameter waiting: The row that the message takes the place of.
+    /// - Returns: Whether they are there; else ``waiting`` is, for a later try.
+    func release(
+        _ drafts: [DeliveryDraft], of send: SendID, _ type: NotificationType, to person: RecipientSnapshot,
+        isForward: Bool, requiringRoom: Bool = false, insteadOf waiting: OutboxRecord? = nil, at now: Instant
+    ) throws -> Bool {
+        for draft in drafts where draft.message != nil {
+            if requiringRoom {
+                try requireOutboxRoom(
+                    for: draft.material.request.caller, to: person.subject.id,
+                    isSecurity: type.category == .security)
+            }
+            guard try enqueue(draft, of: person, insteadOf: waiting, at: now) else { return false }
+        }
+        if isForward {
+            try view.countForward(
+                of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
+        }
+        return true
+    }
+}
