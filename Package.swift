@@ -239,6 +239,7 @@ let package = Package(
                 "GateVocabulary",
                 "PayloadComposition", "PolicyFiles", "SealedFormat", "SendPlanning",
             ]),
+        tests("GateStepsTests", ["GateSteps", "GateVocabulary"]),
         tests(
             "GatewayPipelineTests",
             [

@@ -142,12 +142,12 @@ package final class StepContext {
     /// Prepares a waiting row for a new decision. An offered message that the relay has not taken yet is recalled,
     /// and waits in the store again; its row still counts as tried where an earlier try may have got through.
     func recall(_ row: OutboxRecord) throws -> OutboxRecord {
-        guard row.attemptedAt != nil, try view.recall(row.message) else { return row }
+        guard row.attemptedAt != nil, try view.recall(row.message),
+            case .keep(let phase) = OutboxState(row).after(.recalled)
+        else { return row }
         var row = row
         row.attemptCount -= 1
-        if !row.mayHaveArrived { row.attemptedAt = nil }
-        // One that cannot be read can only be withdrawn, which needs no more than its id.
-        if !row.isDamaged { try update(row) }
+        try keep(&row, in: phase)
         return row
     }
 

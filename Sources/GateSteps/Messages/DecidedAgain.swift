@@ -11,7 +11,7 @@ import RecipientModel
 /// to the person, the device and the time is read afresh.
 struct DecidedAgain {
     /// What becomes of a row that was decided again.
-    enum Disposition {
+    enum Disposition: Hashable {
         /// The message may go, or go on waiting, as it is.
         case keep
         /// The message may go later: quiet hours began while it waited.

@@ -11,63 +11,47 @@ extension StepContext {
     /// - Returns: `nil` when it does not go now.
     package func handOver(_ message: MessageID, at now: Instant) throws -> MessageOffer? {
         // Claimed with others, one of which may have taken it along into a summary or moved its time.
-        guard var row = try view.outbox(message), row.notBefore <= now else { return nil }
-        guard now <= row.expiresAt else {
-            try giveUp(row, because: row.isDamaged ? .damaged : .expired, at: now)
-            return nil
-        }
-        // Until it expires the key or the file that makes it readable may come back.
-        guard !row.isDamaged else { throw row.damage }
-        guard !row.isCancelled else {
-            try giveUp(row, because: .cancelled, at: now)
+        guard let row = try view.outbox(message), row.notBefore <= now else { return nil }
+        let age = now.milliseconds - row.decidedAt.milliseconds
+        let action = OutboxState(row).after(
+            now <= row.expiresAt ? .turn(isFresh: age <= limits.decisionFreshMilliseconds) : .expired)
+        guard action.needsRecipient else {
+            // What is damaged fails: until it expires the key or the file that makes it readable may come back.
+            try carryOut(action, on: row, at: now)
             return nil
         }
         guard let subject = try view.subject(row.subject),
             let person = try RecipientSnapshot.load(subject, from: view)
         else {
-            try withdraw(row, because: .erased, at: now)
+            try apply(.recipientMissing, to: row, at: now)
             return nil
         }
-        switch row.state {
-        case .deferred:
+        var decidedAt = row.attemptedAt == nil ? row.decidedAt : now
+        switch action {
+        case .compose:
             try composeDeferred(row, person: person, at: now)
             return nil
-        case .digesting:
+        case .summarise:
             try summarise(row, person: person, at: now)
             return nil
-        case .ready: break
-        }
-        // A row that was tried may be on its way already: deciding against it cannot call it back. After a change of its
-        // person that refuses it (``decideFirstThing(_:as:)``) it is not tried again either.
-        if row.attemptedAt != nil, row.decidedAt == .longAgo,
-            case .withdraw = try DecidedAgain(row, person: person, step: self, now: now).disposition
-        {
-            try giveUp(row, because: .old, at: now)
-            return nil
-        }
-        let age = now.milliseconds - row.decidedAt.milliseconds
-        if row.attemptedAt == nil, age > limits.decisionFreshMilliseconds {
-            guard try decideAgain(row, person: person, cause: .old, at: now) else { return nil }
-            row.decidedAt = now
+        case .decide(let cause):
+            guard try decideAgain(row, person: person, cause: cause, at: now) else { return nil }
+            decidedAt = now
+        default: break
         }
         // A device that lost its token has nothing to be handed over to, whatever became of an earlier try.
         guard let destination = person.destination(tagged: row.destination, on: row.request.channel),
             destination.fact != .inactive
         else {
-            try giveUp(row, because: .destinationRemoved, at: now)
+            try apply(.destinationMissing, to: row, at: now)
             return nil
         }
-        if row.attemptedAt != nil, !row.mayHaveArrived {
-            // Tried by a process that ended before it knew the result.
-            row.mayHaveArrived = true
-            try view.updateOutbox(row)
-        }
-        try view.markAttempt(row.message, at: now)
+        try apply(.given, to: row, at: now)
         return MessageOffer(
             delivery: try Self.delivery(row, to: destination, at: now),
             lane: DeliveryLane(of: row.category), tier: row.tier, caller: row.request.caller,
-            // What was tried is not decided again, however long it waits.
-            decidedAt: row.attemptedAt == nil ? row.decidedAt : now)
+            // What was tried is not decided again for its age, however long it waits.
+            decidedAt: decidedAt)
     }
 
     private static func delivery(
@@ -147,7 +131,7 @@ extension OutboxRecord {
     }
 
     /// What ``isDamaged`` says, as the error it is; the store has noted what exactly it found.
-    fileprivate var damage: StoreError {
+    var damage: StoreError {
         .damaged(table: "outbox", row: message.hexadecimal, "the sealed content cannot be read")
     }
 

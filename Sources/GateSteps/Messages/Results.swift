@@ -30,46 +30,55 @@ package enum MessageOutcome: Sendable {
 extension StepContext {
     /// Records how a try to hand over one message ended.
     package func record(_ outcome: MessageOutcome, of message: MessageID, at now: Instant) throws {
-        // Erased or cancelled while it was under way: the entry of that says so already.
+        // Erased or cancelled while it was under way: the entry of that says so already, and what is gone answers every
+        // event with nothing.
         guard var row = try outcome.needsContent ? view.outbox(message) : view.outboxHead(message) else {
             return
         }
-        guard case .tried(let result, let retryAt) = outcome else { return try takeBack(row, at: now) }
-        // A row that became unreadable meanwhile cannot go again; what is known of this try is its end.
-        if let retryAt, retryAt < row.expiresAt, !row.isDamaged {
+        switch outcome {
+        case .neverTaken:
+            row.attemptCount -= 1
+            announce()
+            try follow(.neverTaken, row, at: now)
+        case .tried(let result, let retryAt):
+            // A row that became unreadable meanwhile cannot go again; what is known of this try is its end.
+            guard let obstacle = result.obstacle, let retryAt, retryAt < row.expiresAt, !row.isDamaged else {
+                let (event, status) = result.ending
+                try apply(event, to: row, status: status, at: now)
+                return
+            }
             // The relay's alarm has to be set anew.
             announce()
-            if let obstacle = result.obstacle {
-                observe(.retried(obstacle, channel: row.request.channel, tier: row.tier))
-            }
+            observe(.retried(obstacle, channel: row.request.channel, tier: row.tier))
             row.notBefore = retryAt
-            switch result {
-            case .notWritten where row.mayHaveArrived, .busy where row.mayHaveArrived:
-                try row.isCancelled ? end(row, as: .ambiguous, at: now) : update(row)
-            case .notWritten, .busy:
-                // The hop does not have it: it is ours alone again, and can be called back again.
-                row.attemptedAt = nil
-                try waitAgain(row, at: now)
-            case .ambiguous, .accepted, .seenBefore, .refused:
-                row.mayHaveArrived = true
-                try row.isCancelled ? end(row, as: .ambiguous, at: now) : update(row)
-            }
-            return
+            try follow(.failed(obstacle, mayRetry: true), row, at: now)
         }
-        let (event, status) = result.outcome(of: row)
-        if row.isCancelled, event == .expiredUnsent { return try withdraw(row, because: .cancelled, at: now) }
-        try end(row, as: event, status: status, at: now)
     }
 
-    /// A message that the hop does not have waits on, unless what happened meanwhile ends it.
-    private func waitAgain(_ row: OutboxRecord, at now: Instant) throws {
-        if row.isCancelled { return try withdraw(row, because: .cancelled, at: now) }
-        try update(row)
-        if row.decidedAt == .longAgo { try decideAfterFailedTry(row, at: now) }
+    /// Takes a message that may go again through an event. One that the hop does not have is in the store alone by then.
+    private func follow(_ event: OutboxEvent, _ row: OutboxRecord, at now: Instant) throws {
+        var row = row
+        let action = OutboxState(row).after(event)
+        switch action {
+        case .decide(let cause):
+            try keep(&row, in: .waiting)
+            guard let subject = try view.subject(row.subject),
+                let person = try RecipientSnapshot.load(subject, from: view)
+            else {
+                try apply(.recipientMissing, to: row, at: now)
+                return
+            }
+            try decideAgain(row, person: person, cause: cause, at: now)
+        case .withdraw:
+            // The relay has done with it, so no offer of it is left to take back.
+            row.move(to: .waiting)
+            try carryOut(action, on: row, at: now)
+        default: try carryOut(action, on: row, at: now)
+        }
     }
 
     /// Ends a message that was handed over, or may have been.
-    private func end(
+    func end(
         _ row: OutboxRecord, as result: HandOver, status: Int? = nil, at now: Instant
     ) throws {
         try view.removeOutbox(row.message)
@@ -98,42 +107,18 @@ extension StepContext {
         try view.appendEvent(EventRecord(result.fate, of: row, at: now))
         if !result.fate.mayHaveArrived { try cameToNothing(row, at: now) }
     }
-
-    /// Takes a message out of the outbox. One that may have been handed over is not recorded as withdrawn.
-    func giveUp(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
-        if row.attemptedAt == nil {
-            try withdraw(row, because: cause, at: now)
-        } else {
-            // What is offered once more, after a try in doubt, does not go again.
-            _ = try view.recall(row.message)
-            try end(row, as: .ambiguous, at: now)
-        }
-    }
-
-    /// A message that the relay never took waits as if it had not been offered.
-    private func takeBack(_ row: OutboxRecord, at now: Instant) throws {
-        announce()
-        guard !row.isDamaged else { return noteDue(in: DeliveryLane(of: row.category), at: row.notBefore) }
-        var row = row
-        // What an earlier try may have got through cannot be called back.
-        if !row.mayHaveArrived { row.attemptedAt = nil }
-        row.attemptCount -= 1
-        if row.mayHaveArrived { try update(row) } else { try waitAgain(row, at: now) }
-    }
 }
 
 extension HopResult {
-    /// How a message ended, with the status that the hop answered.
-    fileprivate func outcome(of row: OutboxRecord) -> (event: HandOver, status: Int?) {
+    /// What it means for a message that is not tried again, with the status that the hop answered.
+    fileprivate var ending: (event: OutboxEvent, status: Int?) {
         switch self {
-        // An earlier try may have got through, whatever the last one says.
-        case .busy where row.mayHaveArrived, .notWritten where row.mayHaveArrived: (.ambiguous, nil)
-        case .accepted(let status): (.handedOver, status)
-        case .seenBefore: (.handedOver, 409)
-        case .refused(let status): (.refusedByHop, status)
-        case .busy(let status, _): (.expiredUnsent, status)
-        case .notWritten: (.expiredUnsent, nil)
-        case .ambiguous: (.ambiguous, nil)
+        case .accepted(let status): (.taken, status)
+        case .seenBefore: (.taken, 409)
+        case .refused(let status): (.refused, status)
+        case .busy(let status, _): (.failed(.busy, mayRetry: false), status)
+        case .notWritten: (.failed(.notWritten, mayRetry: false), nil)
+        case .ambiguous: (.failed(.ambiguous, mayRetry: false), nil)
         }
     }
 }

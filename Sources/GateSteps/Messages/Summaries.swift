@@ -29,17 +29,17 @@ extension StepContext {
         var members: [Tag: [Member]] = [:]
         for row in together.prefix(Self.memberCountMax) {
             guard now <= row.decidedAt.advanced(bySeconds: Self.gatheredSecondsMax) else {
-                try withdraw(row, because: .expired, at: now)
+                try apply(.expired, to: row, at: now)
                 continue
             }
             guard let draft = try composeAgain(row, person: person, at: now) else {
-                try withdraw(row, because: .destinationRemoved, at: now)
+                try apply(.destinationMissing, to: row, at: now)
                 continue
             }
             if draft.decision.outcome == .forward {
                 members[row.destination, default: []].append(Member(row: row, draft: draft))
             } else {
-                try place(row, as: draft, of: person, at: now)
+                try settle(row, as: draft, of: person, at: now)
             }
         }
         let type = summary.flatMap { policy.type($0) }
@@ -55,7 +55,7 @@ extension StepContext {
         // One after the other, each seeing what those before it used up.
         for row in alone {
             guard let draft = try composeAgain(row, person: person, at: now) else { continue }
-            try place(row, as: draft, of: person, at: now)
+            try settle(row, as: draft, of: person, at: now)
         }
     }
 
@@ -71,18 +71,14 @@ extension StepContext {
         var draft: DeliveryDraft
     }
 
-    /// Carries out the decision on one digesting message.
-    private func place(
-        _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
-    ) throws {
-        switch draft.decision.outcome {
-        case .defer: try keepWaiting([row], until: draft.decision.notBefore ?? now)
-        case .digest:
-            // Other sends have reached the cap meanwhile.
-            guard let type = policy.type(row.request.type) else { return }
-            try keepWaiting([row], until: roomReturns(for: type, of: row.subject, at: now))
-        case .forward, .suppress, .reject: try settle(row, as: draft, of: person, at: now)
+    /// Has one digesting message go on waiting for a summary.
+    func gather(_ row: OutboxRecord, under decision: Decision, at now: Instant) throws {
+        guard decision.outcome == .digest else {
+            return try keepWaiting([row], until: decision.notBefore ?? now)
         }
+        // Other sends have reached the cap meanwhile.
+        guard let type = policy.type(row.request.type) else { return }
+        try keepWaiting([row], until: roomReturns(for: type, of: row.subject, at: now))
     }
 
     /// - Returns: Messages that no summary could take: where the summary itself is refused, each goes alone.
@@ -133,6 +129,9 @@ extension StepContext {
     /// Closes a member of a summary. The summary's own entry says what became of it.
     private func close(_ member: Member, into summary: SendID, at now: Instant) throws {
         let row = member.row
+        guard case .close = OutboxState(row).after(.summarised) else {
+            preconditionFailure("message \(row.message) is summarised and waits for no summary")
+        }
         try recordAgain(row, member.draft.facts, member.draft.decision, cause: .summarised, at: now)
         try remove(row)
         try view.appendEvent(EventRecord(.summarised, of: row, at: now, reason: summary.uuidText))

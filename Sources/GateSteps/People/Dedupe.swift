@@ -141,13 +141,8 @@ extension StepContext {
             guard let teller else { continue }
             var isWithdrawn = false
             for row in try view.outbox(of: teller) {
-                let row = try recall(row)
-                if row.attemptedAt == nil {
-                    try withdraw(row, because: .acknowledged, at: now)
-                    isWithdrawn = true
-                } else {
-                    try decideFirstThing(row, as: person)
-                }
+                let action = try apply(.acknowledged, to: recall(row), of: person, at: now)
+                if case .withdraw = action { isWithdrawn = true }
             }
             if isWithdrawn { withdrawn.append(teller) }
         }

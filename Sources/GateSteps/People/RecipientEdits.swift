@@ -42,7 +42,7 @@ extension StepContext {
         guard let subject = try view.subject(of: user), try isRegistered(subject.id) else {
             throw StepRefusal(.notFound, detail: "nobody of this name is registered")
         }
-        for row in try view.outbox(of: subject.id) { try giveUp(recall(row), because: .erased, at: now) }
+        for row in try view.outbox(of: subject.id) { try apply(.erased, to: recall(row), at: now) }
         try view.eraseSubject(subject.id)
         let trail = try record(
             .erasure, at: now,
@@ -159,9 +159,7 @@ extension StepContext {
     private func withdrawWaiting(for destination: Tag, of person: RecipientSnapshot, at now: Instant) throws {
         for row in try view.outbox(of: person.subject.id)
         where row.destination == destination {
-            let row = try recall(row)
-            guard row.attemptedAt == nil else { continue }
-            try withdraw(row, because: .destinationRemoved, at: now)
+            try apply(.destinationRemoved, to: recall(row), at: now)
         }
     }
 

@@ -33,8 +33,9 @@ extension StepView {
     /// Has every message that waits for a person decided again before anything else happens to it. What changed about the
     /// person in the restored entries decided messages that waited, and told one that was being handed over nothing.
     package func decideFirst(of subject: SubjectID) throws {
-        for var row in try outbox(of: subject) where !row.isDamaged && row.decidedAt != .longAgo {
-            row.decidedAt = .longAgo
+        for var row in try outbox(of: subject) where row.decidedAt != .longAgo {
+            guard case .remember(let pending) = OutboxState(row).after(.restored) else { continue }
+            row.remember(pending)
             try updateOutbox(row)
         }
     }

@@ -275,7 +275,8 @@ extension StepContext {
     /// A deferred message whose time has come.
     func composeDeferred(_ row: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
         guard let draft = try composeAgain(row, person: person, at: now) else {
-            return try withdraw(row, because: .destinationRemoved, at: now)
+            try apply(.destinationMissing, to: row, at: now)
+            return
         }
         try settle(row, as: draft, of: person, at: now)
     }
@@ -284,20 +285,21 @@ extension StepContext {
     func settle(
         _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
     ) throws {
-        try remove(row)
-        guard draft.decision.outcome.isPromise else {
+        switch OutboxState(row).after(.composed(draft.decision.outcome)) {
+        case .gather: try gather(row, under: draft.decision, at: now)
+        case .fall: try fall(row, under: draft.decision, on: draft.facts, cause: .due, at: now)
+        case .replace:
+            try remove(row)
+            // What could not be sealed has gone nowhere, and waits on: nothing was decided about it.
+            guard let type = policy.type(row.request.type),
+                try release(
+                    [draft], of: row.send, type, to: person, isForward: draft.decision.outcome == .forward,
+                    insteadOf: row, at: now)
+            else { return }
             try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
-            try view.appendEvent(
-                EventRecord(.withdrawn, of: row, at: now, reason: draft.decision.reason.rawValue))
-            return try cameToNothing(row, at: now)
+        case let action:
+            preconditionFailure("message \(row.message) was composed in state \(OutboxState(row)): \(action)")
         }
-        // What could not be sealed has gone nowhere, and waits on: nothing was decided about it.
-        guard let type = policy.type(row.request.type),
-            try release(
-                [draft], of: row.send, type, to: person, isForward: draft.decision.outcome == .forward,
-                insteadOf: row, at: now)
-        else { return }
-        try recordAgain(row, draft.facts, draft.decision, cause: .due, at: now)
     }
 
     // MARK: Room

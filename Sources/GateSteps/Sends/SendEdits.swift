@@ -16,15 +16,8 @@ extension StepContext {
         }
         var withdrawn: [String] = []
         for row in try view.outbox(of: id) {
-            var row = try recall(row)
-            guard row.attemptedAt == nil else {
-                // Gone, as far as can be told; should the hop not have it after all, it does not go again. One that
-                // cannot be read does not either.
-                row.isCancelled = true
-                if !row.isDamaged { try update(row) }
-                continue
-            }
-            try withdraw(row, because: .cancelled, at: now)
+            // Any other is gone, as far as can be told; should the hop not have it after all, it does not go again.
+            guard case .withdraw = try apply(.cancelled, to: recall(row), at: now) else { continue }
             withdrawn.append(send.name(of: row.destination))
         }
         // What is with the hop right now, and what it has or may have.
@@ -124,7 +117,7 @@ extension StepContext {
             )
         }
         let row = try view.outbox(of: send.id).first { $0.destination == tag }
-        if let row, row.attemptedAt == nil, !row.mayHaveArrived {
+        if let row, OutboxState(row).phase == .waiting {
             throw StepRefusal(
                 .wrongState,
                 detail:

@@ -1,0 +1,83 @@
+import CanonicalJSON
+import GateVocabulary
+import RecipientModel
+
+/// Carrying out what ``OutboxState/after(_:)`` answers.
+extension StepContext {
+    /// Takes one row of the outbox through an event.
+    ///
+    /// - Parameters:
+    ///   - person: As they are now; for an event that may have the message decided again.
+    ///   - status: What the hop answered.
+    /// - Returns: What was done.
+    @discardableResult
+    func apply(
+        _ event: OutboxEvent, to row: OutboxRecord, of person: RecipientSnapshot? = nil, status: Int? = nil,
+        at now: Instant
+    ) throws -> OutboxAction {
+        let action = OutboxState(row).after(event)
+        try carryOut(action, on: row, of: person, status: status, at: now)
+        return action
+    }
+
+    func carryOut(
+        _ action: OutboxAction, on row: OutboxRecord, of person: RecipientSnapshot? = nil,
+        status: Int? = nil, at now: Instant
+    ) throws {
+        switch action {
+        case .nothing: break
+        case .reportDamage: throw row.damage
+        case .keep(let phase):
+            var row = row
+            try keep(&row, in: phase)
+        case .remember(let pending): try remember(pending, of: row, as: person)
+        case .decide(let cause): try decideAgain(row, person: person, cause: cause, at: now)
+        case .withdraw(let cause): try withdraw(row, because: cause, at: now)
+        case .end(let result):
+            // The last status says nothing of a message that an earlier try may have got through.
+            try end(row, as: result, status: result == .ambiguous ? nil : status, at: now)
+        case .giveUp:
+            // What is offered once more, after a try in doubt, does not go again.
+            _ = try view.recall(row.message)
+            try end(row, as: .ambiguous, at: now)
+        case .attempt(let phase):
+            if phase == .inDoubt, !row.mayHaveArrived {
+                var row = row
+                row.move(to: phase)
+                try view.updateOutbox(row)
+            }
+            try view.markAttempt(row.message, at: now)
+        case .handOver, .compose, .summarise, .confirm, .postpone, .fall, .replace, .gather, .close:
+            preconditionFailure("\(action) needs a decision: message \(row.message), \(OutboxState(row))")
+        }
+    }
+
+    /// Writes a row that goes on. One that cannot be read stays as it is stored.
+    func keep(_ row: inout OutboxRecord, in phase: OutboxState.Phase) throws {
+        row.move(to: phase)
+        if row.isDamaged {
+            waits(in: DeliveryLane(of: row.category), until: row.notBefore)
+        } else {
+            try update(row)
+        }
+    }
+
+    /// Marks a message that is being handed over right now.
+    ///
+    /// - Parameter person: The recipient's present state. If the key that the message is sealed to is no longer
+    ///   trusted, the row's facts keep that, because the device may have another key by then.
+    private func remember(
+        _ pending: OutboxState.Pending, of row: OutboxRecord, as person: RecipientSnapshot?
+    ) throws {
+        var row = row
+        row.remember(pending)
+        if pending == .decision, let key = row.key,
+            DecidedAgain.keyFact(of: row, sealedTo: key, person) == .sealedToRevoked
+        {
+            var facts = try DecidedAgain.recordedFacts(of: row)
+            facts["device_key"] = .string(DeviceKeyFact.sealedToRevoked.rawValue)
+            row.facts = CanonicalJSON.write(.object(facts))
+        }
+        try update(row)
+    }
+}

@@ -1,0 +1,256 @@
+import GateVocabulary
+import RecipientModel
+
+/// Where one message stands between its decision and its end, as far as what happens to it next depends on that.
+///
+///     waiting ── given ──→ under way ── taken, refused ──→ gone
+///        ↑                  │     │                         ↑
+///        └─ recalled, busy ─┘     └─ no answer ─→ in doubt ─┘
+///
+/// A value without a store or a clock: ``after(_:)`` answers what an event asks for, and ``StepContext`` carries it out
+/// (decision SG-0038).
+struct OutboxState: Hashable, Sendable {
+    enum Phase: CaseIterable, Sendable, Hashable {
+        /// In the store alone: the hop does not have it.
+        case waiting
+        /// Given to the relay, and no result is known.
+        case underWay
+        /// A hand-over ended without a known result, so the hop may have it.
+        case inDoubt
+        /// Ended with an entry of its own, or erased with its person.
+        case gone
+    }
+
+    /// What is done with a message on its way, should the hop turn out not to have it.
+    enum Pending: CaseIterable, Sendable, Hashable {
+        /// It is handed over again.
+        case retry
+        /// Its person changed meanwhile: it is decided again.
+        case decision
+        /// Its caller cancelled it: it is withdrawn.
+        case cancellation
+    }
+
+    var phase: Phase
+    var content: OutboxRecord.State
+    var pending: Pending
+    /// Whether the sealed content cannot be read: then it cannot be written back, decided again or handed over.
+    var isDamaged: Bool
+
+    /// What an event asks for: every event in every phase, and none by default.
+    func after(_ event: OutboxEvent) -> OutboxAction {
+        switch (event, phase) {
+        // The entry that ended it says what became of it. Whatever is heard later would contradict that.
+        case (_, .gone): return .nothing
+
+        case (.turn(let isFresh), .waiting):
+            if isDamaged { return .reportDamage }
+            if pending == .cancellation { return .withdraw(.cancelled) }
+            switch content {
+            case .deferred: return .compose
+            case .digesting: return .summarise
+            case .ready: return isFresh && pending == .retry ? .handOver : .decide(.old)
+            }
+        case (.turn, .underWay), (.turn, .inDoubt):
+            // The age of its decision does not matter: deciding against what the hop may have cannot call it back.
+            if isDamaged { return .reportDamage }
+            if pending == .cancellation || content != .ready { return .giveUp }
+            return pending == .decision ? .decide(.old) : .handOver
+        case (.expired, .waiting): return .withdraw(isDamaged ? .damaged : .expired)
+        case (.expired, .underWay), (.expired, .inDoubt): return .giveUp
+        case (.recipientMissing, .waiting): return .withdraw(.erased)
+        case (.recipientMissing, .underWay), (.recipientMissing, .inDoubt): return .giveUp
+        case (.destinationMissing, .waiting): return .withdraw(.destinationRemoved)
+        case (.destinationMissing, .underWay), (.destinationMissing, .inDoubt): return .giveUp
+        case (.given, .waiting): return .attempt(.underWay)
+        // Tried by a process that ended before it knew the result.
+        case (.given, .underWay), (.given, .inDoubt): return .attempt(.inDoubt)
+
+        case (.recalled, .waiting), (.recalled, .underWay): return .keep(.waiting)
+        case (.recalled, .inDoubt): return .keep(.inDoubt)
+        case (.neverTaken, .waiting), (.neverTaken, .underWay):
+            return isDamaged ? .keep(.waiting) : waitingAgain
+        // What an earlier try may have got through cannot be called back.
+        case (.neverTaken, .inDoubt): return .keep(.inDoubt)
+        case (.taken, .waiting), (.taken, .underWay), (.taken, .inDoubt): return .end(.handedOver)
+        case (.refused, .waiting), (.refused, .underWay), (.refused, .inDoubt): return .end(.refusedByHop)
+        case (.failed(.busy, let mayRetry), .waiting), (.failed(.busy, let mayRetry), .underWay),
+            (.failed(.notWritten, let mayRetry), .waiting), (.failed(.notWritten, let mayRetry), .underWay):
+            // The hop does not have it: it is the gateway's alone again.
+            if mayRetry, !isDamaged { return waitingAgain }
+            return pending == .cancellation ? .withdraw(.cancelled) : .end(.expiredUnsent)
+        case (.failed(.ambiguous, let mayRetry), .waiting), (.failed(.ambiguous, let mayRetry), .underWay),
+            (.failed(_, let mayRetry), .inDoubt):
+            // An earlier try may have got through, whatever the last one says.
+            return mayRetry && !isDamaged && pending != .cancellation ? .keep(.inDoubt) : .end(.ambiguous)
+
+        case (.cancelled, .waiting): return .withdraw(.cancelled)
+        case (.cancelled, .underWay), (.cancelled, .inDoubt): return remembering(.cancellation)
+        case (.acknowledged, .waiting): return .withdraw(.acknowledged)
+        case (.acknowledged, .underWay), (.acknowledged, .inDoubt): return remembering(.decision)
+        // A damaged row cannot be decided again, so its message must not go under a decision that may not hold any more.
+        case (.recipientChanged(let cause), .waiting):
+            return isDamaged ? .withdraw(.damaged) : .decide(cause)
+        case (.recipientChanged, .underWay), (.recipientChanged, .inDoubt): return remembering(.decision)
+        case (.restored, .waiting), (.restored, .underWay), (.restored, .inDoubt):
+            return remembering(.decision)
+        case (.destinationRemoved, .waiting): return .withdraw(.destinationRemoved)
+        case (.destinationRemoved, .underWay), (.destinationRemoved, .inDoubt): return .nothing
+        case (.erased, .waiting): return .withdraw(.erased)
+        case (.erased, .underWay), (.erased, .inDoubt): return .giveUp
+
+        case (.decidedAgain(.keep), .waiting): return .confirm
+        case (.decidedAgain(.waits(let until)), .waiting): return .postpone(until: until)
+        case (.decidedAgain(.withdraw), .waiting): return .fall
+        case (.decidedAgain(.keep), .underWay), (.decidedAgain(.keep), .inDoubt),
+            (.decidedAgain(.waits), .underWay), (.decidedAgain(.waits), .inDoubt):
+            return .handOver
+        case (.decidedAgain(.withdraw), .underWay), (.decidedAgain(.withdraw), .inDoubt): return .giveUp
+
+        case (.composed(let outcome), .waiting):
+            switch (content, outcome) {
+            // What is sealed does not hold its params any more, so it is not composed again.
+            case (.ready, _): return .nothing
+            case (.deferred, .forward), (.deferred, .defer), (.deferred, .digest): return .replace
+            case (.digesting, .forward): return .replace
+            case (.digesting, .defer), (.digesting, .digest): return .gather
+            case (.deferred, .suppress), (.deferred, .reject): return .fall
+            case (.digesting, .suppress), (.digesting, .reject): return .fall
+            }
+        case (.composed, .underWay), (.composed, .inDoubt): return .nothing
+        case (.summarised, .waiting): return content == .digesting ? .close : .nothing
+        case (.summarised, .underWay), (.summarised, .inDoubt): return .nothing
+        }
+    }
+
+    /// A message that the hop does not have waits on, unless what happened meanwhile ends it.
+    private var waitingAgain: OutboxAction {
+        switch pending {
+        case .retry: .keep(.waiting)
+        case .decision: .decide(.old)
+        case .cancellation: .withdraw(.cancelled)
+        }
+    }
+
+    /// A row that cannot be read goes no more, so nothing has to be remembered of it.
+    private func remembering(_ pending: Pending) -> OutboxAction { isDamaged ? .nothing : .remember(pending) }
+}
+
+/// What happens to a message of the outbox.
+enum OutboxEvent: Hashable, Sendable {
+    /// It is due, and its time is not over. A decision that is not fresh is made again before the message goes.
+    case turn(isFresh: Bool)
+    /// It is due, and its time is over.
+    case expired
+    /// Its person is not known any more.
+    case recipientMissing
+    /// Its destination is gone, or has nothing that a message could be handed over to.
+    case destinationMissing
+    /// It goes to the relay.
+    case given
+
+    /// The offer was taken back before the relay took it.
+    case recalled
+    /// The relay gave it back without a try.
+    case neverTaken
+    /// The hop has it.
+    case taken
+    /// The hop will never take it.
+    case refused
+    /// The hop did not take it, or it is not known whether it did. Without a retry its time is over before the next try.
+    case failed(HandOverObstacle, mayRetry: Bool)
+
+    /// By its caller.
+    case cancelled
+    /// Its event need not be told any more.
+    case acknowledged
+    /// Something that decisions look at is not as it was, for the person as a whole.
+    case recipientChanged(WithdrawalCause)
+    /// The store came back from the trail, which does not say what was learned about the person meanwhile.
+    case restored
+    case destinationRemoved
+    /// Its person is being erased.
+    case erased
+
+    case decidedAgain(DecidedAgain.Disposition)
+    /// A message that is not composed yet was decided as if it had just come in.
+    case composed(Outcome)
+    /// A summary tells it.
+    case summarised
+}
+
+/// What is to be done with a message of the outbox after an event.
+enum OutboxAction: Hashable, Sendable {
+    case nothing
+    /// It stays, and its turn fails with the damage.
+    case reportDamage
+    /// It goes on, in this phase.
+    case keep(OutboxState.Phase)
+    /// It goes on, and this is done should the hop not have it.
+    case remember(OutboxState.Pending)
+    /// It leaves with an `unsent` entry. The hop does not have it.
+    case withdraw(WithdrawalCause)
+    /// It leaves with a `delivery` entry.
+    case end(HandOver)
+    /// It leaves as one that the hop may have; an offer of it is taken back.
+    case giveUp
+
+    /// It may go now.
+    case handOver
+    /// A try is marked before it begins.
+    case attempt(OutboxState.Phase)
+    /// It waits, and is decided again at once.
+    case decide(WithdrawalCause)
+    case compose
+    case summarise
+
+    /// The new decision lets it go.
+    case confirm
+    case postpone(until: Instant)
+    /// The new decision takes it out.
+    case fall
+    /// What was composed takes its place.
+    case replace
+    /// It goes on waiting for a summary.
+    case gather
+    /// The entry of the summary tells what became of it.
+    case close
+
+    /// Whether it is carried out on what is known of the message's person now.
+    var needsRecipient: Bool {
+        switch self {
+        case .handOver, .decide, .compose, .summarise: true
+        case .nothing, .reportDamage, .keep, .remember, .withdraw, .end, .giveUp, .attempt: false
+        case .confirm, .postpone, .fall, .replace, .gather, .close: false
+        }
+    }
+}
+
+extension OutboxState {
+    init(_ row: borrowing OutboxRecord) {
+        phase = row.mayHaveArrived ? .inDoubt : row.attemptedAt == nil ? .waiting : .underWay
+        content = row.state
+        pending = row.isCancelled ? .cancellation : row.decidedAt == .longAgo ? .decision : .retry
+        isDamaged = row.isDamaged
+    }
+}
+
+extension OutboxRecord {
+    /// Changes what says in which phase it is.
+    mutating func move(to phase: OutboxState.Phase) {
+        switch phase {
+        case .waiting: attemptedAt = nil
+        case .inDoubt: mayHaveArrived = true
+        case .underWay, .gone: preconditionFailure("no row goes on as \(phase)")
+        }
+    }
+
+    /// Keeps what is to be done should the hop not have it.
+    mutating func remember(_ pending: OutboxState.Pending) {
+        switch pending {
+        case .retry: break
+        case .decision: decidedAt = .longAgo
+        case .cancellation: isCancelled = true
+        }
+    }
+}

@@ -1,0 +1,296 @@
+import GateVocabulary
+import Testing
+
+@testable import GateSteps
+
+/// The outbox as one table: what follows from each event in each state.
+@Suite struct OutboxStateTests {
+    /// States that a row of the table is about; what it does not name may be anything.
+    struct States: Sendable {
+        var isDamaged: Bool?
+        var pending = OutboxState.Pending.allCases
+        var content = OutboxRecord.State.allCases
+
+        static let any = States()
+        static let damaged = States(isDamaged: true)
+        static let readable = States(isDamaged: false)
+        static func readable(
+            _ pending: OutboxState.Pending..., content: [OutboxRecord.State] = OutboxRecord.State.allCases
+        ) -> States {
+            States(isDamaged: false, pending: pending, content: content)
+        }
+        static func content(_ content: OutboxRecord.State) -> States { States(content: [content]) }
+
+        func include(_ state: OutboxState) -> Bool {
+            isDamaged.map { $0 == state.isDamaged } != false && pending.contains(state.pending)
+                && content.contains(state.content)
+        }
+    }
+
+    /// One event in some states: what it asks for while the message waits, is under way, and is in doubt.
+    struct Row: Sendable {
+        var event: OutboxEvent
+        var states: States
+        var answers: [OutboxState.Phase: OutboxAction]
+
+        init(
+            _ event: OutboxEvent, _ states: States, _ waiting: OutboxAction, _ underWay: OutboxAction,
+            _ inDoubt: OutboxAction
+        ) {
+            self.event = event
+            self.states = states
+            answers = [.waiting: waiting, .underWay: underWay, .inDoubt: inDoubt, .gone: .nothing]
+        }
+    }
+
+    static let later = Instant(milliseconds: 1_800_000_000_000)
+
+    static let turns: [Row] = [
+        Row(.turn(isFresh: true), .damaged, .reportDamage, .reportDamage, .reportDamage),
+        Row(.turn(isFresh: true), .readable(.cancellation), .withdraw(.cancelled), .giveUp, .giveUp),
+        Row(.turn(isFresh: true), .readable(.retry, content: [.ready]), .handOver, .handOver, .handOver),
+        Row(
+            .turn(isFresh: true), .readable(.decision, content: [.ready]), .decide(.old), .decide(.old),
+            .decide(.old)),
+        Row(
+            .turn(isFresh: true), .readable(.retry, .decision, content: [.deferred]), .compose, .giveUp,
+            .giveUp),
+        Row(
+            .turn(isFresh: true), .readable(.retry, .decision, content: [.digesting]), .summarise, .giveUp,
+            .giveUp),
+        Row(.turn(isFresh: false), .damaged, .reportDamage, .reportDamage, .reportDamage),
+        Row(.turn(isFresh: false), .readable(.cancellation), .withdraw(.cancelled), .giveUp, .giveUp),
+        Row(
+            .turn(isFresh: false), .readable(.retry, content: [.ready]), .decide(.old), .handOver, .handOver),
+        Row(
+            .turn(isFresh: false), .readable(.decision, content: [.ready]), .decide(.old), .decide(.old),
+            .decide(.old)),
+        Row(
+            .turn(isFresh: false), .readable(.retry, .decision, content: [.deferred]), .compose, .giveUp,
+            .giveUp),
+        Row(
+            .turn(isFresh: false), .readable(.retry, .decision, content: [.digesting]), .summarise, .giveUp,
+            .giveUp),
+        Row(.expired, .damaged, .withdraw(.damaged), .giveUp, .giveUp),
+        Row(.expired, .readable, .withdraw(.expired), .giveUp, .giveUp),
+        Row(.recipientMissing, .any, .withdraw(.erased), .giveUp, .giveUp),
+        Row(.destinationMissing, .any, .withdraw(.destinationRemoved), .giveUp, .giveUp),
+        Row(.given, .any, .attempt(.underWay), .attempt(.inDoubt), .attempt(.inDoubt)),
+    ]
+
+    static let results: [Row] =
+        [
+            Row(.recalled, .any, .keep(.waiting), .keep(.waiting), .keep(.inDoubt)),
+            Row(.neverTaken, .damaged, .keep(.waiting), .keep(.waiting), .keep(.inDoubt)),
+            Row(.neverTaken, .readable(.retry), .keep(.waiting), .keep(.waiting), .keep(.inDoubt)),
+            Row(.neverTaken, .readable(.decision), .decide(.old), .decide(.old), .keep(.inDoubt)),
+            Row(
+                .neverTaken, .readable(.cancellation), .withdraw(.cancelled), .withdraw(.cancelled),
+                .keep(.inDoubt)),
+            Row(.taken, .any, .end(.handedOver), .end(.handedOver), .end(.handedOver)),
+            Row(.refused, .any, .end(.refusedByHop), .end(.refusedByHop), .end(.refusedByHop)),
+            Row(
+                .failed(.ambiguous, mayRetry: true), .readable(.retry, .decision), .keep(.inDoubt),
+                .keep(.inDoubt), .keep(.inDoubt)),
+            Row(
+                .failed(.ambiguous, mayRetry: true), .readable(.cancellation), .end(.ambiguous),
+                .end(.ambiguous), .end(.ambiguous)),
+            Row(
+                .failed(.ambiguous, mayRetry: true), .damaged, .end(.ambiguous), .end(.ambiguous),
+                .end(.ambiguous)),
+            Row(
+                .failed(.ambiguous, mayRetry: false), .any, .end(.ambiguous), .end(.ambiguous),
+                .end(.ambiguous)),
+        ]
+        + [HandOverObstacle.busy, .notWritten].flatMap { obstacle in
+            [
+                Row(
+                    .failed(obstacle, mayRetry: true), .readable(.retry), .keep(.waiting), .keep(.waiting),
+                    .keep(.inDoubt)),
+                Row(
+                    .failed(obstacle, mayRetry: true), .readable(.decision), .decide(.old), .decide(.old),
+                    .keep(.inDoubt)),
+                Row(
+                    .failed(obstacle, mayRetry: true), States(isDamaged: true, pending: [.retry, .decision]),
+                    .end(.expiredUnsent), .end(.expiredUnsent), .end(.ambiguous)),
+                Row(
+                    .failed(obstacle, mayRetry: true), States(pending: [.cancellation]),
+                    .withdraw(.cancelled), .withdraw(.cancelled), .end(.ambiguous)),
+                Row(
+                    .failed(obstacle, mayRetry: false), States(pending: [.retry, .decision]),
+                    .end(.expiredUnsent), .end(.expiredUnsent), .end(.ambiguous)),
+                Row(
+                    .failed(obstacle, mayRetry: false), States(pending: [.cancellation]),
+                    .withdraw(.cancelled), .withdraw(.cancelled), .end(.ambiguous)),
+            ]
+        }
+
+    static let changes: [Row] =
+        [
+            Row(
+                .cancelled, .readable, .withdraw(.cancelled), .remember(.cancellation),
+                .remember(.cancellation)),
+            Row(.cancelled, .damaged, .withdraw(.cancelled), .nothing, .nothing),
+            Row(
+                .acknowledged, .readable, .withdraw(.acknowledged), .remember(.decision), .remember(.decision)
+            ),
+            Row(.acknowledged, .damaged, .withdraw(.acknowledged), .nothing, .nothing),
+            Row(.restored, .readable, .remember(.decision), .remember(.decision), .remember(.decision)),
+            Row(.restored, .damaged, .nothing, .nothing, .nothing),
+            Row(.destinationRemoved, .any, .withdraw(.destinationRemoved), .nothing, .nothing),
+            Row(.erased, .any, .withdraw(.erased), .giveUp, .giveUp),
+        ]
+        + WithdrawalCause.allCases.flatMap { cause in
+            [
+                Row(
+                    .recipientChanged(cause), .readable, .decide(cause), .remember(.decision),
+                    .remember(.decision)),
+                Row(.recipientChanged(cause), .damaged, .withdraw(.damaged), .nothing, .nothing),
+            ]
+        }
+
+    static let decisions: [Row] =
+        [
+            Row(.decidedAgain(.keep), .any, .confirm, .handOver, .handOver),
+            Row(.decidedAgain(.waits(until: later)), .any, .postpone(until: later), .handOver, .handOver),
+            Row(.decidedAgain(.withdraw), .any, .fall, .giveUp, .giveUp),
+            Row(.composed(.forward), .content(.deferred), .replace, .nothing, .nothing),
+            Row(.composed(.defer), .content(.deferred), .replace, .nothing, .nothing),
+            Row(.composed(.digest), .content(.deferred), .replace, .nothing, .nothing),
+            Row(.composed(.suppress), .content(.deferred), .fall, .nothing, .nothing),
+            Row(.composed(.reject), .content(.deferred), .fall, .nothing, .nothing),
+            Row(.composed(.forward), .content(.digesting), .replace, .nothing, .nothing),
+            Row(.composed(.defer), .content(.digesting), .gather, .nothing, .nothing),
+            Row(.composed(.digest), .content(.digesting), .gather, .nothing, .nothing),
+            Row(.composed(.suppress), .content(.digesting), .fall, .nothing, .nothing),
+            Row(.composed(.reject), .content(.digesting), .fall, .nothing, .nothing),
+            Row(.summarised, .content(.digesting), .close, .nothing, .nothing),
+            Row(.summarised, .content(.deferred), .nothing, .nothing, .nothing),
+            Row(.summarised, .content(.ready), .nothing, .nothing, .nothing),
+        ]
+        + Outcome.allCases.map { Row(.composed($0), .content(.ready), .nothing, .nothing, .nothing) }
+
+    static let table = turns + results + changes + decisions
+
+    static let states: [OutboxState] = OutboxState.Phase.allCases.flatMap { phase in
+        OutboxRecord.State.allCases.flatMap { content in
+            OutboxState.Pending.allCases.flatMap { pending in
+                [false, true].map {
+                    OutboxState(phase: phase, content: content, pending: pending, isDamaged: $0)
+                }
+            }
+        }
+    }
+
+    /// The number of an event's case: a new one does not compile before it has a number, and the table before it has a row.
+    static func number(of event: OutboxEvent) -> Int {
+        switch event {
+        case .turn: 0
+        case .expired: 1
+        case .recipientMissing: 2
+        case .destinationMissing: 3
+        case .given: 4
+        case .recalled: 5
+        case .neverTaken: 6
+        case .taken: 7
+        case .refused: 8
+        case .failed: 9
+        case .cancelled: 10
+        case .acknowledged: 11
+        case .recipientChanged: 12
+        case .restored: 13
+        case .destinationRemoved: 14
+        case .erased: 15
+        case .decidedAgain: 16
+        case .composed: 17
+        case .summarised: 18
+        }
+    }
+
+    @Test func `every event in every state has exactly the answer of the table`() {
+        let events = Set(Self.table.map(\.event))
+        #expect(Set(events.map(Self.number)) == Set(0...18))
+        for obstacle in HandOverObstacle.allCases {
+            for mayRetry in [false, true] { #expect(events.contains(.failed(obstacle, mayRetry: mayRetry))) }
+        }
+        for event in events {
+            for state in Self.states {
+                let rows = Self.table.filter { $0.event == event && $0.states.include(state) }
+                #expect(rows.count == 1, "\(event), \(state)")
+                #expect(state.after(event) == rows.first?.answers[state.phase], "\(event), \(state)")
+            }
+        }
+    }
+
+    @Test(arguments: Set(table.map(\.event)))
+    func `whatever is heard of a message that is gone, nothing is done`(event: OutboxEvent) {
+        for state in Self.states where state.phase == .gone { #expect(state.after(event) == .nothing) }
+    }
+
+    @Test(arguments: Set(table.map(\.event)))
+    func `what the hop may have is never said to be unsent, and never waits as if it were not`(
+        event: OutboxEvent
+    ) {
+        for state in Self.states where state.phase == .inDoubt {
+            switch state.after(event) {
+            case .withdraw, .fall, .close, .replace, .end(.expiredUnsent), .keep(.waiting):
+                Issue.record("\(event), \(state)")
+            default: break
+            }
+        }
+    }
+
+    @Test func `what is under way is withdrawn only when the relay says that the hop does not have it`() {
+        let ends = Set(
+            Self.table.map(\.event).filter { event in
+                Self.states.contains { state in
+                    guard state.phase == .underWay, case .withdraw = state.after(event) else { return false }
+                    return true
+                }
+            })
+        #expect(
+            ends == [
+                .neverTaken, .failed(.busy, mayRetry: true), .failed(.busy, mayRetry: false),
+                .failed(.notWritten, mayRetry: true), .failed(.notWritten, mayRetry: false),
+            ])
+    }
+
+    private func row() -> OutboxRecord {
+        OutboxRecord(
+            message: MessageID(high: 1, low: 1), send: SendID(high: 2, low: 2),
+            subject: SubjectID(high: 3, low: 3), destination: Tag(high: 4, low: 4),
+            request: AttestedRequest(
+                caller: CallerName("payments"), type: TypeID("transaction.failed"), channel: .push,
+                critical: false),
+            category: .transactional, tier: .important, state: .ready, form: .sealed, interruption: .active,
+            key: nil, headers: [], body: [], facts: [], decidedAt: Self.later, notBefore: Self.later,
+            expiresAt: Self.later.advanced(bySeconds: 60))
+    }
+
+    @Test func `a row says in which state it is`() {
+        var row = row()
+        #expect(
+            OutboxState(row)
+                == OutboxState(phase: .waiting, content: .ready, pending: .retry, isDamaged: false))
+        row.attemptedAt = Self.later
+        #expect(OutboxState(row).phase == .underWay)
+        row.remember(.decision)
+        #expect(OutboxState(row).pending == .decision)
+        // Who cancelled it does not want it decided again.
+        row.remember(.cancellation)
+        #expect(OutboxState(row).pending == .cancellation)
+        row.move(to: .inDoubt)
+        #expect(OutboxState(row).phase == .inDoubt && row.attemptedAt == Self.later)
+        row.isDamaged = true
+        row.state = .digesting
+        #expect(OutboxState(row).isDamaged && OutboxState(row).content == .digesting)
+    }
+
+    @Test func `a message that the hop does not have is as it was before its try`() {
+        let waiting = row()
+        var row = waiting
+        row.attemptedAt = Self.later
+        row.move(to: .waiting)
+        #expect(row == waiting)
+    }
+}
