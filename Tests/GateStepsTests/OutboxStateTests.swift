@@ -135,7 +135,12 @@ import Testing
                 .acknowledged, .readable, .withdraw(.acknowledged), .remember(.decision), .remember(.decision)
             ),
             Row(.acknowledged, .damaged, .withdraw(.acknowledged), .nothing, .nothing),
-            Row(.restored, .readable, .remember(.decision), .remember(.decision), .remember(.decision)),
+            Row(
+                .restored, States(isDamaged: false, content: [.ready]), .remember(.decision),
+                .remember(.decision), .remember(.decision)),
+            Row(
+                .restored, States(isDamaged: false, content: [.deferred, .digesting]), .nothing,
+                .remember(.decision), .remember(.decision)),
             Row(.restored, .damaged, .nothing, .nothing, .nothing),
             Row(.destinationRemoved, .any, .withdraw(.destinationRemoved), .nothing, .nothing),
             Row(.erased, .any, .withdraw(.erased), .giveUp, .giveUp),

@@ -344,6 +344,32 @@ import Testing
         #expect(try await old.claim().map(\.token) == ["token-of-u_2-d_1"])
     }
 
+    @Test func `what waits for a summary at the backup is told in one after the restore`() async throws {
+        let gate = try GatewayHarness(caps: SummaryTests.twoAnHour)
+        try await gate.register("u_1")
+        for number in 0..<4 {
+            let sent = try await gate.call(
+                "payments", "POST", "/v1/sends", SummaryTests().transfer(number))
+            try #require(sent.status == 202, "\(sent.json)")
+        }
+        let gone = try await gate.claim()
+        try #require(gone.count == 2)
+        for delivery in gone {
+            try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        }
+        let copy = try backup(gate)
+        try #require(try await gate.consent("u_1").status == 200)
+        let trail = try entries(of: gate)
+        let old = try GatewayHarness(caps: SummaryTests.twoAnHour, after: gate, in: copy)
+        try restore(old, from: trail)
+        old.clock.advance(seconds: 3601)
+        // The first claim makes the summary, the next hands it over.
+        _ = try await old.claim()
+        #expect(try await old.claim().count == 1)
+        #expect(try old.entries("unsent").isEmpty)
+        #expect(try old.entries("redecision").map { $0["cause"] } == ["summarised", "summarised"])
+    }
+
     @Test func `a restore that goes on after it began to withdraw withdraws nothing twice`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")

@@ -18,14 +18,14 @@ import WireProtocol
 /// What goes over a cap is told once, together, when there is room again.
 @Suite struct SummaryTests {
     /// Two transfers an hour; the rest is gathered.
-    private static let twoAnHour = """
+    static let twoAnHour = """
         categories: {}
         types:
           transfer.received:
             - {count: 2, window_hours: 1, source: a test, because: It is short., reviewed: "2026-11-02"}
         """
 
-    private func transfer(
+    func transfer(
         _ number: Int, to user: String = "u_1", minor: Int64 = 1400, currency: String = "NOK"
     ) -> JSONObject {
         [

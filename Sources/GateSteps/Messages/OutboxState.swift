@@ -92,8 +92,9 @@ struct OutboxState: Hashable, Sendable {
         case (.recipientChanged(let cause), .waiting):
             return isDamaged ? .withdraw(.damaged) : .decide(cause)
         case (.recipientChanged, .underWay), (.recipientChanged, .inDoubt): return remembering(.decision)
-        case (.restored, .waiting), (.restored, .underWay), (.restored, .inDoubt):
-            return remembering(.decision)
+        // What is not composed yet is decided when it is due anyway, and how long it is gathered counts from its decision.
+        case (.restored, .waiting): return content == .ready ? remembering(.decision) : .nothing
+        case (.restored, .underWay), (.restored, .inDoubt): return remembering(.decision)
         case (.destinationRemoved, .waiting): return .withdraw(.destinationRemoved)
         case (.destinationRemoved, .underWay), (.destinationRemoved, .inDoubt): return .nothing
         case (.erased, .waiting): return .withdraw(.erased)

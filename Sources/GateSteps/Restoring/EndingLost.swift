@@ -30,7 +30,7 @@ extension StepView {
         }
     }
 
-    /// Has every message that waits for a person decided again before anything else happens to it. What changed about the
+    /// Has every composed message of a person decided again before anything else happens to it. What changed about the
     /// person in the restored entries decided messages that waited, and told one that was being handed over nothing.
     package func decideFirst(of subject: SubjectID) throws {
         for var row in try outbox(of: subject) where row.decidedAt != .longAgo {
