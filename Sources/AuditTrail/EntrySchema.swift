@@ -90,11 +90,15 @@ package struct EntrySchema: Sendable {
             case .choice: [(path, false)]
             case .list(let element, _, _), .nullable(let element), .named(_, let element, _):
                 texts(path, element)
-            case .object(let object): object.members.flatMap { texts(path + [$0.name], $0.shape) }
+            case .object(let object):
+                object.members.flatMap { texts(path + [$0.name], $0.shape) }
+                    + (object.others.map {
+                        texts(path, .map(keys: $0.keys, values: $0.values, countMax: $0.countMax))
+                    } ?? [])
             case .variants(let variants):
                 variants.variants.flatMap { texts(path, .object($0.shape)) }
                     + (variants.withoutKey.map { texts(path, .object($0)) } ?? [])
-            case .map(let keys, let values, _): [(path + ["*"], keys.isOpaque)] + texts(path, values)
+            case .map(let keys, let values, _, _): [(path + ["*"], keys.isOpaque)] + texts(path, values)
             case .either(let shapes): shapes.flatMap { texts(path, $0) }
             case .anything, .foreign: [(path, false)]
             }

@@ -20,9 +20,7 @@ extension NodeReader {
 
     /// Whether a type of the id is in the registry is for the checks across pages.
     func typeID(byteCountMax: Int = 128) -> TypeID {
-        let id = TypeID(text(byteCountMax: byteCountMax))
-        recorder?.note(.typeIDOfPage)
-        return id
+        TypeID(shown(as: .typeIDOfPage).text(byteCountMax: byteCountMax))
     }
 
     /// A list of ids, or one id standing for a list of one.

@@ -20,8 +20,8 @@ final class DiagnosticList {
 ///
 /// The same calls declare the page. A reader with a ``recorder`` reads no document: it notes what each call asks of the
 /// value, and the JSON Schema of the page is printed from the notes (``PageSchema``). A reader of a page therefore asks for
-/// every member whatever the others are: `elements`, `others`, ``oneOf(text:else:)`` and ``nullable(_:)`` call it once for
-/// each shape a value may have.
+/// every member whatever the others are: `elements`, `others`, `oneOf` and ``nullable(_:)`` call it once for each shape a
+/// value may have.
 struct NodeReader {
     let node: PolicyNode
     let file: String
@@ -113,9 +113,12 @@ struct NodeReader {
         return small
     }
 
-    func name<Value: RawRepresentable<String> & CaseIterable>(_: Value.Type = Value.self) -> Value {
+    /// - Parameter shown: For the schema, where the page's own check takes fewer.
+    func name<Value: RawRepresentable<String> & CaseIterable>(
+        _: Value.Type = Value.self, shown: [Value]? = nil
+    ) -> Value {
         let stand = Value.allCases.first!
-        recorder?.note(.choice(Value.allCases.map(\.rawValue)))
+        recorder?.note(.choice((shown ?? Array(Value.allCases)).map(\.rawValue)))
         guard case .text(let text) = node.value else {
             problem("must be one of \(Self.names(Value.self)), and is \(node.shapeName)")
             return stand
@@ -198,19 +201,58 @@ struct NodeReader {
             else: { $0.elements(countMin: countMin).map { $0.text(rule: rule) } })
     }
 
-    private func text(rule: TextRule?) -> String {
-        let text = text()
-        if let rule { recorder?.note(.text(rule)) }
-        return text
-    }
+    private func text(rule: TextRule?) -> String { (rule.map { shown(as: .text($0)) } ?? self).text() }
 
     /// A text, or a value of another shape.
     func oneOf<Value>(text: (NodeReader) -> Value, else other: (NodeReader) -> Value) -> Value {
+        either(text, if: { if case .text = node.value { true } else { false } }, else: other)
+    }
+
+    /// A list, or a value of another shape.
+    func oneOf<Value>(list: (NodeReader) -> Value, else other: (NodeReader) -> Value) -> Value {
+        either(list, if: { if case .list = node.value { true } else { false } }, else: other)
+    }
+
+    /// A mapping, or a value of another shape.
+    func oneOf<Value>(mapping: (NodeReader) -> Value, else other: (NodeReader) -> Value) -> Value {
+        either(mapping, if: { if case .mapping = node.value { true } else { false } }, else: other)
+    }
+
+    private func either<Value>(
+        _ first: (NodeReader) -> Value, if isFirst: () -> Bool, else second: (NodeReader) -> Value
+    ) -> Value {
         if let recorder {
-            _ = text(NodeReader(describingIn: recorder.choice()))
+            _ = first(NodeReader(describingIn: recorder.choice()))
+            return second(NodeReader(describingIn: recorder.choice()))
+        }
+        return isFirst() ? first(self) : second(self)
+    }
+
+    /// A mapping of one member, whose name says what it is, or a value of another shape.
+    ///
+    /// - Parameters:
+    ///   - kinds: The first that is there is read, and no other member may stand beside it.
+    ///   - other: Also for a mapping with none of them.
+    func oneOf<Value>(
+        _ kinds: [(key: String, means: String, read: (NodeReader) -> Value)],
+        else other: (NodeReader) -> Value
+    ) -> Value {
+        if let recorder {
+            for kind in kinds {
+                let member = NodeReader(describingIn: recorder.choice()).members().required(
+                    kind.key, kind.means)
+                if let member { _ = kind.read(member) }
+            }
             return other(NodeReader(describingIn: recorder.choice()))
         }
-        if case .text = node.value { return text(self) }
+        guard case .mapping = node.value else { return other(self) }
+        let members = members()
+        for kind in kinds {
+            guard let member = members.optional(kind.key) else { continue }
+            let value = kind.read(member)
+            members.refuseOthers()
+            return value
+        }
         return other(self)
     }
 
@@ -219,6 +261,13 @@ struct NodeReader {
         if let recorder { return read(NodeReader(describingIn: recorder.nullable())) }
         if case .null = node.value { return nil }
         return read(self)
+    }
+
+    /// The same value; the schema shows `shape`, where what is read of it is less than what the page's own check asks.
+    func shown(as shape: @autoclosure () -> Shape) -> NodeReader {
+        guard let recorder else { return self }
+        recorder.note(shape())
+        return NodeReader(describingIn: ShapeRecorder())
     }
 
     /// The same value; the schema shows its shape once, under a name.
@@ -253,14 +302,15 @@ final class MemberReader {
 
     /// - Parameters:
     ///   - defaultValue: What the absent member means, where that is a value.
+    ///   - isDemanded: For the schema; the page's own check says what is wrong where the member is absent.
     ///   - means: For the schema, one sentence or two.
     func optional(
-        _ key: String, default defaultValue: JSONValue? = nil, _ means: String = ""
+        _ key: String, default defaultValue: JSONValue? = nil, isDemanded: Bool = false, _ means: String = ""
     ) -> NodeReader? {
         known.insert(key)
         if let recorder = reader.recorder {
             return NodeReader(
-                describingIn: recorder.field(key, isRequired: false, default: defaultValue, means))
+                describingIn: recorder.field(key, isRequired: isDemanded, default: defaultValue, means))
         }
         return member(key)
     }
@@ -288,12 +338,15 @@ final class MemberReader {
 
     /// Every member that has not been taken by name, as key and value.
     ///
-    /// - Parameter keys: What the names are, for the schema; the caller checks them.
+    /// - Parameters:
+    ///   - keys: What the names are, for the schema; the caller checks them.
+    ///   - shownCount: For the schema, where the caller checks how many there are.
     func others(
-        _ keys: PageKeys = .any, countMax: Int = 20_000
+        _ keys: PageKeys = .any, countMax: Int = 20_000, shownCount: ClosedRange<Int>? = nil
     ) -> [(key: String, value: NodeReader)] {
         if let recorder = reader.recorder {
-            return [(keys.example, NodeReader(describingIn: recorder.map(keys.rule, countMax: countMax)))]
+            let values = recorder.others(keys.rule, count: shownCount ?? 0...countMax)
+            return [(keys.example, NodeReader(describingIn: values))]
         }
         let rest = members.filter { !known.contains($0.key) }
         known.formUnion(rest.map(\.key))
@@ -369,20 +422,23 @@ final class MemberReader {
         required(key, means)?.integer(range, hint: hint) ?? range.lowerBound
     }
 
-    func name<Value: RawRepresentable<String> & CaseIterable>(_ key: String, _ means: String = "") -> Value {
-        required(key, hint: "one of \(NodeReader.names(Value.self))", means)?.name() ?? Value.allCases.first!
+    func name<Value: RawRepresentable<String> & CaseIterable>(
+        _ key: String, shown: [Value]? = nil, _ means: String = ""
+    ) -> Value {
+        required(key, hint: "one of \(NodeReader.names(Value.self))", means)?.name(shown: shown)
+            ?? Value.allCases.first!
     }
 
     func optionalName<Value: RawRepresentable<String> & CaseIterable>(
-        _ key: String, _ means: String = ""
+        _ key: String, shown: [Value]? = nil, _ means: String = ""
     ) -> Value? {
-        optional(key, means)?.name()
+        optional(key, means)?.name(shown: shown)
     }
 
     func names<Value: RawRepresentable<String> & CaseIterable>(
-        _ key: String, countMin: Int = 0, _ means: String = ""
+        _ key: String, countMin: Int = 0, shown: [Value]? = nil, _ means: String = ""
     ) -> [Value] {
-        required(key, means)?.elements(countMin: countMin).map { $0.name() } ?? []
+        required(key, means)?.elements(countMin: countMin).map { $0.name(shown: shown) } ?? []
     }
 
     func date(_ key: String, _ means: String = "") -> CalendarDate {

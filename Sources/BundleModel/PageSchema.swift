@@ -6,7 +6,18 @@ package struct PageSchema: Sendable {
     /// Of its file in `Policies/schema`, without `.schema.json`.
     package let name: String
     private let title: String
+    /// Of the pages of this kind; `nil` where a bundle has one page, which is named like the schema.
+    package let folder: String?
     private let read: @Sendable (NodeReader) -> Void
+
+    private init(
+        name: String, title: String, folder: String? = nil, read: @escaping @Sendable (NodeReader) -> Void
+    ) {
+        self.name = name
+        self.title = title
+        self.folder = folder
+        self.read = read
+    }
 
     /// What a page must be, as far as its reader says so; checks across lines and pages are not in it.
     package var shape: Shape {
@@ -27,8 +38,11 @@ package struct PageSchema: Sendable {
         return schema
     }
 
-    /// The pages whose readers say what each member means.
+    /// Every kind of page, by the function that reads it.
     package static let all = [
+        PageSchema(name: "bundle", title: "A policy bundle's cover page") {
+            _ = CoverPage($0, of: [:])
+        },
         PageSchema(name: "limits", title: "How often is too often") { _ = LimitRules($0) },
         PageSchema(name: "regions", title: "Which law protects whom") { _ = RegionRules($0) },
         PageSchema(name: "callers", title: "Who may ask for what") { _ = CallerRule.page($0) },
@@ -53,13 +67,18 @@ final class ShapeRecorder {
         let value: ShapeRecorder
     }
 
+    private struct Others {
+        let keys: TextRule
+        let values: ShapeRecorder
+        let count: ClosedRange<Int>
+    }
+
     private enum Content {
         /// Nothing has been asked.
         case nothing
         case value(Shape)
         case list(of: ShapeRecorder, countMin: Int, countMax: Int)
-        case object([Field], means: String)
-        case map(keys: TextRule, values: ShapeRecorder, countMax: Int)
+        case object([Field], others: Others?, means: String)
         case either([ShapeRecorder])
         case nullable(ShapeRecorder)
         case named(String, ShapeRecorder, means: String?)
@@ -74,17 +93,27 @@ final class ShapeRecorder {
         case .value(let shape): return shape
         case .list(let element, let countMin, let countMax):
             return .list(of: element.shape, countMin: countMin, countMax: countMax)
-        case .object(let fields, let means):
+        case .object(let fields, let others?, _) where fields.isEmpty:
+            return .map(
+                keys: others.keys, values: others.values.shape, countMin: others.count.lowerBound,
+                countMax: others.count.upperBound)
+        case .object(let fields, let others, let means):
             let members = fields.map { field in
                 field.isRequired
                     ? ObjectShape.Member.required(field.name, field.value.shape, field.means)
                     : .optional(
                         field.name, field.value.shape, default: field.defaultValue, field.means)
             }
-            return .object(ObjectShape(means, members))
-        case .map(let keys, let values, let countMax):
-            return .map(keys: keys, values: values.shape, countMax: countMax)
-        case .either(let choices): return .either(choices.map(\.shape))
+            let own = others.map {
+                ObjectShape.Others(
+                    keys: $0.keys, values: $0.values.shape, countMax: $0.count.upperBound)
+            }
+            return .object(ObjectShape(means, members, others: own))
+        case .either(let choices):
+            return .either(
+                choices.map(\.shape).flatMap { shape in
+                    if case .either(let shapes) = shape { shapes } else { [shape] }
+                })
         case .nullable(let value): return .nullable(value.shape)
         case .named(let name, let value, let means): return .named(name, value.shape, means: means)
         }
@@ -98,13 +127,13 @@ final class ShapeRecorder {
         return element
     }
 
-    func object(_ means: String) { content = .object([], means: means) }
+    func object(_ means: String) { content = .object([], others: nil, means: means) }
 
     /// A member that is asked for twice is declared by the first call.
     func field(
         _ name: String, isRequired: Bool, default defaultValue: JSONValue?, _ means: String
     ) -> ShapeRecorder {
-        guard case .object(var fields, let ownMeans) = content else {
+        guard case .object(var fields, let others, let ownMeans) = content else {
             preconditionFailure("`\(name)` is asked of something that is no mapping")
         }
         let value = ShapeRecorder()
@@ -113,19 +142,19 @@ final class ShapeRecorder {
                 Field(
                     name: name, isRequired: isRequired, defaultValue: defaultValue, means: means,
                     value: value))
-            content = .object(fields, means: ownMeans)
+            content = .object(fields, others: others, means: ownMeans)
         }
         return value
     }
 
-    /// - Precondition: No member was taken by name: a ``Shape`` has either names of its own or those of the page's author.
-    func map(_ keys: TextRule, countMax: Int) -> ShapeRecorder {
-        guard case .object(let fields, _) = content, fields.isEmpty else {
-            preconditionFailure("a mapping of the page has both names of its own and the author's")
+    /// Names that the page's author chooses.
+    func others(_ keys: TextRule, count: ClosedRange<Int>) -> ShapeRecorder {
+        guard case .object(let fields, nil, let means) = content else {
+            preconditionFailure("other members are asked of something that is no mapping, or twice")
         }
-        let values = ShapeRecorder()
-        content = .map(keys: keys, values: values, countMax: countMax)
-        return values
+        let others = Others(keys: keys, values: ShapeRecorder(), count: count)
+        content = .object(fields, others: others, means: means)
+        return others.values
     }
 
     /// One more shape that the value may have.
@@ -222,6 +251,19 @@ extension TextRule {
         let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
         return (2...3).contains(parts[0].count) && parts[0].allSatisfy(\.isLowercaseLetter)
             && parts.dropFirst().allSatisfy { (2...8).contains($0.count) && $0.allSatisfy(\.isAlphanumeric) }
+    }
+
+    /// A file of a bundle, relative to its folder.
+    static let pathOfPage = TextRule.ofPage(
+        "the path of a page or a notice",
+        pattern: "^([A-Za-z0-9_.-]+/)*[A-Za-z0-9_-][A-Za-z0-9_.-]*\\.(yaml|txt)$", byteCountMax: 256
+    ) { text in
+        let steps = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        return [".yaml", ".txt"].contains { text.hasSuffix($0) && steps.last!.count > $0.utf8.count }
+            && steps.last!.first != UInt8(ascii: ".")
+            && steps.allSatisfy {
+                !$0.isEmpty && $0.allSatisfy { $0.isAlphanumeric || $0.isOneOf("_.-") }
+            }
     }
 
     static let callingCodeOfPage = TextRule.ofPage(

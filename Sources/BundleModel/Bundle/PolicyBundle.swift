@@ -130,17 +130,12 @@ package struct PolicyBundle: Sendable {
             return NodeReader(node, file: file, list: list)
         }
 
-        let header = reader("bundle.yaml").members()
-        name = header.text("name", byteCountMax: 128)
-        version = header.integer("version", 1...1_000_000_000)
-        effectiveFrom = header.date("effective_from")
-        isStarter = header.boolean("starter", default: false)
-        let brand = header.required("brand", hint: "the company's name, as its customers know it")
-        self.brand = brand?.text(byteCountMax: 32) ?? ""
-        brand?.check(self.brand, against: PlainTextRule(allowing: [.domainNames]))
-        if let files = header.required("files") { Self.check(listing: files, against: documents, list) }
-        header.ignoreRationale()
-        header.refuseOthers()
+        let cover = CoverPage(reader("bundle.yaml"), of: documents)
+        name = cover.name
+        version = cover.version
+        effectiveFrom = cover.effectiveFrom
+        isStarter = cover.isStarter
+        brand = cover.brand
 
         categories = CategoryRule.page(reader("categories.yaml"))
         regions = RegionRules(reader("regions.yaml"))
@@ -250,26 +245,6 @@ package struct PolicyBundle: Sendable {
         guard file.hasPrefix(folder), file.hasSuffix(ending) else { return nil }
         let name = file.dropFirst(folder.count).dropLast(ending.count)
         return name.isEmpty || name.contains("/") ? nil : String(name)
-    }
-
-    /// A file that is there but not listed, or listed but not there, is how a half-finished edit looks.
-    private static func check(
-        listing: NodeReader, against documents: [String: PolicyNode], _ list: DiagnosticList
-    ) {
-        var listed: Set<String> = []
-        for element in listing.elements(countMax: 20_000) {
-            let file = element.text(byteCountMax: 256)
-            if !listed.insert(file).inserted { element.problem("lists `\(file)` twice") }
-            if documents[file] == nil, !file.isEmpty {
-                element.problem("lists `\(file)`, which is missing", hint: "add the file or remove the line")
-            }
-        }
-        for file in documents.keys where file != "bundle.yaml" && !listed.contains(file) {
-            list.add(
-                PolicyDiagnostic(
-                    file: file, message: "is not listed in `files` of bundle.yaml",
-                    hint: "list it there, or move it out of the folder"))
-        }
     }
 
     /// Where in a file a rule stands, for problems found after reading.

@@ -36,12 +36,14 @@ package struct SchemaComponents {
             ]
             if countMin > 0 { list["minItems"] = .integer(Int64(countMin)) }
             return list
-        case .map(let keys, let values, let countMax):
-            return [
+        case .map(let keys, let values, let countMin, let countMax):
+            var map: JSONObject = [
                 "additionalProperties": .object(schema(of: values)),
                 "maxProperties": .integer(Int64(countMax)), "propertyNames": .object(keys.schema),
                 "type": "object",
             ]
+            if countMin > 0 { map["minProperties"] = .integer(Int64(countMin)) }
+            return map
         case .object(let object):
             return schema(of: object)
         case .variants(let variants):
@@ -97,6 +99,12 @@ package struct SchemaComponents {
         var schema: JSONObject = [
             "additionalProperties": false, "properties": .object(properties), "type": "object",
         ]
+        if let others = object.others {
+            let known = JSONValue.array(object.members.map { .string($0.name) })
+            schema["additionalProperties"] = .object(self.schema(of: others.values))
+            schema["maxProperties"] = .integer(Int64(object.members.count + others.countMax))
+            schema["propertyNames"] = ["anyOf": [["enum": known], .object(others.keys.schema)]]
+        }
         if !object.means.isEmpty { schema["description"] = .string(object.means) }
         let required = object.members.filter(\.isRequired).map { JSONValue.string($0.name) }
         if !required.isEmpty { schema["required"] = .array(required) }

@@ -14,7 +14,7 @@ package indirect enum Shape: Sendable {
     case null
     case list(of: Shape, countMin: Int = 0, countMax: Int)
     /// An object whose keys are chosen elsewhere.
-    case map(keys: TextRule, values: Shape, countMax: Int)
+    case map(keys: TextRule, values: Shape, countMin: Int = 0, countMax: Int)
     case object(ObjectShape)
     /// An object whose members depend on the name one member holds, e.g. `kind`.
     case variants(VariantShape)
@@ -75,11 +75,11 @@ package final class AnyJSON: Sendable {
         if case .array = value {
             return Shape.violations(of: value, listOf: inner, countMin: 0, countMax: countMax)
         }
-        return Shape.violations(of: value, mapFrom: keys, to: inner, countMax: countMax)
+        return Shape.violations(of: value, mapFrom: keys, to: inner, countMin: 0, countMax: countMax)
     }
 }
 
-/// An object with known members, and no others.
+/// An object with known members, and no others but those whose names ``others`` leaves to its author.
 package struct ObjectShape: Sendable {
     package struct Member: Sendable {
         package let name: String
@@ -109,21 +109,38 @@ package struct ObjectShape: Sendable {
         case anyOf([String])
     }
 
+    /// Members with names of the author's own.
+    package struct Others: Sendable {
+        package let keys: TextRule
+        package let values: Shape
+        /// Not counting the members that are known by name.
+        package let countMax: Int
+
+        package init(keys: TextRule, values: Shape, countMax: Int) {
+            self.keys = keys
+            self.values = values
+            self.countMax = countMax
+        }
+    }
+
     /// One sentence for the reader of the document.
     package let means: String
     /// In canonical order of their names, as the members of a parsed object are.
     package let members: [Member]
+    /// `nil` where every name is known.
+    package let others: Others?
     package let rules: [Rule]
 
-    package init(_ means: String, _ members: [Member], rules: [Rule] = []) {
+    package init(_ means: String, _ members: [Member], others: Others? = nil, rules: [Rule] = []) {
         self.means = means
         self.members = members.sorted { CodeUnits.precedes($0.name, $1.name) }
+        self.others = others
         self.rules = rules
     }
 
     /// The same object with more members.
     package func adding(_ more: [Member], means: String? = nil) -> ObjectShape {
-        ObjectShape(means ?? self.means, members + more, rules: rules)
+        ObjectShape(means ?? self.means, members + more, others: others, rules: rules)
     }
 }
 
@@ -184,8 +201,9 @@ extension Shape {
             return value.isNull ? [] : [.expected("null, or no such member", found: value)]
         case .list(let shape, let countMin, let countMax):
             return Self.violations(of: value, listOf: shape, countMin: countMin, countMax: countMax)
-        case .map(let keys, let values, let countMax):
-            return Self.violations(of: value, mapFrom: keys, to: values, countMax: countMax)
+        case .map(let keys, let values, let countMin, let countMax):
+            return Self.violations(
+                of: value, mapFrom: keys, to: values, countMin: countMin, countMax: countMax)
         case .object(let shape):
             guard case .object(let object) = value else { return [.expected("an object", found: value)] }
             return shape.violations(of: object)
@@ -225,25 +243,27 @@ extension Shape {
     }
 
     fileprivate static func violations(
-        of value: JSONValue, mapFrom keys: TextRule, to values: Shape, countMax: Int
+        of value: JSONValue, mapFrom keys: TextRule, to values: Shape, countMin: Int, countMax: Int
     ) -> [Violation] {
         guard case .object(let object) = value else { return [.expected("an object", found: value)] }
+        guard object.count >= countMin else {
+            return [.here("expected at least \(countMin) members, found \(object.count)")]
+        }
         guard object.count <= countMax else {
             return [.here("expected at most \(countMax) members, found \(object.count)")]
         }
-        var found: [Violation] = []
-        for member in object.members {
-            if !keys.accepts(member.key) {
-                found.append(
-                    Violation.here("expected a name of \(keys.expectation)").inside(
-                        JSONPointer.root.appending(member.key)))
-            }
-            let inner = values.violations(of: member.value)
-            if !inner.isEmpty {
-                found += inner.map { $0.inside(JSONPointer.root.appending(member.key)) }
-            }
+        return object.members.flatMap { violations(of: $0, named: keys, with: values) }
+    }
+
+    /// - Parameter member: One whose name the object's author chose.
+    fileprivate static func violations(
+        of member: JSONObject.Member, named keys: TextRule, with values: Shape
+    ) -> [Violation] {
+        var found = values.violations(of: member.value)
+        if !keys.accepts(member.key) {
+            found.insert(.here("expected a name of \(keys.expectation)"), at: 0)
         }
-        return found
+        return found.isEmpty ? [] : found.map { $0.inside(JSONPointer.root.appending(member.key)) }
     }
 
     package static func list(_ names: [String]) -> String {
@@ -256,6 +276,7 @@ extension ObjectShape {
     package func violations(of object: JSONObject) -> [Violation] {
         var found: [Violation] = []
         var next = 0
+        var otherCount = 0
         // Both lists are in canonical order, so one walk down both finds what is missing and what is extra.
         for given in object.members {
             var order = -1
@@ -266,7 +287,12 @@ extension ObjectShape {
                 next += 1
             }
             guard next < members.count, order == 0 else {
-                found.append(unknown(given.key))
+                if let others {
+                    otherCount += 1
+                    found += Shape.violations(of: given, named: others.keys, with: others.values)
+                } else {
+                    found.append(unknown(given.key))
+                }
                 continue
             }
             let inner = members[next].shape.violations(of: given.value)
@@ -279,6 +305,10 @@ extension ObjectShape {
         while next < members.count {
             noteMissing(members[next], in: &found)
             next += 1
+        }
+        if let others, otherCount > others.countMax {
+            found.append(
+                .here("expected at most \(others.countMax) other members, found \(otherCount)"))
         }
         for rule in rules { noteBroken(rule, by: object, in: &found) }
         return found

@@ -1,0 +1,55 @@
+import CanonicalJSON
+import GateVocabulary
+
+/// The cover page of a bundle (`bundle.yaml`): what it is called, since when it counts, who writes, and its files.
+struct CoverPage {
+    let name: String
+    let version: Int
+    let effectiveFrom: CalendarDate
+    let isStarter: Bool
+    let brand: String
+
+    /// - Parameter documents: Every file that is there, which the page has to list.
+    init(_ reader: NodeReader, of documents: [String: PolicyNode]) {
+        let members = reader.members()
+        name = members.text("name", byteCountMax: 128, "What the bundle is called.")
+        version = members.integer(
+            "version", 1...1_000_000_000, "Rises with every change that is put into force.")
+        effectiveFrom = members.date("effective_from", "The first day on which it is to be in force.")
+        isStarter = members.boolean(
+            "starter", default: false,
+            "Whether it is an example to begin with. Remove the line when the pages are your own; what approves them are the signatures."
+        )
+        let brand = members.required(
+            "brand", hint: "the company's name, as its customers know it",
+            "Who writes, as recipients know the company: in front of every text message, every subject, and every text that says nothing else."
+        )
+        self.brand = brand?.text(byteCountMax: 32) ?? ""
+        brand?.check(self.brand, against: PlainTextRule(allowing: [.domainNames]))
+        let files = members.required(
+            "files",
+            "Every other file of the bundle, relative to its folder. The folder schema/ is for editors and is not listed."
+        )
+        if let files { Self.check(listing: files, against: documents) }
+        members.ignoreRationale()
+        members.refuseOthers()
+    }
+
+    /// A file that is there but not listed, or listed but not there, is how a half-finished edit looks.
+    private static func check(listing: NodeReader, against documents: [String: PolicyNode]) {
+        var listed: Set<String> = []
+        for element in listing.elements(countMin: 1, countMax: 20_000) {
+            let file = element.shown(as: .text(.pathOfPage)).text(byteCountMax: 256)
+            if !listed.insert(file).inserted { element.problem("lists `\(file)` twice") }
+            if documents[file] == nil, !file.isEmpty {
+                element.problem("lists `\(file)`, which is missing", hint: "add the file or remove the line")
+            }
+        }
+        for file in documents.keys where file != "bundle.yaml" && !listed.contains(file) {
+            listing.list.add(
+                PolicyDiagnostic(
+                    file: file, message: "is not listed in `files` of bundle.yaml",
+                    hint: "list it there, or move it out of the folder"))
+        }
+    }
+}
