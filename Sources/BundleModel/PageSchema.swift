@@ -43,6 +43,9 @@ package struct PageSchema: Sendable {
         PageSchema(name: "bundle", title: "A policy bundle's cover page") {
             _ = CoverPage($0, of: [:])
         },
+        PageSchema(
+            name: "reasons", title: "What is said of decisions in one language", folder: "reasons"
+        ) { _ = Sentences(locale: "", $0) },
         PageSchema(name: "limits", title: "How often is too often") { _ = LimitRules($0) },
         PageSchema(name: "regions", title: "Which law protects whom") { _ = RegionRules($0) },
         PageSchema(name: "callers", title: "Who may ask for what") { _ = CallerRule.page($0) },

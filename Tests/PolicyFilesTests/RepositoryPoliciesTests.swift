@@ -222,19 +222,6 @@ import Testing
         #expect(Set(sentences.months).count == 12)
     }
 
-    @Test func `the schema of the sentences has their names`() throws {
-        let schema = try JSONSerialization.jsonObject(
-            with: Data(contentsOf: URL(fileURLWithPath: Repository.policies + "/schema/reasons.schema.json")))
-        func names(_ node: Any, _ path: [String]) throws -> Set<[String]> {
-            let object = try #require(node as? [String: Any])
-            guard let properties = object["properties"] as? [String: Any] else { return [path] }
-            #expect(Set(object["required"] as? [String] ?? []) == Set(properties.keys), "\(path)")
-            #expect(object["additionalProperties"] as? Bool == false, "\(path)")
-            return try properties.reduce(into: []) { try $0.formUnion(names($1.value, path + [$1.key])) }
-        }
-        #expect(try names(schema, []) == Set(Sentence.all.map(\.path) + [["months"]]))
-    }
-
     @Test func `whoever records consents sends nothing that rests on one`() throws {
         let bundle = try PolicyDirectory.readBundle(at: Repository.policies)
         let recorders = bundle.callers.filter { $0.value.grants.contains(.consentsWrite) }

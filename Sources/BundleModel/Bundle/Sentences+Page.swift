@@ -13,8 +13,11 @@ extension Sentences {
         var months: [String] = []
         var templates: [Sentence: SentenceTemplate] = [:]
         let page = reader.members()
-        if let list = page.optional("months") {
-            months = list.elements(countMax: Self.monthCount).map {
+        if let list = page.optional(
+            "months", isDemanded: true,
+            "From January to December, in the form that follows the day of a date.")
+        {
+            months = list.elements(countMin: Self.monthCount, countMax: Self.monthCount).map {
                 $0.text(byteCountMax: Self.monthByteCountMax)
             }
         }
@@ -29,7 +32,8 @@ extension Sentences {
     ) {
         let groups = Dictionary(grouping: wanted) { $0.path.first ?? "" }
         for (key, group) in groups.sorted(by: { $0.key < $1.key }) {
-            guard let child = members.optional(key) else { continue }
+            let means = means(group[0].sentence, group[0].path.startIndex + 1)
+            guard let child = members.optional(key, isDemanded: true, means) else { continue }
             if let sentence = group.first(where: { $0.path.count == 1 })?.sentence {
                 templates[sentence] = template(child)
             } else {
@@ -39,7 +43,33 @@ extension Sentences {
         members.refuseOthers()
     }
 
+    /// Of so many steps of a sentence's path: the sentence, or a mapping that has it.
+    private static func means(_ sentence: Sentence, _ stepCount: Int) -> String {
+        if stepCount == sentence.path.count { return "In English: \(sentence.english)" }
+        switch sentence {
+        case .reason(let reason, _), .withdrawal(let reason):
+            return switch stepCount {
+            case 1:
+                "By reason: the sentence, the sentence of each detail, and what completes \"it was taken back: …\"."
+            case 2: "\(reason.declaration.title)."
+            default: "The sentence of each detail."
+            }
+        case .cause: return "What completes \"it was taken back: …\", where no decision's reason does."
+        case .whoCanFix: return "Who can make the next attempt succeed."
+        case .note: return "What else a decision did."
+        case .fate: return "What became of a message."
+        case .act: return "What the recipient was seen to do."
+        case .remedy:
+            return "What a person can do so that a choice has its effect; without a full stop."
+        case .phrase: preconditionFailure("a phrase stands in no mapping")
+        }
+    }
+
     private static func template(_ reader: NodeReader) -> SentenceTemplate? {
+        let reader = reader.named(
+            "sentence",
+            "With the values of the English sentence, e.g. {moment}. What stands in brackets is said where its values are known."
+        )
         let text = reader.text(byteCountMax: sentenceByteCountMax)
         if let violation = MessageTexts.rule.violation(in: text) {
             reader.problem(violation.replacing("expected", with: "must have"))
