@@ -46,6 +46,9 @@ package struct PageSchema: Sendable {
         PageSchema(
             name: "reasons", title: "What is said of decisions in one language", folder: "reasons"
         ) { _ = Sentences(locale: "", $0) },
+        PageSchema(name: "type", title: "One notification type", folder: "types") {
+            _ = NotificationType($0, eventScope: TypeID(""))
+        },
         PageSchema(name: "limits", title: "How often is too often") { _ = LimitRules($0) },
         PageSchema(name: "regions", title: "Which law protects whom") { _ = RegionRules($0) },
         PageSchema(name: "callers", title: "Who may ask for what") { _ = CallerRule.page($0) },
@@ -192,6 +195,7 @@ struct PageKeys: Sendable {
 
     static let any = PageKeys(rule: .ofPage(byteCountMax: NodeReader.textByteCountMax), example: "name")
     static let typeIDs = PageKeys(rule: .typeIDOfPage, example: "type")
+    static let params = PageKeys(rule: .paramOfPage, example: "param")
     static let regions = PageKeys(rule: .regionOfPage, example: "XK")
     static let names = PageKeys(rule: .nameOfPage, example: "name")
     static let locales = PageKeys(rule: .localeOfPage, example: "en")
@@ -255,6 +259,15 @@ extension TextRule {
         return (2...3).contains(parts[0].count) && parts[0].allSatisfy(\.isLowercaseLetter)
             && parts.dropFirst().allSatisfy { (2...8).contains($0.count) && $0.allSatisfy(\.isAlphanumeric) }
     }
+
+    static let paramOfPage = TextRule.ofPage(
+        "a param's name of letters, digits and `_`", pattern: "^[A-Za-z][A-Za-z0-9_]{0,63}$",
+        byteCountMax: 64
+    ) { NotificationType.isParamName($0) }
+
+    static let webPlaceOfPage = TextRule.ofPage(
+        "a place on the web", pattern: "^https://", byteCountMax: LinkPrefix.byteCountMax
+    ) { LinkPrefix(onWeb: $0) != nil }
 
     /// A file of a bundle, relative to its folder.
     static let pathOfPage = TextRule.ofPage(

@@ -1,3 +1,4 @@
+import CanonicalJSON
 package import GateVocabulary
 
 /// What a mandatory notice may pass, by the gate that would have stopped it.
@@ -140,26 +141,33 @@ package final class NotificationType: Sendable {
     /// - Parameter eventScope: What ``subOf`` of this type and of those above it leads to.
     init(_ reader: NodeReader, eventScope: TypeID) {
         let members = reader.members()
-        id = TypeID(members.text("type", byteCountMax: 128))
-        means = members.text("means")
-        source = members.text("source")
-        category = members.name("category")
-        let tier: Tier = members.name("tier")
+        id = members.required("type", "What it is called, as its file is.")?.typeID() ?? TypeID("")
+        means = members.text("means", "What happened when it goes out.")
+        source = members.text("source", "Which document asked for it.")
+        category = members.name("category", "The consent axis.")
+        let tier: Tier = members.name("tier", "The urgency axis.")
         self.tier = tier
-        sensitivity = members.name("sensitivity")
-        notMarketingBecause = members.optional("not_marketing_because")?.reason()
-        let bases = members.required("basis")?.members()
-        basis = ByRegime(
-            gdpr: bases?.text("gdpr") ?? "", ukGDPR: bases?.text("uk_gdpr") ?? "",
-            gdprLike: bases?.text("gdpr_like") ?? "", other: bases?.text("other") ?? "")
+        sensitivity = members.name("sensitivity", "The privacy axis. `high` leaves on push only sealed.")
+        notMarketingBecause = members.optional(
+            "not_marketing_because",
+            "Why it is no marketing, in a sentence; needed unless the category is marketing.")?.reason()
+        let bases = members.required("basis", "The legal basis under each regime.")?.members()
+        func basis(_ regime: Regime) -> String {
+            bases?.text(regime.rawValue, "The legal basis under it, in words.") ?? ""
+        }
+        self.basis = ByRegime(
+            gdpr: basis(.gdpr), ukGDPR: basis(.ukGDPR), gdprLike: basis(.gdprLike), other: basis(.other))
         bases?.refuseOthers()
-        mandatory = members.optional("mandatory").map { MandatoryRule($0) }
-        let channels = members.required("channels")?.members()
-        let push = channels?.optional("push")?.members()
+        mandatory = members.optional(
+            "mandatory", "Which law obliges us to tell it, and what it therefore passes."
+        ).map { MandatoryRule($0) }
+        let channels = members.required("channels", "A channel that is not named is never used.")?.members()
+        let push = channels?.optional("push", "On push.")?.members()
         body = ByChannel(
-            push: push?.name("body") ?? .never, sms: Self.body(channels, .sms),
+            push: push?.name("body", Self.meansBody) ?? .never, sms: Self.body(channels, .sms),
             email: Self.body(channels, .email))
-        let withoutKey: WithoutKey? = push?.optionalName("without_key")
+        let withoutKey: WithoutKey? = push?.optionalName(
+            "without_key", "What a device without a usable key gets; for a sealed body only.")
         self.withoutKey = withoutKey ?? .reject
         if withoutKey != nil, body.push != .sealed {
             push?.reader.problem("has `without_key`, which only a sealed body can need")
@@ -168,7 +176,8 @@ package final class NotificationType: Sendable {
         push?.refuseOthers()
         channels?.refuseOthers()
         var params: [String: ParamSchema] = [:]
-        for (key, value) in members.optional("params")?.members().others() ?? [] {
+        let ownParams = members.optional("params", "What a send says besides the type, by its name.")
+        for (key, value) in ownParams?.members().others(.params) ?? [] {
             if !Self.isParamName(key) {
                 value.problem(
                     "is no name for a param",
@@ -177,43 +186,82 @@ package final class NotificationType: Sendable {
             params[key] = ParamSchema(value)
         }
         self.params = params
-        let users = members.optional("used_by")?.members()
-        appParams = users?.texts("app") ?? []
+        let users = members.optional("used_by", "What uses a param that no text says.")?.members()
+        appParams =
+            users?.texts(
+                "app", "Params that no text says and the app shows by itself; a sealed push carries them.")
+            ?? []
         users?.refuseOthers()
-        dedupeBy = members.optionalText("dedupe_by", byteCountMax: 64)
-        let scope: DedupeScope? = members.optionalName("dedupe_scope")
+        dedupeBy = members.optionalText(
+            "dedupe_by", byteCountMax: 64, "The param that makes two sends one.")
+        let scope: DedupeScope? = members.optionalName(
+            "dedupe_scope", "Among whose sends: one caller's own (when absent), or every caller's.")
         dedupeScope = scope ?? .caller
         if scope != nil, dedupeBy == nil {
             reader.problem(
                 "has `dedupe_scope` and no `dedupe_by`", hint: "name the param that tells events apart")
         }
-        (ttlSeconds, ttlCountsFrom) = Self.ttl(members.required("ttl"))
-        timing = members.optional("timing").flatMap { SendTime($0) }
-        ownRequest = members.optional("own_request").map { OwnRequestRule($0) }
-        let link = members.optional("deep_link")
+        (ttlSeconds, ttlCountsFrom) = Self.ttl(
+            members.required("ttl", "How long the notification is worth something, at most 28 days."))
+        timing = members.optional(
+            "timing",
+            "When it goes out, in the recipient's own time, by exactly one of `after`, `daily`, `weekly` and `between`; absent: as soon as it is asked for."
+        ).flatMap { SendTime($0) }
+        ownRequest = members.optional(
+            "own_request", "What the recipient's own recorded request lets this type pass."
+        ).map { OwnRequestRule($0) }
+        let link = members.optional(
+            "deep_link", "Where a tap leads. A send's own link has to lie below it.")
         deepLink = link?.text(byteCountMax: LinkPrefix.byteCountMax)
-        linkPrefixes = (members.optional("deep_link_prefixes")?.elements(countMax: 64) ?? [])
+        let otherLinks = members.optional(
+            "deep_link_prefixes", "Other places in the app that a send's own link may lead to.")
+        linkPrefixes = (otherLinks?.elements(countMax: 64) ?? [])
             .reduce(into: link.map { [$0] } ?? []) { $0.append($1) }
             .compactMap { Self.place($0) }
-        androidChannel = members.optionalText("android_channel", byteCountMax: 128)
-        apnsCategory = members.optionalText("apns_category", byteCountMax: 128)
-        sound = members.optionalText("sound", byteCountMax: 128)
-        badge = members.optional("badge")?.integer(0...99_999)
-        collapses = members.boolean("collapse", default: false)
-        isEnabled = members.boolean("enabled", default: true)
-        disabledHint = members.optionalText("disabled_hint")
-        alertType = members.optional("alert_type")?.integer(1...11)
-        hasAlertRecord = members.boolean("alert_record", default: false)
-        isMutableAlone = members.boolean("mutable_alone", default: false)
-        purpose = members.optionalText("purpose", byteCountMax: 64).map { Purpose($0) }
-        let minors: MinorsRule? = members.optionalName("minors")
+        androidChannel = members.optionalText(
+            "android_channel", byteCountMax: 128, "The notification channel of the Android app.")
+        apnsCategory = members.optionalText(
+            "apns_category", byteCountMax: 128, "The category of the iOS app, with its buttons.")
+        sound = members.optionalText("sound", byteCountMax: 128, "Which sound of the app it plays.")
+        badge = members.optional("badge", "The number on the app's icon.")?
+            .integer(0...99_999)
+        collapses = members.boolean(
+            "collapse", default: false, "Whether a newer one takes the place of an older one on the device.")
+        isEnabled = members.boolean("enabled", default: true, "Whether it may be sent.")
+        disabledHint = members.optionalText(
+            "disabled_hint", "What a producer is told of a type that is not enabled; needed for one.")
+        alertType = members.optional("alert_type", "Its number among S2's alerts.")?.integer(1...11)
+        hasAlertRecord = members.boolean(
+            "alert_record", default: false,
+            "Whether the alerts table has a row the app can look up by `alertId`; told beside the number in every payload."
+        )
+        isMutableAlone = members.boolean(
+            "mutable_alone", default: false, "Whether it has a switch of its own beside its category's.")
+        purpose = members.optionalText(
+            "purpose", byteCountMax: 64, "A consent purpose it needs besides its category's permission."
+        ).map { Purpose($0) }
+        let minors: MinorsRule? = members.optionalName(
+            "minors", "Whether it is kept from minors although its category is not.")
         refusesMinors = minors == .refuse
-        subOf = members.optionalText("sub_of", byteCountMax: 128).map { TypeID($0) }
+        subOf = members.optional(
+            "sub_of",
+            "A broader type it is sent in place of. Both name the same param in `dedupe_by`, and an event is told by one of them, on whatever channel."
+        )?.typeID()
         self.eventScope = eventScope
-        interruption = members.optionalName("interruption") ?? Self.interruption(of: tier)
-        ownOverflow = members.optionalName("overflow")
-        ownSummary = members.optionalText("summary", byteCountMax: 128).map { TypeID($0) }
-        messageKey = members.optionalText("messages", byteCountMax: 128) ?? id.text
+        interruption =
+            members.optionalName(
+                "interruption", shown: Interruption.allCases.filter { $0 != .critical },
+                "How much it interrupts, where that is not what its tier says.")
+            ?? Self.interruption(of: tier)
+        ownOverflow = members.optionalName(
+            "overflow", "What happens to it above a limit, where that is not what its category says.")
+        ownSummary = members.optional(
+            "summary", "The type that tells what was gathered of it, where that is not its category's.")?
+            .typeID()
+        messageKey =
+            members.optionalText(
+                "messages", byteCountMax: 128, "The key of its texts, when it is not the type.")
+            ?? id.text
         members.ignoreRationale()
         members.refuseOthers()
     }
@@ -263,9 +311,13 @@ extension NotificationType {
         }
     }
 
+    private static let meansBody = "What a message says there."
+
     private static func body(_ channels: MemberReader?, _ channel: Channel) -> BodyForm {
-        guard let members = channels?.optional(channel.rawValue)?.members() else { return .never }
-        let form: BodyForm = members.name("body")
+        let row = channels?.optional(channel.rawValue, "On this channel.")
+        guard let members = row?.members() else { return .never }
+        let form: BodyForm = members.name(
+            "body", shown: BodyForm.allCases.filter { $0 != .sealed }, meansBody)
         if form == .sealed {
             members.reader.problem(
                 "has a sealed body, which only push can carry", hint: "use `generic`, `full` or `never`")
@@ -293,11 +345,13 @@ extension NotificationType {
         let members = reader.members()
         var parts: [Int64] = []
         for (unit, length) in [("hours", 3600), ("minutes", 60), ("seconds", 1)] {
-            if let value = members.optional(unit) {
+            if let value = members.optional(unit, "How many of them; exactly one unit is named.") {
                 parts.append(Int64(value.integer(1...Int(ttlSecondsMax)) * length))
             }
         }
-        let start: TTLStart = members.name("counts_from")
+        let start: TTLStart = members.name(
+            "counts_from",
+            "`due`: from when it may go out, after its own time of day and the quiet hours that hold it.")
         members.ignoreRationale()
         members.refuseOthers()
         guard parts.count == 1, let seconds = parts.first else {
@@ -310,7 +364,7 @@ extension NotificationType {
         return (seconds, start)
     }
 
-    private static func isParamName(_ text: String) -> Bool {
+    static func isParamName(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         func isLetter(_ byte: UInt8) -> Bool {
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
@@ -325,22 +379,35 @@ extension NotificationType {
 extension MandatoryRule {
     init(_ reader: NodeReader) {
         let members = reader.members()
-        law = members.texts("law")
-        passes = members.names("passes")
-        mustReachWithin = members.text("must_reach_within", byteCountMax: 256)
-        ifUnreachable = members.text("if_unreachable", byteCountMax: 256)
-        dischargedBy = members.names("discharged_by")
-        let within = members.required("discharge_within")?.members()
-        dischargeWithinHours = within?.integer("hours", 1...Self.dischargeHoursMax) ?? 1
+        law = members.texts("law", countMin: 1, "Which article obliges us.")
+        passes = members.names("passes", "What it passes: the gates that would have stopped it.")
+        mustReachWithin = members.text(
+            "must_reach_within", byteCountMax: 256, "How soon it must be told, as the law puts it.")
+        ifUnreachable =
+            members.required(
+                "if_unreachable", "The way it must go when no destination could take it.")?
+            .shown(as: .choice(Self.waysOut)).text(byteCountMax: 256) ?? ""
+        dischargedBy = members.names(
+            "discharged_by", countMin: 1,
+            "By which the duty is done. What goes by another channel leaves it owed, and the answer to the send says so."
+        )
+        let within = members.required(
+            "discharge_within", "How long after a send that leaves the duty owed the alarm is raised.")?
+            .members()
+        dischargeWithinHours =
+            within?.integer("hours", 1...Self.dischargeHoursMax, "Hours after the send.") ?? 1
         within?.refuseOthers()
-        if members.optional("approved") != nil, !reader.list.takesUnknownNames {
+        if members.refused("approved") != nil, !reader.list.takesUnknownNames {
             reader.problem(
                 "has `approved`, and a name in a page approves nothing",
                 hint:
                     "keep `review`, and sign the page with `sendgate policy sign BUNDLE --role legal --key FILE`"
             )
         }
-        reviewOn = members.date("review")
+        reviewOn = members.date(
+            "review",
+            "The day the duty has to be looked at again; an alarm is raised from then on. The page is signed as `legal`."
+        )
         members.ignoreRationale()
         members.refuseOthers()
     }
@@ -349,8 +416,9 @@ extension MandatoryRule {
 extension OwnRequestRule {
     init(_ reader: NodeReader) {
         let members = reader.members()
-        purpose = Purpose(members.text("purpose", byteCountMax: 64))
-        passes = members.names("passes")
+        purpose = Purpose(
+            members.text("purpose", byteCountMax: 64, "The consent purpose that records the request."))
+        passes = members.names("passes", shown: [.quietHours, .caps], "What it passes at such a request.")
         if passes.contains(.preferences) {
             reader.problem(
                 "passes `preferences`, and whoever asked can switch off again",
@@ -370,24 +438,31 @@ extension SendTime {
     init?(_ reader: NodeReader) {
         let members = reader.members()
         var found: [SendTime] = []
-        if let after = members.optional("after")?.members() {
-            found.append(.after(minutes: after.integer("minutes", 1...10_080)))
+        if let after = members.optional("after", "So long after it was asked for.")?.members() {
+            found.append(.after(minutes: after.integer("minutes", 1...10_080, "Minutes, up to a week.")))
             after.refuseOthers()
         }
-        if let daily = members.optional("daily") { found.append(.daily(minute: daily.timeOfDay())) }
-        if let weekly = members.optional("weekly")?.members() {
-            let day: Day = weekly.name("day")
+        if let daily = members.optional("daily", "The next time the clock reads it.") {
+            found.append(.daily(minute: daily.timeOfDay()))
+        }
+        if let weekly = members.optional("weekly", "The next such day and time.")?.members() {
+            let day: Day = weekly.name("day", "Which day of the week.")
             found.append(
                 .weekly(
                     day: Day.allCases.firstIndex(of: day) ?? 0,
-                    minute: weekly.required("at")?.timeOfDay() ?? 0))
+                    minute: weekly.required("at", "At which time.")?.timeOfDay() ?? 0))
             weekly.refuseOthers()
         }
-        if let between = members.optional("between")?.elements() {
+        let between = members.optional(
+            "between",
+            "A time between two of one day, the earlier one first; the same for one recipient, and not for all."
+        )
+        if let between = between?.elements(countMin: 2, shownCountMax: 2) {
             let times = between.map { $0.timeOfDay() }
             if times.count == 2, times[0] < times[1] {
                 found.append(.between(first: times[0], last: times[1]))
-            } else {
+            } else if reader.recorder == nil {
+                // A reader that describes the page goes on to its other members.
                 reader.problem("must be two times of one day, the earlier one first")
                 return nil
             }

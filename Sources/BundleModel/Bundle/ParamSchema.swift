@@ -1,3 +1,4 @@
+import CanonicalJSON
 import GateVocabulary
 
 /// What one param of a type must look like.
@@ -41,74 +42,48 @@ package struct ParamSchema: Hashable, Sendable {
 
 extension ParamSchema {
     init(_ reader: NodeReader) {
-        if case .mapping = reader.node.value {
-            let members = reader.members()
-            if let inner = members.optional("optional") {
-                self.init(kind: Self.kind(inner), isOptional: true)
-                members.refuseOthers()
-                return
-            }
-        }
-        self.init(kind: Self.kind(reader), isOptional: false)
+        self = reader.oneOf(
+            [
+                (
+                    "optional", "What it is where a send has it.",
+                    { ParamSchema(kind: Self.kind($0), isOptional: true) }
+                )
+            ],
+            else: { ParamSchema(kind: Self.kind($0), isOptional: false) })
     }
 
     private static let urlHint =
         "write where it may lead, with the whole host: {url: {under: [https://tracking.example.com/parcels]}}"
 
+    /// What a param is that is said in one word.
+    private static let plain: KeyValuePairs<String, Kind> = [
+        "uuid": .uuid, "money": .money, "totals": .totals,
+        "text": .text(byteCountMax: textByteCountDefault, PlainTextRule()),
+        "integer": .integer(min: -9_007_199_254_740_991, max: 9_007_199_254_740_991),
+        "timestamp": .timestamp, "country": .country, "code": .code,
+    ]
+
     private static func kind(_ reader: NodeReader) -> Kind {
-        switch reader.node.value {
-        case .text(let name):
-            switch name {
-            case "uuid": return .uuid
-            case "money": return .money
-            case "totals": return .totals
-            case "text": return .text(byteCountMax: textByteCountDefault, PlainTextRule())
-            case "integer":
-                return .integer(min: -9_007_199_254_740_991, max: 9_007_199_254_740_991)
-            case "timestamp": return .timestamp
-            case "country": return .country
-            case "code": return .code
-            case "url":
+        reader.named("param").oneOf(
+            list: { values($0) },
+            else: { reader in
+                reader.oneOf(
+                    [
+                        ("text", "A text that keeps the rule for texts.", { text($0) }),
+                        ("url", "A link.", { url($0, of: reader) }),
+                        ("integer", "A whole number within bounds.", { integer($0, of: reader) }),
+                    ], else: { word($0) })
+            })
+    }
+
+    private static func word(_ reader: NodeReader) -> Kind {
+        reader.recorder?.note(.choice(plain.map(\.key)))
+        if case .text(let name) = reader.node.value {
+            if let kind = plain.first(where: { $0.key == name })?.value { return kind }
+            if name == "url" {
                 reader.problem("is a link to anywhere", hint: urlHint)
                 return .url([])
-            default: break
             }
-        case .list:
-            let values = reader.elements(countMax: 256).map { $0.text(byteCountMax: 64) }
-            if values.isEmpty { reader.problem("is a list of no values, so nothing could fit it") }
-            if values.namesOneTwice { reader.problem("names one value twice") }
-            return .oneOf(values)
-        case .mapping:
-            let members = reader.members()
-            if let text = members.optional("text")?.members() {
-                let most = text.optional("bytes_max")?.integer(1...textByteCountMax) ?? textByteCountDefault
-                let allowances: [TextAllowance] = text.optional("allows")?.elements().map { $0.name() } ?? []
-                text.refuseOthers()
-                members.refuseOthers()
-                return .text(byteCountMax: most, PlainTextRule(allowing: Set(allowances)))
-            }
-            if let url = members.optional("url")?.members() {
-                let places = url.required("under")?.elements(countMax: 16) ?? []
-                let prefixes = places.compactMap { place in
-                    let prefix = LinkPrefix(onWeb: place.text(byteCountMax: LinkPrefix.byteCountMax))
-                    if prefix == nil { place.problem("is no place on the web", hint: urlHint) }
-                    return prefix
-                }
-                if places.isEmpty { reader.problem("names no place, so no link could fit it", hint: urlHint) }
-                url.refuseOthers()
-                members.refuseOthers()
-                return .url(prefixes)
-            }
-            if let integer = members.optional("integer")?.members() {
-                let bounds = -9_007_199_254_740_991...9_007_199_254_740_991
-                let least = integer.integer("min", bounds)
-                let most = integer.integer("max", bounds)
-                if least > most { reader.problem("has a `min` above its `max`") }
-                integer.refuseOthers()
-                members.refuseOthers()
-                return .integer(min: Int64(least), max: Int64(max(least, most)))
-            }
-        default: break
         }
         reader.problem(
             "is no kind of param",
@@ -116,5 +91,53 @@ extension ParamSchema {
                 "known: uuid, money, totals, text, {text: {bytes_max: n, allows: [line_breaks, domain_names, email_addresses, phone_numbers, reference, abbreviations]}}, integer, {integer: {min: n, max: n}}, timestamp, country, code, {url: {under: [https://…]}}, a list of values, {optional: …}"
         )
         return .uuid
+    }
+
+    private static func values(_ reader: NodeReader) -> Kind {
+        let values = reader.elements(countMin: 1, countMax: 256).map { $0.text(byteCountMax: 64) }
+        if values.isEmpty { reader.problem("is a list of no values, so nothing could fit it") }
+        if values.namesOneTwice { reader.problem("names one value twice") }
+        return .oneOf(values)
+    }
+
+    private static func text(_ reader: NodeReader) -> Kind {
+        let members = reader.members()
+        let most = members.optional("bytes_max", "Bytes of it, at most; \(textByteCountDefault) without it.")
+        let byteCountMax = most?.integer(1...textByteCountMax) ?? textByteCountDefault
+        let allowances: [TextAllowance] =
+            members.optional(
+                "allows",
+                "What of the rule for texts is given up: one line, no domain name, no e-mail address, no telephone number, no long reference, no shortened name without a blank. Never links, invisible characters or blanks."
+            )?.elements().map { $0.name() } ?? []
+        members.refuseOthers()
+        return .text(byteCountMax: byteCountMax, PlainTextRule(allowing: Set(allowances)))
+    }
+
+    /// - Parameter param: Where a problem of the whole param is told.
+    private static func url(_ reader: NodeReader, of param: NodeReader) -> Kind {
+        let members = reader.members()
+        let under = members.required(
+            "under", "The places on the web it may lead to, with their whole host.")
+        let places = under?.elements(countMin: 1, countMax: 16) ?? []
+        let prefixes = places.compactMap { place in
+            let text = place.shown(as: .text(.webPlaceOfPage)).text(byteCountMax: LinkPrefix.byteCountMax)
+            let prefix = LinkPrefix(onWeb: text)
+            if prefix == nil { place.problem("is no place on the web", hint: urlHint) }
+            return prefix
+        }
+        if places.isEmpty { param.problem("names no place, so no link could fit it", hint: urlHint) }
+        members.refuseOthers()
+        return .url(prefixes)
+    }
+
+    /// - Parameter param: Where a problem of the whole param is told.
+    private static func integer(_ reader: NodeReader, of param: NodeReader) -> Kind {
+        let members = reader.members()
+        let bounds = -9_007_199_254_740_991...9_007_199_254_740_991
+        let least = members.integer("min", bounds, "It is no less.")
+        let most = members.integer("max", bounds, "It is no more.")
+        if least > most { param.problem("has a `min` above its `max`") }
+        members.refuseOthers()
+        return .integer(min: Int64(least), max: Int64(max(least, most)))
     }
 }
