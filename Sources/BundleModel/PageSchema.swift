@@ -49,6 +49,9 @@ package struct PageSchema: Sendable {
         PageSchema(name: "type", title: "One notification type", folder: "types") {
             _ = NotificationType($0, eventScope: TypeID(""))
         },
+        PageSchema(
+            name: "cases", title: "Named sends and the decisions they must get", folder: "cases"
+        ) { _ = PolicyCase.read($0, types: [:]) },
         PageSchema(name: "limits", title: "How often is too often") { _ = LimitRules($0) },
         PageSchema(name: "regions", title: "Which law protects whom") { _ = RegionRules($0) },
         PageSchema(name: "callers", title: "Who may ask for what") { _ = CallerRule.page($0) },
@@ -259,6 +262,13 @@ extension TextRule {
         return (2...3).contains(parts[0].count) && parts[0].allSatisfy(\.isLowercaseLetter)
             && parts.dropFirst().allSatisfy { (2...8).contains($0.count) && $0.allSatisfy(\.isAlphanumeric) }
     }
+
+    /// Days that the pattern takes and no month has, such as 31 February, the reader refuses.
+    static let momentOfPage = TextRule.ofPage(
+        "a moment such as \"2026-11-10T12:00:00Z\"",
+        pattern:
+            "^(19[7-9][0-9]|[2-9][0-9]{3})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+    ) { Instant(rfc3339: $0) != nil }
 
     static let paramOfPage = TextRule.ofPage(
         "a param's name of letters, digits and `_`", pattern: "^[A-Za-z][A-Za-z0-9_]{0,63}$",

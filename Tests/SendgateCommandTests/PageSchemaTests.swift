@@ -49,6 +49,17 @@ import Testing
         }
     }
 
+    @Test func `a moment in the facts of a case may be a text, wherever it stands`() throws {
+        let page = try #require(PageSchema.all.first { $0.name == "cases" })
+        let facts = try #require(JSONValue.object(page.schema)["$defs"]?["facts"])
+        let values = Self.members(of: facts)
+        let moments = values.filter { $0.schema["$ref"] == "#/$defs/moment" }.map(\.name)
+        #expect(Set(moments) == ["due", "ends_at", "expires_at", "expiry", "observed_at"])
+        // What counts is never below zero; a moment is a whole number like any other.
+        let whole = values.filter { $0.schema["minimum"]?.integerValue.map { $0 < 0 } == true }
+        #expect(whole.isEmpty, "\(whole.map(\.name)) are moments that a case has to write as numbers")
+    }
+
     @Test func `a member that no reader takes is in no shape either`() throws {
         let documents = try PolicyDirectory.read(at: Self.policies.path)
         let page = try #require(PageSchema.all.first { $0.name == "limits" })

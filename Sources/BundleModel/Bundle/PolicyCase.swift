@@ -54,6 +54,8 @@ extension GateResult.Verdict {
     static let named: [String: GateResult.Verdict] = [
         "pass": .pass, "fail": .fail, "not_applicable": .notApplicable,
     ]
+
+    fileprivate static let shape = Shape.choice(named.keys.sorted())
 }
 
 // MARK: - Reading
@@ -63,28 +65,33 @@ extension PolicyCase {
     static func read(_ reader: NodeReader, types: [TypeID: NotificationType]) -> [PolicyCase] {
         let page = reader.members()
         var bases: [String: JSONObject] = [:]
-        for (name, value) in page.optional("bases")?.members().others() ?? [] {
+        let named = page.optional(
+            "bases", "Facts under names of the page's own, for its cases to start from.")
+        for (name, value) in named?.members().others(.names) ?? [] {
             let facts = CaseFacts.object(value)
             bases[name] = facts
             _ = CaseFacts.read(facts, value)
         }
-        let cases = page.required("cases")?.elements() ?? []
+        let cases =
+            page.required("cases", "Each is a send, what is known, and what must come out.")?.elements()
+            ?? []
         page.refuseOthers()
         return cases.map { PolicyCase($0, bases: bases, types: types) }
     }
 
     private init(_ reader: NodeReader, bases: [String: JSONObject], types: [TypeID: NotificationType]) {
         let members = reader.members()
-        name = members.text("name", byteCountMax: 256)
-        because = members.optionalText("because")
+        name = members.text("name", byteCountMax: 256, "A sentence: what becomes of which send.")
+        because = members.optionalText("because", "Why it must, or which document asks for it.")
         file = reader.file
         line = reader.node.location?.line
-        let given = members.required("given")?.members()
+        let given = members.required("given", "What is asked, and what is known.")?.members()
         request = AttestedRequest(
-            caller: CallerName(given?.text("caller", byteCountMax: 128) ?? ""),
-            type: TypeID(given?.text("type", byteCountMax: 128) ?? ""),
-            channel: given?.optionalName("channel") ?? .push,
-            critical: given?.boolean("critical", default: false) ?? false)
+            caller: CallerName(given?.text("caller", byteCountMax: 128, "Who asks.") ?? ""),
+            type: given?.required("type", "For what.")?.typeID() ?? TypeID(""),
+            channel: given?.optionalName("channel", "On which channel; push when unsaid.") ?? .push,
+            critical: given?.boolean(
+                "critical", default: false, "Whether it is to break through Do Not Disturb.") ?? false)
         facts = Facts()
         later = []
         var known: CaseFacts?
@@ -93,8 +100,12 @@ extension PolicyCase {
             facts = known?.facts(of: types[request.type]) ?? facts
             given.refuseOthers()
         }
-        expected = Expectation(members.required("then"))
-        let steps = members.optional("later")?.elements() ?? []
+        expected = Expectation(members.required("then", "What must come out."))
+        let steps =
+            members.optional(
+                "later",
+                "What must come out when what waits is decided again, in order of time. `facts` says what has changed since."
+            )?.elements() ?? []
         if !steps.isEmpty, !expected.outcome.isWaiting {
             members.reader.problem(
                 "says what happens `later` of a send that does not wait",
@@ -106,7 +117,7 @@ extension PolicyCase {
             guard var next = known else { continue }
             next.change(members)
             let facts = next.facts(expiry: self.facts.expiry)
-            let expectation = Expectation(members.required("then"))
+            let expectation = Expectation(members.required("then", "What must come out then."))
             members.refuseOthers()
             if let now = facts.now, let before = time, now < before {
                 step.problem(
@@ -125,35 +136,38 @@ extension PolicyCase.Expectation {
         self.init(
             outcome: .reject, reason: .factMissing, detail: nil, notBefore: nil, form: nil,
             interruption: nil, notes: nil, gates: [:])
-        guard let members = reader?.members() else { return }
-        if let value = members.required("outcome") {
-            if let found = Outcome(name: value.text()) {
+        guard let members = reader?.named("then").members() else { return }
+        if let value = members.required("outcome", "What becomes of the send.") {
+            let name = value.shown(as: .choice(Outcome.allCases.map(\.name))).text()
+            if let found = Outcome(name: name) {
                 outcome = found
             } else {
                 value.problem(
                     "is no outcome", hint: "one of forward, defer, digest, suppress, reject")
             }
         }
-        reason = members.name("reason")
+        reason = members.name("reason", "Why; a reason goes with one outcome.")
         if reason.outcome != outcome {
             members.reader.problem(
                 "expects `\(outcome.name)`, and the reason `\(reason.rawValue)` gives `\(reason.outcome.name)`"
             )
         }
-        if let value = members.optional("detail") {
+        if let value = members.optional("detail", "What exactly, where the reason has details.") {
             let found: Detail = value.name()
             if !reason.details.contains(found) {
                 value.problem("is `\(found.rawValue)`, which the reason `\(reason.rawValue)` cannot have")
             }
             detail = found
         }
-        if let value = members.optional("not_before") { notBefore = CaseFacts.instant(value) }
-        form = members.optionalName("form")
-        interruption = members.optionalName("interruption")
-        if let value = members.optional("notes") {
+        if let value = members.optional("not_before", "The earliest time at which it may go on.") {
+            notBefore = CaseFacts.instant(value)
+        }
+        form = members.optionalName("form", "What the message says on its channel.")
+        interruption = members.optionalName("interruption", "How much it interrupts.")
+        if let value = members.optional("notes", "What else the decision did: these, and no others.") {
             var set: DecisionNotes = []
             for element in value.elements() {
-                let text = element.text()
+                let text = element.shown(as: .choice(DecisionNotes.names.map(\.name))).text()
                 if let known = DecisionNotes.names.first(where: { $0.name == text }) {
                     set.insert(known.note)
                 } else {
@@ -163,10 +177,12 @@ extension PolicyCase.Expectation {
             }
             notes = set
         }
-        let rows = members.optional("gates")?.members()
+        let rows = members.optional(
+            "gates", "What each gate answers; one that is not named may answer anything.")?
+            .members()
         for gate in Gate.allCases {
-            guard let value = rows?.optional(gate.name) else { continue }
-            if let verdict = GateResult.Verdict.named[value.text()] {
+            guard let value = rows?.optional(gate.name, "What the gate answers.") else { continue }
+            if let verdict = GateResult.Verdict.named[value.shown(as: GateResult.Verdict.shape).text()] {
                 gates[gate] = verdict
             } else {
                 value.problem("must be one of `pass`, `fail`, `not_applicable`")
@@ -184,13 +200,32 @@ private struct CaseFacts {
     var without: [NodeReader]
     var now: Instant?
 
-    /// Facts that are moments; in a case they may be written as RFC 3339 text.
-    static let moments: Set<String> = ["now", "expiry", "due", "observed_at", "expires_at", "ends_at"]
+    /// Facts that are moments, with what they mean; in a case they may be written as RFC 3339 text.
+    private static let moments = [
+        "now": "The only clock a rule sees.", "expiry": "After this the notification is worth nothing.",
+        "due": "When the send itself wants to go out.", "observed_at": "When it became known.",
+        "expires_at": "When it runs out.", "ends_at": "When the window ends.",
+    ]
+
+    private static let moment = Shape.named(
+        "moment", .either([.text(.momentOfPage), .anyInteger]),
+        means: "RFC 3339 between double quotes, e.g. \"2026-11-10T12:00:00Z\", or Unix milliseconds.")
+
+    /// As a case writes them: `now` stands beside them.
+    private static let shape = Shape.named(
+        "facts",
+        .object(
+            ObjectShape(
+                "What is known. A fact that is not named is one nobody knows.",
+                Facts.objectShape.members.filter { $0.name != "now" })
+        ).replacing { member in moments[member.name].map { (moment, $0) } })
+
+    private static let meansWithout = "Facts that are unknown, whatever is said of them elsewhere."
 
     init(_ given: MemberReader, bases: [String: JSONObject]) {
         place = given.reader
         object = JSONObject()
-        if let base = given.optional("facts_of") {
+        if let base = given.optional("facts_of", "The name in `bases` from which the facts start.") {
             let name = base.text()
             if let facts = bases[name] {
                 object = facts
@@ -198,11 +233,11 @@ private struct CaseFacts {
                 base.problem("is `\(name)`, and `bases` of this file has none of that name")
             }
         }
-        if let value = given.optional("facts") {
+        if let value = given.optional("facts", "What is known besides, or otherwise than there.") {
             place = value
             for (key, fact) in Self.object(value) { object[key] = fact }
         }
-        without = given.optional("without")?.elements() ?? []
+        without = given.optional("without", Self.meansWithout)?.elements() ?? []
         setNow(given)
     }
 
@@ -210,16 +245,16 @@ private struct CaseFacts {
     mutating func change(_ members: MemberReader) {
         // The message may go from now on: whatever it waited for has come.
         object["due"] = nil
-        if let value = members.optional("facts") {
+        if let value = members.optional("facts", "What has changed.") {
             place = value
             for (key, fact) in Self.object(value) { object[key] = fact }
         }
-        without += members.optional("without")?.elements() ?? []
+        without += members.optional("without", Self.meansWithout)?.elements() ?? []
         setNow(members)
     }
 
     private mutating func setNow(_ members: MemberReader) {
-        guard let value = members.required("now") else { return }
+        guard let value = members.required("now", "The moment of the decision.") else { return }
         now = Self.instant(value)
         if let now { object["now"] = .integer(now.milliseconds) }
     }
@@ -247,7 +282,7 @@ private struct CaseFacts {
             facts.expiry = start?.advanced(bySeconds: type?.ttlSeconds ?? 86_400)
         }
         for element in without {
-            let name = element.text()
+            let name = element.shown(as: .choice(Facts.names)).text()
             if let rest = facts.removing(name) {
                 facts = rest
             } else {
@@ -270,6 +305,7 @@ private struct CaseFacts {
     }
 
     static func instant(_ reader: NodeReader) -> Instant? {
+        reader.recorder?.note(moment)
         switch reader.node.value {
         case .integer(let milliseconds): return Instant(milliseconds: milliseconds)
         case .text(let text):
@@ -282,12 +318,13 @@ private struct CaseFacts {
 
     /// The mapping as JSON, its moments as milliseconds.
     static func object(_ reader: NodeReader) -> JSONObject {
-        JSONObject(reader.members().others().map { ($0.key, value($0.value.node, key: $0.key, reader)) })
+        let facts = reader.shown(as: shape).members().others()
+        return JSONObject(facts.map { ($0.key, value($0.value.node, key: $0.key, reader)) })
     }
 
     private static func value(_ node: PolicyNode, key: String, _ reader: NodeReader) -> JSONValue {
         switch node.value {
-        case .text where moments.contains(key):
+        case .text where moments[key] != nil:
             instant(reader.child(node, key)).map { .integer($0.milliseconds) } ?? .integer(0)
         case .mapping(let members):
             .object(JSONObject(members.map { ($0.key, value($0.value, key: $0.key, reader)) }))

@@ -149,9 +149,9 @@ package struct VariantShape: Sendable {
     /// The member that tells them apart; required in each.
     package let key: String
     /// Each with the names that choose it. No name chooses two.
-    package let variants: [(names: [String], shape: ObjectShape)]
+    package internal(set) var variants: [(names: [String], shape: ObjectShape)]
     /// What an object without the telling member is; `nil` when there is no such object.
-    package let withoutKey: ObjectShape?
+    package internal(set) var withoutKey: ObjectShape?
 
     /// - Parameter variants: Without the telling member, which is added to each.
     package init(
