@@ -49,6 +49,9 @@ package struct PageSchema: Sendable {
         PageSchema(name: "type", title: "One notification type", folder: "types") {
             _ = NotificationType($0, eventScope: TypeID(""))
         },
+        PageSchema(name: "messages", title: "The texts of one language", folder: "messages") {
+            _ = LocaleMessages(locale: "", $0)
+        },
         PageSchema(
             name: "cases", title: "Named sends and the decisions they must get", folder: "cases"
         ) { _ = PolicyCase.read($0, types: [:]) },
@@ -198,6 +201,8 @@ struct PageKeys: Sendable {
 
     static let any = PageKeys(rule: .ofPage(byteCountMax: NodeReader.textByteCountMax), example: "name")
     static let typeIDs = PageKeys(rule: .typeIDOfPage, example: "type")
+    /// Types' ids, or what their pages call their texts.
+    static let messages = PageKeys(rule: .ofPage(byteCountMax: 128), example: "type")
     static let params = PageKeys(rule: .paramOfPage, example: "param")
     static let regions = PageKeys(rule: .regionOfPage, example: "XK")
     static let names = PageKeys(rule: .nameOfPage, example: "name")
@@ -206,6 +211,14 @@ struct PageKeys: Sendable {
 }
 
 extension TextRule {
+    /// A text that is the same for everybody.
+    static func withoutParams(byteCountMax: Int) -> TextRule {
+        .ofPage(
+            "a text of 1 to \(byteCountMax) bytes without params", pattern: "^[^{]+$",
+            byteCountMax: byteCountMax
+        ) { !$0.isEmpty && !$0.contains("{") }
+    }
+
     /// A text of a page as ``NodeReader/text(byteCountMax:)`` takes it; a character is a byte at least.
     static func ofPage(byteCountMax: Int) -> TextRule {
         TextRule(

@@ -37,6 +37,7 @@ import Testing
 
     @Test func `the repository's pages have the shapes that their readers declare`() throws {
         let documents = try PolicyDirectory.read(at: Self.policies.path)
+        var pages: Set<String> = []
         for page in PageSchema.all {
             let shape = page.shape
             let own = documents.filter { path, _ in
@@ -46,7 +47,9 @@ import Testing
             for (path, document) in own {
                 #expect(shape.violations(of: document.json) == [], "\(path)")
             }
+            pages.formUnion(own.keys)
         }
+        #expect(documents.keys.filter { !$0.hasSuffix(".txt") && !pages.contains($0) } == [])
     }
 
     @Test func `a moment in the facts of a case may be a text, wherever it stands`() throws {

@@ -1,3 +1,4 @@
+import CanonicalJSON
 package import GateVocabulary
 
 extension PluralForm {
@@ -47,14 +48,23 @@ extension LocaleMessages {
     init(locale: String, _ reader: NodeReader) {
         self.locale = locale
         let members = reader.members()
-        let fallback = members.optionalText("fallback", byteCountMax: 35)
+        let fallback = members.optional(
+            "fallback", "The language of a text that is not here; `en` when unsaid.")?
+            .shown(as: .text(.localeOfPage)).text(byteCountMax: 35)
         self.fallback = locale == Self.lastLocale ? nil : fallback ?? Self.lastLocale
         generic = [:]
-        let tiers = members.required("generic")?.members()
+        let tiers = members.required(
+            "generic", "The one text per tier that is true of every notification and so tells nothing.")?
+            .members()
         for tier in Tier.allCases {
-            guard let text = tiers?.required(tier.rawValue)?.members() else { continue }
-            let title = text.text("title", byteCountMax: 256)
-            let body = text.text("body", byteCountMax: 1024)
+            let row = tiers?.required(tier.rawValue, "Of every type of the tier.")
+            guard let text = row?.named("generic_text").members() else { continue }
+            func part(_ name: String, byteCountMax: Int, _ means: String) -> String {
+                text.required(name, means)?.shown(as: .text(.withoutParams(byteCountMax: byteCountMax)))
+                    .text(byteCountMax: byteCountMax) ?? ""
+            }
+            let title = part("title", byteCountMax: 256, "The first line.")
+            let body = part("body", byteCountMax: 1024, "What stands below it.")
             if (title + body).contains("{") {
                 text.reader.problem("names a param, and a generic text must be the same for everybody")
             }
@@ -71,7 +81,7 @@ extension LocaleMessages {
         }
         tiers?.refuseOthers()
         texts = [:]
-        for (key, value) in members.others() { texts[key] = MessageTexts(value) }
+        for (key, value) in members.others(.messages) { texts[key] = MessageTexts(value) }
     }
 }
 
@@ -83,10 +93,15 @@ extension MessageTexts {
         let members = reader.members()
         let empty = MessageText.plain(MessageTemplate([]))
         self.init(
-            title: members.required("title").map { MessageText($0) } ?? empty,
-            body: members.required("body").map { MessageText($0) } ?? empty,
-            publicTitle: members.optional("public_title").map { MessageText($0) },
-            publicBody: members.optional("public_body").map { MessageText($0) })
+            title: members.required("title", "The first line, or a mail's subject.").map { MessageText($0) }
+                ?? empty,
+            body: members.required("body", "What stands below it.").map { MessageText($0) } ?? empty,
+            publicTitle: members.optional(
+                "public_title", "The title on a locked screen; the tier's in `generic` when unsaid."
+            ).map { MessageText($0) },
+            publicBody: members.optional(
+                "public_body", "The body on a locked screen; the tier's in `generic` when unsaid."
+            ).map { MessageText($0) })
         members.refuseOthers()
     }
 }
@@ -96,20 +111,20 @@ extension MessageText {
     private static let variantCountMax = 8
 
     init(_ reader: NodeReader) {
-        if case .list = reader.node.value {
-            self = .variants(Self.variants(reader))
-        } else {
-            self.init(one: reader)
-        }
+        self = reader.named("words").oneOf(
+            list: { .variants(Self.variants($0)) }, else: { MessageText(one: $0) })
     }
 
     private static func variants(_ reader: NodeReader) -> [MessageVariant] {
-        let elements = reader.elements(countMax: variantCountMax)
+        let reader = reader.named(
+            "variants", "The first whose params are all there is said; the last asks for none.")
+        let elements = reader.elements(countMin: 1, countMax: variantCountMax)
         var found: [MessageVariant] = []
         for (index, element) in elements.enumerated() {
             let members = element.members()
-            let given = members.optional("given")?.texts() ?? []
-            let text = members.required("text")
+            let given =
+                members.optional("given", "Optional params that are all there.")?.texts() ?? []
+            let text = members.required("text", "What is said then.")
             if case .list? = text?.node.value {
                 text?.problem("is a list inside a list of variants", hint: "name every param in `given`")
             } else if let text {
@@ -133,28 +148,32 @@ extension MessageText {
     }
 
     private init(one reader: NodeReader) {
-        guard case .mapping(let entries) = reader.node.value else {
-            self = .plain(Self.template(reader))
-            return
-        }
-        let members = reader.members()
-        let all = members.others()
-        guard entries.count == 1, let (param, value) = all.first else {
+        self = reader.oneOf(
+            mapping: { Self.plural($0) }, else: { .plain(Self.template($0)) })
+    }
+
+    private static func plural(_ reader: NodeReader) -> MessageText {
+        let reader = reader.named("plural", "One text per plural form of an integer param.")
+        let all = reader.members().others(.params, shownCount: 1...1)
+        guard all.count == 1, let (param, value) = all.first else {
             reader.problem("must name one param to count by, e.g. {count: {one: …, other: …}}")
-            self = .plain(MessageTemplate([]))
-            return
+            return .plain(MessageTemplate([]))
         }
         var forms: [PluralForm: MessageTemplate] = [:]
         let plural = value.members()
         for form in PluralForm.allCases {
-            let text = form == .other ? plural.required(form.rawValue) : plural.optional(form.rawValue)
+            let text =
+                form == .other
+                ? plural.required(form.rawValue, "For every number without a form of its own.")
+                : plural.optional(form.rawValue, "For the numbers of this form (Unicode CLDR).")
             if let text { forms[form] = Self.template(text) }
         }
         plural.refuseOthers()
-        self = .plural(param: param, forms: forms)
+        return .plural(param: param, forms: forms)
     }
 
     private static func template(_ reader: NodeReader) -> MessageTemplate {
+        let reader = reader.named("line", "Params in braces, e.g. {amount}.")
         guard let template = MessageTemplate(reader.text(byteCountMax: 1024)) else {
             reader.problem("has a brace that does not belong to a place such as {amount}")
             return MessageTemplate([])
