@@ -18,45 +18,8 @@ extension OSPermission: FieldValue {}
 extension DeviceKeyFact: FieldValue {}
 
 /// The regions of devices.
-extension [RegionObservation]: FieldValue {
-    package static var shape: Shape {
-        .list(of: RegionObservation.shape, countMax: Facts.deviceRegionCountMax)
-    }
-
-    package func write(field json: inout CanonicalWriter) {
-        json.array(self) { $1.write(field: &$0) }
-    }
-
-    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Self {
-        var regions: Self = []
-        try cursor.array(countMax: Facts.deviceRegionCountMax) { cursor, _ throws(EntryError) in
-            regions.append(try RegionObservation.read(field: &cursor))
-        }
-        return regions
-    }
-
-    package static func read(
-        field value: JSONValue
-    ) throws(JSONShapeError) -> Self {
-        guard case .array(let elements) = value else {
-            throw JSONShapeError(
-                .root, "expected an array, found \(JSONMembers.article(value.shapeName))")
-        }
-        guard elements.count <= Facts.deviceRegionCountMax else {
-            throw JSONShapeError(
-                .root, "expected at most \(Facts.deviceRegionCountMax) regions, found \(elements.count)")
-        }
-        var regions: Self = []
-        regions.reserveCapacity(elements.count)
-        for (index, element) in elements.enumerated() {
-            do throws(JSONShapeError) {
-                regions.append(try RegionObservation.read(field: element))
-            } catch {
-                throw error.inside("\(index)")
-            }
-        }
-        return regions
-    }
+extension RegionObservation: FieldElement {
+    package static var countMax: Int { Facts.deviceRegionCountMax }
 }
 
 extension RegionObservation: FieldObject {

@@ -44,6 +44,35 @@ package protocol FieldVisitor<Object>: ~Copyable {
     mutating func optional<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, _ means: String
     ) throws(Failure)
+
+    /// A field of an entry, which the handbook describes.
+    ///
+    /// - Parameter shape: In place of that of its type: a bound, or any name where a newer build may know more of them.
+    mutating func required<Value: FieldValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, as shape: @autoclosure () -> Shape
+    ) throws(Failure)
+
+    mutating func optional<Value: FieldValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, as shape: @autoclosure () -> Shape
+    ) throws(Failure)
+}
+
+extension FieldVisitor where Self: ~Copyable {
+    package mutating func required<Value: FieldValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>
+    ) throws(Failure) { try required(name, path, "") }
+
+    package mutating func optional<Value: FieldValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value?>
+    ) throws(Failure) { try optional(name, path, "") }
+
+    package mutating func required<Value: FieldValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, as _: @autoclosure () -> Shape
+    ) throws(Failure) { try required(name, path, "") }
+
+    package mutating func optional<Value: FieldValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, as _: @autoclosure () -> Shape
+    ) throws(Failure) { try optional(name, path, "") }
 }
 
 extension FieldValue {
@@ -109,6 +138,13 @@ extension FieldObject {
         try reader.end()
         return reader.object
     }
+
+    /// The fields of `object` that are known here, where a newer build may have written others beside them.
+    package static func read(knownIn object: JSONObject) throws(JSONShapeError) -> Self {
+        var reader = DocumentFieldReader(blank, object.members, passesOver: true)
+        try show(to: &reader)
+        return reader.object
+    }
 }
 
 private struct FieldShapes<Object: FieldObject>: FieldVisitor {
@@ -121,6 +157,14 @@ private struct FieldShapes<Object: FieldObject>: FieldVisitor {
     mutating func optional<Value: FieldValue>(
         _ name: StaticString, _: WritableKeyPath<Object, Value?>, _ means: String
     ) { all.append(.optional("\(name)", Value.shape, means)) }
+
+    mutating func required<Value: FieldValue>(
+        _ name: StaticString, _: WritableKeyPath<Object, Value>, as shape: @autoclosure () -> Shape
+    ) { all.append(.required("\(name)", shape(), "")) }
+
+    mutating func optional<Value: FieldValue>(
+        _ name: StaticString, _: WritableKeyPath<Object, Value?>, as shape: @autoclosure () -> Shape
+    ) { all.append(.optional("\(name)", shape(), "")) }
 }
 
 private struct FieldWriter<Object: FieldObject>: FieldVisitor, ~Copyable {
@@ -203,9 +247,11 @@ private struct DocumentFieldReader<Object: FieldObject>: FieldVisitor {
     var object: Object
     private let members: [JSONObject.Member]
     private var next = 0
+    /// Whether what is not known here may be there.
+    private let passesOver: Bool
 
-    init(_ object: Object, _ members: [JSONObject.Member]) {
-        (self.object, self.members) = (object, members)
+    init(_ object: Object, _ members: [JSONObject.Member], passesOver: Bool = false) {
+        (self.object, self.members, self.passesOver) = (object, members, passesOver)
     }
 
     @inline(__always)
@@ -227,6 +273,7 @@ private struct DocumentFieldReader<Object: FieldObject>: FieldVisitor {
     }
 
     private mutating func take<Value: FieldValue>(_ name: StaticString) throws(JSONShapeError) -> Value? {
+        while passesOver, next < members.count, CodeUnits.precedes(members[next].key, "\(name)") { next += 1 }
         guard next < members.count else { return nil }
         let key = members[next].key
         guard key.utf8.count == name.utf8CodeUnitCount else { return nil }
@@ -288,20 +335,29 @@ extension Bool: FieldValue {
 }
 
 /// How many of something.
-extension Int: FieldValue {
-    package static var shape: Shape { .count }
+extension FieldValue where Self: FixedWidthInteger {
+    private static var most: Int64 { Swift.min(Int64(clamping: max), CanonicalJSON.integerMax) }
+
+    package static var shape: Shape { .integer(0...most) }
 
     @inline(__always)
     package func write(field json: inout CanonicalWriter) { json.integer(Int64(self)) }
 
-    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Int {
+    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Self {
         try cursor.unsigned()
     }
 
-    package static func read(field json: JSONValue) throws(JSONShapeError) -> Int {
-        try JSONShape.count(json, .root)
+    package static func read(field json: JSONValue) throws(JSONShapeError) -> Self {
+        let count = try JSONShape.count(json, .root)
+        guard count <= most else { throw JSONShapeError(.root, "expected at most \(most), found \(count)") }
+        return Self(count)
     }
 }
+
+extension Int: FieldValue {}
+extension Int64: FieldValue {}
+extension UInt32: FieldValue {}
+extension UInt64: FieldValue {}
 
 /// Milliseconds since 1970.
 extension Instant: FieldValue {
@@ -321,7 +377,7 @@ extension Instant: FieldValue {
 
 /// A name of 1 to 128 bytes; which characters it may have is checked where it enters.
 extension FieldValue where Self: TextIdentifier {
-    package static var shape: Shape { .text(TextRule("a text", schema: [:]) { _ in true }) }
+    package static var shape: Shape { String.shape }
 
     @inline(__always)
     package func write(field json: inout CanonicalWriter) { json.text(text) }
@@ -337,5 +393,17 @@ extension FieldValue where Self: TextIdentifier {
 }
 
 extension CallerName: FieldValue {}
-extension Channel: FieldValue {}
+extension Purpose: FieldValue {}
 extension TypeID: FieldValue {}
+
+extension Category: FieldValue {}
+extension Channel: FieldValue {}
+extension DriftAction: FieldValue {}
+extension DriftKind: FieldValue {}
+extension KeyPurpose: FieldValue {}
+extension PreferenceSource: FieldValue {}
+extension WithdrawalCause: FieldValue {}
+
+extension PolicyDigest: FieldValue {
+    package static var shape: Shape { .text(.sha256) }
+}
