@@ -5,10 +5,10 @@ package import OpenSSLCrypto
 /// The head of the tree at one size (C2SP tlog-checkpoint): what is signed, and what an auditor keeps.
 package struct Checkpoint: Sendable {
     /// Which trail this is; never changes over a trail's life.
-    package let origin: String
+    package internal(set) var origin: String
     /// Entries in the tree.
-    package let size: UInt64
-    package let root: SHA256Digest
+    package internal(set) var size: UInt64
+    package internal(set) var root: SHA256Digest
     /// Opaque lines after the root; sendgate writes none.
     package let extensionLines: [String]
 

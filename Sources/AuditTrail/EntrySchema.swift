@@ -9,6 +9,24 @@ extension Shape {
     /// A pseudonym, a key id or a keyed tag.
     package static let tag = Shape.text(.pseudonym)
 
+    /// The same with any name in place of one of a closed list.
+    var open: Shape {
+        switch self {
+        case .named(_, let shape, _): shape.open
+        case .choice: .name
+        case .object(let object):
+            .object(
+                ObjectShape(
+                    object.means,
+                    object.members.map {
+                        $0.isRequired
+                            ? .required($0.name, $0.shape.open, $0.means)
+                            : .optional($0.name, $0.shape.open, $0.means)
+                    }))
+        default: self
+        }
+    }
+
     /// For what sendgate itself chose; a caller's texts enter the trail only as tags.
     package static func text(byteCountMax: Int) -> Shape { .text(.bytes(atMost: byteCountMax)) }
 }
@@ -62,9 +80,14 @@ package struct EntrySchema: Sendable {
 
     private let kinds: [Kind]
 
+    /// - Parameter bodies: What the entries of most kinds are read as.
     /// - Precondition: No kind occurs twice, and none declares a member of the envelope.
-    package init(_ kinds: KeyValuePairs<EntryKind, ObjectShape>) {
-        self.kinds = kinds.map { Kind(kind: $0.key, members: $0.value) }.sorted { $0.kind < $1.kind }
+    package init(
+        of bodies: [any EntryBody.Type] = [], _ kinds: KeyValuePairs<EntryKind, ObjectShape> = [:]
+    ) {
+        let declared = bodies.map { Kind(kind: $0.kind, members: $0.objectShape) }
+        self.kinds = (declared + kinds.map { Kind(kind: $0.key, members: $0.value) })
+            .sorted { $0.kind < $1.kind }
         for (kind, next) in zip(self.kinds, self.kinds.dropFirst()) {
             precondition(kind.kind != next.kind, "the entry kind `\(kind.kind)` was declared twice")
         }

@@ -85,7 +85,7 @@ package struct GateRuns: Sendable {
     /// - Parameter entry: The next one.
     package mutating func follow(_ entry: TrailEntry) -> Break? {
         if entry.kind == .start {
-            version = entry.members["version"]?.stringValue
+            version = (try? entry.knownBody(StartEntry.self))?.version
             last = version.flatMap { firsts[$0] }
         }
         for count in entry.gateCounts {

@@ -1,12 +1,16 @@
 package import CanonicalJSON
 package import GateVocabulary
-import OpenSSLCrypto
+package import OpenSSLCrypto
 import SealedFormat
 
 /// The body of a `restore` entry: from here on the tree has another name, and what stands before it is cited.
 ///
 /// Written once by `sendgate restore`, when every entry that a backup lacked is in the store again.
-package struct RestoreEntry: Hashable, Sendable {
+package struct RestoreEntry: EntryBody {
+    package static let kind = EntryKind.restore
+    package static let blank = Self(
+        origin: "", previous: .blank, backupSize: 0, isTailLost: false, user: 0)
+
     /// The name of the trail from this entry on.
     package var origin: String
     /// The tree before this entry: its name, size and root. The size is this entry's index.
@@ -22,7 +26,7 @@ package struct RestoreEntry: Hashable, Sendable {
     package var user: UInt32
 
     /// What is counted.
-    package enum Item: String, CaseIterable, Sendable, Hashable {
+    package enum Item: String, CaseIterable, FieldValue {
         case addresses, consents, devices
         case deviceKeys = "device_keys"
         case erasures
@@ -42,51 +46,60 @@ package struct RestoreEntry: Hashable, Sendable {
         self.user = user
     }
 
-    /// The entry's members.
-    package var members: JSONObject {
-        func counts(_ counts: [Item: UInt64]) -> JSONValue {
-            .object(JSONObject(counts.map { ($0.key.rawValue, .integer(Int64($0.value))) }))
-        }
-        return [
-            "applied": counts(applied), "backup": .integer(Int64(backupSize)), "origin": .string(origin),
-            "previous": [
-                "origin": .string(previous.origin), "root": .string(Hexadecimal.encode(previous.root.bytes)),
-                "size": .integer(Int64(previous.size)),
-            ],
-            "skipped": counts(skipped), "tail_lost": .boolean(isTailLost), "uid": .integer(Int64(user)),
-        ]
+    /// - Returns: `nil` for members that no restore has; one that is under way has others beside them.
+    package init?(_ members: JSONObject) {
+        guard let entry = try? Self.read(knownIn: members), Checkpoint.isLine(entry.origin),
+            Checkpoint.isLine(entry.previous.origin)
+        else { return nil }
+        self = entry
     }
 
-    /// - Returns: `nil` for members that ``members`` never gives.
-    package init?(_ members: JSONObject) {
-        func counts(_ value: JSONValue?) -> [Item: UInt64]? {
-            guard let object = value?.objectValue else { return nil }
-            var counts: [Item: UInt64] = [:]
-            for (name, value) in object {
-                guard let item = Item(rawValue: name), let count = value.integerValue, count >= 0 else {
-                    return nil
-                }
-                counts[item] = UInt64(count)
-            }
-            return counts
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("applied", \.applied)
+        try fields.required("backup", \.backupSize)
+        try fields.required("origin", \.origin, as: .text(byteCountMax: 320))
+        try fields.required("previous", \.previous)
+        try fields.required("skipped", \.skipped)
+        try fields.required("tail_lost", \.isTailLost)
+        try fields.required("uid", \.user)
+    }
+}
+
+/// The name, the size and the root of a tree, as an entry has them.
+extension Checkpoint: FieldObject {
+    package static let means = ""
+    package static let blank = Checkpoint(origin: "-", size: 0, root: TreeHash.empty)
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("origin", \.origin, as: .text(byteCountMax: 320))
+        try fields.required("root", \.root)
+        try fields.required("size", \.size)
+    }
+}
+
+/// 64 lower-case hexadecimal digits.
+extension SHA256Digest: FieldValue {
+    package static var shape: Shape { .text(.sha256) }
+
+    package func write(field json: inout CanonicalWriter) { json.quoted { $0.hexadecimal(bytes) } }
+
+    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> SHA256Digest {
+        guard let digest = Self(hexadecimal: try cursor.text(byteCountMax: 64)) else {
+            throw cursor.failure("64 lower-case hexadecimal digits")
         }
-        guard let origin = members["origin"]?.stringValue,
-            let before = members["previous"]?.objectValue,
-            let oldOrigin = before["origin"]?.stringValue, Checkpoint.isLine(origin),
-            Checkpoint.isLine(oldOrigin),
-            let size = before["size"]?.integerValue, size >= 0,
-            let root = before["root"]?.stringValue.flatMap(Hexadecimal.decode)
-                .flatMap({ SHA256Digest(bytes: $0) }),
-            let backupSize = members["backup"]?.integerValue, backupSize >= 0,
-            let applied = counts(members["applied"]), let skipped = counts(members["skipped"]),
-            let isTailLost = members["tail_lost"]?.booleanValue,
-            let user = members["uid"]?.integerValue.flatMap({ UInt32(exactly: $0) })
-        else { return nil }
-        self.init(
-            origin: origin, previous: Checkpoint(origin: oldOrigin, size: UInt64(size), root: root),
-            backupSize: UInt64(backupSize), isTailLost: isTailLost, user: user)
-        self.applied = applied
-        self.skipped = skipped
+        return digest
+    }
+
+    package static func read(field json: JSONValue) throws(JSONShapeError) -> SHA256Digest {
+        guard let digest = Self(hexadecimal: try JSONShape.text(json, .root)) else {
+            throw JSONShapeError(.root, "expected 64 lower-case hexadecimal digits")
+        }
+        return digest
+    }
+
+    private init?(hexadecimal: String) {
+        guard let bytes = Hexadecimal.decode(hexadecimal) else { return nil }
+        self.init(bytes: bytes)
     }
 }
 

@@ -42,7 +42,7 @@ package struct TrailEntry: Hashable, Sendable {
 
     /// Whether this is an operator's word that time goes on from another moment than that of the entry before.
     func stepsClock(from last: Instant) -> Bool {
-        kind == .clock && members["previous"]?.integerValue == last.milliseconds
+        kind == .clock && (try? knownBody(ClockEntry.self))?.previous == last
     }
 
     /// The whole object, envelope included.

@@ -1,5 +1,4 @@
 package import AuditTrail
-package import CanonicalJSON
 package import GateVocabulary
 import OpenSSLCrypto
 package import RecipientModel
@@ -12,14 +11,14 @@ extension StepContext {
         _ change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant
     ) throws -> EntryReference {
         try view.apply(change, to: subject)
-        return try record(change.kind, at: now, change.members(of: subject, by: caller, at: now))
+        return try record(change.entry(of: subject, by: caller, at: now), at: now)
     }
 
-    /// Writes one entry of a kind other than a send; its members are the closed table's (handbook, "Audit format").
+    /// Writes one entry of a kind other than a send.
     @discardableResult
-    package func record(_ kind: EntryKind, at time: Instant, _ members: JSONObject) throws -> EntryReference {
+    package func record(_ body: some EntryBody, at time: Instant) throws -> EntryReference {
         try record(at: time) { index, time in
-            try TrailEntry(kind: kind, index: index, time: time, members: members).encoded().bytes
+            try body.bytes(index: index, time: time)
         }
     }
 }

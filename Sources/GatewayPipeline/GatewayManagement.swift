@@ -201,13 +201,11 @@ extension StepContext {
     ) throws {
         try view.setActivatedPolicy(ActivatedPolicy(policy))
         try view.archiveNotices(of: policy)
-        var members: JSONObject = [
-            "approvals": approvals(of: policy), "policy": .string(policy.digest.text),
-            "tzdata": .string(LocalTime.dataVersion), "version": .string(version),
-        ]
-        if let found = try adoptKeys(keys, at: now) { members["keys"] = found }
-        if let changed = try adoptPins(pins) { members["pins"] = changed }
-        try record(.start, at: now, members)
+        let found = try adoptKeys(keys, at: now)
+        try record(
+            StartEntry(
+                policy: policy.digest, approvals: approvals(of: policy), tzdata: LocalTime.dataVersion,
+                version: version, keys: found, pins: try adoptPins(pins)), at: now)
     }
 
     func recordPolicy(
@@ -215,20 +213,15 @@ extension StepContext {
     ) throws -> EntryReference {
         try view.setActivatedPolicy(ActivatedPolicy(policy))
         try view.archiveNotices(of: policy)
-        var members: JSONObject = [
-            "approvals": approvals(of: policy), "policy": .string(policy.digest.text),
-            "version": .integer(Int64(policy.bundle.version)),
-        ]
-        if let caller { members["caller"] = .string(caller.text) }
-        return try record(.policy, at: now, members)
+        return try record(
+            PolicyEntry(
+                policy: policy.digest, approvals: approvals(of: policy), version: policy.bundle.version,
+                caller: caller), at: now)
     }
 
     /// The roles whose signatures the bundle came into force with; empty for an unsigned one.
-    private func approvals(of policy: CompiledPolicy) -> JSONValue {
-        .array(
-            policy.approvals.map { approval in
-                .object(["key": .string(approval.key), "role": .string(approval.role.rawValue)])
-            })
+    private func approvals(of policy: CompiledPolicy) -> [BundleApproval] {
+        policy.approvals.map { BundleApproval(key: $0.key, role: Code($0.role)) }
     }
 
     /// - Parameter digest: Of the bundle that was refused, when it could be read at all.
@@ -236,11 +229,9 @@ extension StepContext {
         _ refusal: PolicySource.Refusal, _ digest: PolicyDigest? = nil, by caller: CallerName?,
         at now: Instant
     ) throws {
-        var members: JSONObject = [
-            "policy": .string(policy.digest.text), "problems": .integer(Int64(refusal.diagnostics.count)),
-        ]
-        if let digest { members["refused"] = .string(digest.text) }
-        if let caller { members["caller"] = .string(caller.text) }
-        try record(.policyRefused, at: now, members)
+        try record(
+            PolicyRefusedEntry(
+                policy: policy.digest, problems: refusal.diagnostics.count, refused: digest, caller: caller),
+            at: now)
     }
 }

@@ -1,5 +1,4 @@
 import AuditTrail
-import CanonicalJSON
 import GateSteps
 import GateVocabulary
 
@@ -23,13 +22,10 @@ struct UnknownPeerOperation: EngineOperation {
     var caller: CallerName? { nil }
 
     func perform(in batch: Batch) throws -> Completion {
-        var members: JSONObject = ["uid": .integer(Int64(count.key)), "count": .integer(Int64(count.count))]
-        if let peer {
-            members["gid"] = .integer(Int64(peer.credentials.groupID))
-            members["pid"] = .integer(Int64(peer.credentials.processID))
-            members["listener"] = .integer(Int64(peer.listener))
-        }
-        try batch.step { try $0.record(.unknownPeer, at: $0.now(), members) }
+        let entry = UnknownPeerEntry(
+            user: count.key, count: count.count, group: peer?.credentials.groupID,
+            process: peer.map { Int($0.credentials.processID) }, listener: peer?.listener)
+        try batch.step { try $0.record(entry, at: $0.now()) }
         return { _ in meter.committed(count) }
     }
 

@@ -1,5 +1,5 @@
 package import AuditTrail
-package import CanonicalJSON
+import CanonicalJSON
 package import GateVocabulary
 
 /// A change of what is held of one person, as one entry of the trail records it.
@@ -80,334 +80,205 @@ package enum PersonChange: Hashable, Sendable {
 // MARK: As an entry
 
 extension PersonChange {
-    package var kind: EntryKind {
-        switch self {
-        case .recipient: .recipient
-        case .device, .deviceRemoved, .deviceDeactivated: .device
-        case .address, .addressRemoved: .address
-        case .permissionPrompt: .permissionPrompt
-        case .deviceKey, .deviceKeyForgotten: .deviceKey
-        case .consent: .consent
-        case .preference: .preference
-        case .subscriptions: .subscription
-        case .drift, .driftResolved: .drift
-        }
-    }
-
     /// What the trail says of it: the evidence, and nothing a caller or a recipient chose but as a keyed tag.
     ///
     /// - Parameter now: The entry's time.
-    package func members(of subject: SubjectID, by caller: CallerName, at now: Instant) -> JSONObject {
-        var members: JSONObject = [
-            "subject": .string(subject.hexadecimal), "caller": .string(caller.text),
-        ]
+    package func entry(of subject: SubjectID, by caller: CallerName, at now: Instant) -> any EntryBody {
         switch self {
         case .recipient(let record, let action):
-            members["action"] = .string(action.rawValue)
-            members["push_enabled"] = .boolean(record.pushEnabled)
-            members["privacy"] = .string(record.privacy.rawValue)
-            if let region = record.region { members["region"] = .object(region.json) }
-            if let age = record.age { members["age"] = .string(age.rawValue) }
-            if let zone = record.timeZone { members["time_zone"] = .string(zone) }
-            if let hours = record.quietHours {
-                members["quiet_hours"] = [
-                    "start": .integer(Int64(hours.startMinute)), "end": .integer(Int64(hours.endMinute)),
-                ]
-            }
+            RecipientEntry(
+                subject: subject, caller: caller, action: Code(action), privacy: record.privacy,
+                pushEnabled: record.pushEnabled, region: record.region, age: record.age,
+                timeZone: record.timeZone,
+                quietHours: record.quietHours.map { .init(start: $0.startMinute, end: $0.endMinute) })
         case .device(let record, let action, let isTokenChanged):
-            members["device"] = .string(record.tag.hexadecimal)
-            members["action"] = .string(action.rawValue)
-            members["platform"] = .string(record.platform.rawValue)
-            members["os_permission"] = .string(record.osPermission.rawValue)
-            members["critical_alerts"] = .boolean(record.criticalAlerts)
-            if let isTokenChanged { members["token_changed"] = .boolean(isTokenChanged) }
-            if let region = record.region { members["region"] = .object(region.json) }
-            if let zone = record.timeZone { members["time_zone"] = .string(zone) }
+            DeviceEntry(
+                subject: subject, caller: caller, device: record.tag, action: Code(action),
+                platform: record.platform, osPermission: record.osPermission,
+                criticalAlerts: record.criticalAlerts, region: record.region, timeZone: record.timeZone,
+                isTokenChanged: isTokenChanged)
         case .deviceRemoved(let device):
-            members["device"] = .string(device.hexadecimal)
-            members["action"] = "removed"
+            DeviceEntry(subject: subject, caller: caller, device: device, action: Self.removed)
         case .deviceDeactivated(let device, let why):
-            members["device"] = .string(device.hexadecimal)
-            members["action"] = .string(why.rawValue)
+            DeviceEntry(subject: subject, caller: caller, device: device, action: Code(why))
         case .address(let record, let action, let replaced):
-            members["address"] = .string(record.tag.hexadecimal)
-            members["action"] = .string(action.rawValue)
-            members["channel"] = .string(record.channel.rawValue)
-            members["verified"] = .boolean(record.verifiedAt != nil)
-            if let prefix = record.numberPrefix { members["number_prefix"] = .string(prefix) }
-            if let replaced { members["replaced"] = .string(replaced.hexadecimal) }
+            AddressEntry(
+                subject: subject, caller: caller, address: record.tag, action: Code(action),
+                channel: record.channel, isVerified: record.verifiedAt != nil,
+                numberPrefix: record.numberPrefix, replaced: replaced)
         case .addressRemoved(let address):
-            members["address"] = .string(address.hexadecimal)
-            members["action"] = "removed"
+            AddressEntry(subject: subject, caller: caller, address: address, action: Self.removed)
         case .permissionPrompt(let prompt, let action):
-            members["device"] = .string(prompt.device.hexadecimal)
-            members["action"] = .string(action.rawValue)
-            members["shown_at"] = .integer(prompt.shownAt.milliseconds)
-            if let answer = prompt.answer { members["answer"] = .string(answer.rawValue) }
+            PermissionPromptEntry(
+                subject: subject, caller: caller, device: prompt.device, action: Code(action),
+                shownAt: prompt.shownAt, answer: prompt.answer.map { Code($0) })
         case .deviceKey(let key, let proof, let transition):
-            key.add(to: &members)
-            if let proof { members["proof"] = .string(proof.rawValue) }
-            if let transition { members["event"] = .string(transition.event.rawValue) }
-            if let cause = transition?.cause { members["cause"] = .string(cause.rawValue) }
+            DeviceKeyEntry(
+                subject: subject, caller: caller, device: key.device, key: key.key, state: key.state,
+                suite: key.suite, event: transition.map { Code($0.event) },
+                cause: transition?.cause.map { Code($0) }, proof: proof.map { Code($0) })
         case .deviceKeyForgotten(let key):
-            key.add(to: &members)
-            members["forgotten"] = true
-        case .consent(let event): event.add(to: &members)
+            DeviceKeyEntry(
+                subject: subject, caller: caller, device: key.device, key: key.key, state: key.state,
+                suite: key.suite, isForgotten: true)
+        case .consent(let event):
+            ConsentEntry(
+                subject: subject, caller: caller, consent: event.idTag, purpose: event.purpose,
+                channel: event.channel, address: event.address, state: Code(event.state),
+                eventTime: event.eventTime, method: event.method, jurisdiction: event.jurisdiction,
+                notice: event.notice.map {
+                    .init(id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
+                }, expiresAt: event.expiresAt, withdraws: event.withdraws, previous: event.previousHash)
         case .preference(let choice):
-            members["scope"] = .string(choice.scope)
-            members["channel"] = .string(choice.channel.rawValue)
-            members["state"] = .string(choice.state.rawValue)
-            members["source"] = .string(choice.source.rawValue)
-            if let destination = choice.destination {
-                members["destination"] = .string(destination.hexadecimal)
-            }
-            if choice.at != now { members["event_time"] = .integer(choice.at.milliseconds) }
+            PreferenceEntry(
+                subject: subject, caller: caller, scope: choice.scope, channel: choice.channel,
+                destination: choice.destination, state: choice.state, source: choice.source,
+                eventTime: choice.at == now ? nil : choice.at)
         case .subscriptions(let device, let subscriptions):
-            members["device"] = .string(device.hexadecimal)
-            members["observed_at"] = .integer(subscriptions.observedAt.milliseconds)
-            members["states"] = .object(
-                JSONObject(subscriptions.states.map { ($0.key.rawValue, .boolean($0.value)) }))
-        case .drift(let finding): finding.add(to: &members, action: finding.action)
-        case .driftResolved(let finding): finding.add(to: &members, action: .resolved)
+            SubscriptionEntry(
+                subject: subject, caller: caller, device: device, states: subscriptions.states,
+                observedAt: subscriptions.observedAt)
+        case .drift(let finding): finding.entry(of: subject, by: caller, finding.action)
+        case .driftResolved(let finding): finding.entry(of: subject, by: caller, .resolved)
         }
-        return members
     }
+
+    private static let removed = Code("removed")
 
     /// Reads the change an entry records back, without private values.
     ///
     /// - Returns: `nil` for an entry that changes nothing of a person: a send, what became of it, a bundle, a start.
-    /// - Throws: `JSONShapeError`, of an entry that is not of the trail's format.
+    /// - Throws: `JSONShapeError` or `UnknownCode`, of an entry that is not of the trail's format.
     package static func read(_ entry: TrailEntry) throws -> (subject: SubjectID, change: PersonChange)? {
-        let kinds: Set<EntryKind> = [
-            .recipient, .device, .address, .permissionPrompt, .deviceKey, .consent, .preference,
-            .subscription, .drift,
-        ]
-        guard kinds.contains(entry.kind) else { return nil }
-        var members = JSONMembers(entry.members, at: JSONPointer([]))
-        let subject: SubjectID = try members.required("subject", identifier)
-        let caller = CallerName(try members.required("caller", JSONShape.text))
-        let change: PersonChange
         switch entry.kind {
         case .recipient:
-            change = .recipient(
-                try RecipientRecord(of: subject, from: &members, at: entry.time),
-                action: try members.required("action", JSONShape.name))
-        case .device: change = try readDevice(of: subject, from: &members, at: entry.time)
-        case .address: change = try readAddress(of: subject, from: &members, at: entry.time)
+            let read: RecipientEntry = try entry.body()
+            let hours = read.quietHours.map { QuietHours(startMinute: $0.start, endMinute: $0.end) }
+            let record = RecipientRecord(
+                subject: read.subject, region: read.region, age: read.age, locale: nil,
+                timeZone: read.timeZone, privacy: read.privacy, pushEnabled: read.pushEnabled,
+                quietHours: hours, registeredAt: entry.time, updatedAt: entry.time)
+            return (read.subject, .recipient(record, action: try read.action.name()))
+        case .device:
+            let read: DeviceEntry = try entry.body()
+            return (read.subject, try PersonChange(read, at: entry.time))
+        case .address:
+            let read: AddressEntry = try entry.body()
+            return (read.subject, try PersonChange(read, at: entry.time))
         case .permissionPrompt:
-            change = .permissionPrompt(
-                PermissionPrompt(
-                    subject: subject, device: try members.required("device", identifier),
-                    shownAt: try members.required("shown_at", JSONShape.instant),
-                    answer: try members.optional("answer", JSONShape.name)),
-                action: try members.required("action", JSONShape.name))
+            let read: PermissionPromptEntry = try entry.body()
+            let prompt = PermissionPrompt(
+                subject: read.subject, device: read.device, shownAt: read.shownAt,
+                answer: try read.answer?.name())
+            return (read.subject, .permissionPrompt(prompt, action: try read.action.name()))
         case .deviceKey:
-            let key = DeviceKeyRecord(
-                key: try members.required("key_id", identifier), subject: subject,
-                device: try members.required("device", identifier),
-                suite: try members.required("suite", JSONShape.text), publicKey: [],
-                state: try members.required("state", JSONShape.text), challenge: nil,
-                createdAt: entry.time, changedAt: entry.time)
-            let proof: Proof? = try members.optional("proof", JSONShape.name)
-            let isForgotten = try members.optional("forgotten", JSONShape.boolean) == true
-            let transition = try readTransition(from: &members)
-            change =
-                isForgotten ? .deviceKeyForgotten(key) : .deviceKey(key, proof: proof, by: transition)
+            let read: DeviceKeyEntry = try entry.body()
+            return (read.subject, try PersonChange(read, at: entry.time))
         case .consent:
-            change = .consent(
-                try ConsentRecord(
-                    of: subject, by: caller, from: &members, at: entry.time, index: entry.index))
-        case .subscription: change = try readSubscriptions(from: &members)
-        case .drift: change = try readDrift(from: &members)
-        default:
-            change = .preference(
-                PreferenceRecord(
-                    subject: subject, scope: try members.required("scope", JSONShape.text),
-                    channel: try members.required("channel", JSONShape.name),
-                    destination: try members.optional("destination", identifier),
-                    state: try members.required("state", JSONShape.name),
-                    source: try members.required("source", JSONShape.name),
-                    at: try members.optional("event_time", JSONShape.instant) ?? entry.time, caller: caller))
+            let read: ConsentEntry = try entry.body()
+            let record = ConsentRecord(
+                subject: read.subject, id: "", idTag: read.consent, purpose: read.purpose,
+                channel: read.channel, address: read.address, state: try read.state.name(),
+                eventTime: read.eventTime, receivedAt: entry.time, method: read.method, source: read.caller,
+                jurisdiction: read.jurisdiction,
+                notice: read.notice.map {
+                    .init(id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
+                }, expiresAt: read.expiresAt, withdraws: read.withdraws, previousHash: read.previous,
+                entryIndex: entry.index)
+            return (read.subject, .consent(record))
+        case .preference:
+            let read: PreferenceEntry = try entry.body()
+            let record = PreferenceRecord(
+                subject: read.subject, scope: read.scope, channel: read.channel,
+                destination: read.destination, state: read.state, source: read.source,
+                at: read.eventTime ?? entry.time, caller: read.caller)
+            return (read.subject, .preference(record))
+        case .subscription:
+            let read: SubscriptionEntry = try entry.body()
+            let subscriptions = ProviderSubscriptions(states: read.states, observedAt: read.observedAt)
+            return (read.subject, .subscriptions(read.device, subscriptions))
+        case .drift:
+            let read: DriftEntry = try entry.body()
+            let finding = DriftFinding(
+                read.finding, read.action, device: read.device, category: try read.category?.name(),
+                old: read.old, new: read.new)
+            return (read.subject, read.action == .resolved ? .driftResolved(finding) : .drift(finding))
+        default: return nil
         }
-        try members.refuseOthers()
-        return (subject, change)
     }
 
-    private static func readTransition(from members: inout JSONMembers) throws -> KeyTransition? {
-        let event: KeyTransition.Event? = try members.optional("event", JSONShape.name)
-        let cause: KeyTransition.Cause? = try members.optional("cause", JSONShape.name)
-        guard let event else {
-            guard cause == nil else {
-                throw JSONShapeError(JSONPointer(["cause"]), "expected an `event`, too")
+    private init(_ entry: DeviceEntry, at time: Instant) throws {
+        let why = entry.action.known(Deactivation.self)
+        if why != nil || entry.action == Self.removed {
+            let bare = DeviceEntry(
+                subject: entry.subject, caller: entry.caller, device: entry.device, action: entry.action)
+            guard entry == bare else {
+                throw Self.misfit("action", "a device that is gone has no properties")
             }
-            return nil
+            self = why.map { .deviceDeactivated(entry.device, because: $0) } ?? .deviceRemoved(entry.device)
+            return
         }
-        return KeyTransition(event: event, cause: cause)
-    }
-
-    private static func readDevice(
-        of subject: SubjectID, from members: inout JSONMembers, at time: Instant
-    ) throws -> PersonChange {
-        let tag: Tag = try members.required("device", identifier)
-        let action = try members.required("action", JSONShape.text)
-        if action == "removed" { return .deviceRemoved(tag) }
-        if let why = Deactivation(rawValue: action) { return .deviceDeactivated(tag, because: why) }
-        return .device(
+        guard let platform = entry.platform, let permission = entry.osPermission,
+            let criticalAlerts = entry.criticalAlerts
+        else {
+            throw Self.misfit("action", "a device has a platform, a permission and a word on critical alerts")
+        }
+        self = .device(
             DeviceRecord(
-                subject: subject, tag: tag, id: DestinationID(""),
-                platform: try members.required("platform", JSONShape.name), app: "", token: "",
-                region: try members.optional("region", RegionObservation.read(field:at:)),
-                timeZone: try members.optional("time_zone", JSONShape.text),
-                osPermission: try members.required("os_permission", JSONShape.name),
-                criticalAlerts: try members.required("critical_alerts", JSONShape.boolean), isActive: true,
-                seenAt: time),
-            action: try members.required("action", JSONShape.name),
-            isTokenChanged: try members.optional("token_changed", JSONShape.boolean))
+                subject: entry.subject, tag: entry.device, id: DestinationID(""), platform: platform, app: "",
+                token: "", region: entry.region, timeZone: entry.timeZone, osPermission: permission,
+                criticalAlerts: criticalAlerts, isActive: true, seenAt: time),
+            action: try entry.action.name(), isTokenChanged: entry.isTokenChanged)
     }
 
-    private static func readSubscriptions(from members: inout JSONMembers) throws -> PersonChange {
-        let states = try members.required("states") {
-            (value, pointer) throws(JSONShapeError) -> [Category: Bool] in
-            var members = try JSONMembers(value, at: pointer)
-            var states: [Category: Bool] = [:]
-            for category in Category.allCases {
-                states[category] = try members.optional(category.rawValue, JSONShape.boolean)
+    private init(_ entry: AddressEntry, at time: Instant) throws {
+        if entry.action == Self.removed {
+            let bare = AddressEntry(
+                subject: entry.subject, caller: entry.caller, address: entry.address, action: entry.action)
+            guard entry == bare else {
+                throw Self.misfit("action", "an address that is gone has no properties")
             }
-            try members.refuseOthers()
-            return states
+            self = .addressRemoved(entry.address)
+            return
         }
-        return .subscriptions(
-            try members.required("device", identifier),
-            ProviderSubscriptions(
-                states: states, observedAt: try members.required("observed_at", JSONShape.instant)))
-    }
-
-    private static func readDrift(from members: inout JSONMembers) throws -> PersonChange {
-        let action: DriftAction = try members.required("action", JSONShape.name)
-        let finding = DriftFinding(
-            try members.required("finding", JSONShape.name), action,
-            device: try members.optional("device", identifier),
-            category: try members.optional("category", JSONShape.name),
-            old: try members.required("old", JSONShape.text), new: try members.optional("new", JSONShape.text)
-        )
-        return action == .resolved ? .driftResolved(finding) : .drift(finding)
-    }
-
-    private static func readAddress(
-        of subject: SubjectID, from members: inout JSONMembers, at time: Instant
-    ) throws -> PersonChange {
-        let tag: Tag = try members.required("address", identifier)
-        if try members.required("action", JSONShape.text) == "removed" { return .addressRemoved(tag) }
-        return .address(
+        guard let channel = entry.channel, let isVerified = entry.isVerified else {
+            throw Self.misfit("action", "an address has a channel and whether it is verified")
+        }
+        self = .address(
             AddressRecord(
-                subject: subject, tag: tag, id: DestinationID(""),
-                channel: try members.required("channel", JSONShape.name), value: "",
-                numberPrefix: try members.optional("number_prefix", JSONShape.text),
-                verifiedAt: try members.required("verified", JSONShape.boolean) ? .longAgo : nil,
-                updatedAt: time),
-            action: try members.required("action", JSONShape.name),
-            replaced: try members.optional("replaced", identifier))
+                subject: entry.subject, tag: entry.address, id: DestinationID(""), channel: channel,
+                value: "",
+                numberPrefix: entry.numberPrefix, verifiedAt: isVerified ? .longAgo : nil, updatedAt: time),
+            action: try entry.action.name(), replaced: entry.replaced)
     }
 
-    /// A pseudonym, a tag or a key id: 16 bytes in hexadecimal.
-    fileprivate static func identifier<Kind: IdentifierKind>(
-        _ value: JSONValue, _ pointer: JSONPointer
-    ) throws(JSONShapeError) -> RandomIdentifier<Kind> {
-        guard let id = RandomIdentifier<Kind>(hexadecimal: try JSONShape.text(value, pointer)) else {
-            throw JSONShapeError(pointer, "expected 32 hexadecimal digits")
+    private init(_ entry: DeviceKeyEntry, at time: Instant) throws {
+        let key = DeviceKeyRecord(
+            key: entry.key, subject: entry.subject, device: entry.device, suite: entry.suite, publicKey: [],
+            state: entry.state, challenge: nil, createdAt: time, changedAt: time)
+        let proof: Proof? = try entry.proof?.name()
+        let cause: KeyTransition.Cause? = try entry.cause?.name()
+        let transition = try entry.event.map { KeyTransition(event: try $0.name(), cause: cause) }
+        guard transition != nil || cause == nil else {
+            throw Self.misfit("cause", "expected an `event`, too")
         }
-        return id
+        self =
+            entry.isForgotten == true
+            ? .deviceKeyForgotten(key) : .deviceKey(key, proof: proof, by: transition)
     }
-}
 
-extension RecipientRecord {
-    fileprivate init(of subject: SubjectID, from members: inout JSONMembers, at time: Instant) throws {
-        let hours = try members.optional("quiet_hours") {
-            (value, pointer) throws(JSONShapeError) -> QuietHours in
-            var members = try JSONMembers(value, at: pointer)
-            let hours = QuietHours(
-                startMinute: try members.required("start", JSONShape.count),
-                endMinute: try members.required("end", JSONShape.count))
-            try members.refuseOthers()
-            return hours
-        }
-        self.init(
-            subject: subject, region: try members.optional("region", RegionObservation.read(field:at:)),
-            age: try members.optional("age", JSONShape.name), locale: nil,
-            timeZone: try members.optional("time_zone", JSONShape.text),
-            privacy: try members.required("privacy", JSONShape.name),
-            pushEnabled: try members.required("push_enabled", JSONShape.boolean), quietHours: hours,
-            registeredAt: time, updatedAt: time)
-    }
-}
-
-extension DeviceKeyRecord {
-    fileprivate func add(to members: inout JSONObject) {
-        members["device"] = .string(device.hexadecimal)
-        members["key_id"] = .string(key.hexadecimal)
-        members["state"] = .string(state)
-        members["suite"] = .string(suite)
+    /// An entry whose members do not belong together.
+    private static func misfit(_ member: String, _ rule: String) -> JSONShapeError {
+        JSONShapeError(JSONPointer([member]), rule)
     }
 }
 
 extension DriftFinding {
-    fileprivate func add(to members: inout JSONObject, action: DriftAction) {
-        members["action"] = .string(action.rawValue)
-        members["finding"] = .string(kind.rawValue)
-        members["old"] = .string(old)
-        members["category"] = category.map { .string($0.rawValue) }
-        members["device"] = device.map { .string($0.hexadecimal) }
-        members["new"] = new.map { .string($0) }
-    }
-}
-
-extension ConsentRecord {
-    fileprivate func add(to members: inout JSONObject) {
-        members["consent"] = .string(idTag.hexadecimal)
-        members["purpose"] = .string(purpose.text)
-        members["channel"] = .string(channel.rawValue)
-        members["state"] = .string(state.rawValue)
-        members["event_time"] = .integer(eventTime.milliseconds)
-        members["method"] = .string(method.rawValue)
-        members["previous"] = .string(previousHash)
-        if let address { members["address"] = .string(address.hexadecimal) }
-        if let jurisdiction { members["jurisdiction"] = .string(jurisdiction) }
-        if let withdraws { members["withdraws"] = .string(withdraws.hexadecimal) }
-        if let expiresAt { members["expires_at"] = .integer(expiresAt.milliseconds) }
-        if let notice {
-            members["notice"] = [
-                "id": .string(notice.id), "version": .string(notice.version),
-                "sha256": .string(notice.sha256), "language": .string(notice.language),
-            ]
-        }
-    }
-
-    fileprivate init(
-        of subject: SubjectID, by caller: CallerName, from members: inout JSONMembers, at time: Instant,
-        index: UInt64
-    ) throws {
-        let notice = try members.optional("notice") {
-            (value, pointer) throws(JSONShapeError) -> NoticeReference in
-            var members = try JSONMembers(value, at: pointer)
-            let notice = NoticeReference(
-                id: try members.required("id", JSONShape.text),
-                version: try members.required("version", JSONShape.text),
-                sha256: try members.required("sha256", JSONShape.text),
-                language: try members.required("language", JSONShape.text))
-            try members.refuseOthers()
-            return notice
-        }
-        self.init(
-            subject: subject, id: "", idTag: try members.required("consent", PersonChange.identifier),
-            purpose: Purpose(try members.required("purpose", JSONShape.text)),
-            channel: try members.required("channel", JSONShape.name),
-            address: try members.optional("address", PersonChange.identifier),
-            state: try members.required("state", JSONShape.name),
-            eventTime: try members.required("event_time", JSONShape.instant), receivedAt: time,
-            method: try members.required("method", JSONShape.name), source: caller,
-            jurisdiction: try members.optional("jurisdiction", JSONShape.text), notice: notice,
-            expiresAt: try members.optional("expires_at", JSONShape.instant),
-            withdraws: try members.optional("withdraws", PersonChange.identifier),
-            previousHash: try members.required("previous", JSONShape.text), entryIndex: index)
+    fileprivate func entry(
+        of subject: SubjectID, by caller: CallerName, _ action: DriftAction
+    ) -> DriftEntry {
+        DriftEntry(
+            subject: subject, caller: caller, finding: kind, action: action, device: device,
+            category: category.map { Code($0) }, old: old, new: new)
     }
 }

@@ -9,7 +9,7 @@ extension EndToEnd {
         }
 
         @Test(arguments: [
-            ("A fact", 8), ("A reason, or a detail of one", 4), ("A gate", 8), ("A kind of entry", 3),
+            ("A fact", 8), ("A reason, or a detail of one", 4), ("A gate", 8), ("A kind of entry", 4),
             ("A route", 3), ("A command", 2),
         ])
         func `a recipe's edits compile, with every file that names a case beside a new one`(

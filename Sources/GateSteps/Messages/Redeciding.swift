@@ -80,12 +80,9 @@ extension StepContext {
     func withdraw(_ row: OutboxRecord, because cause: WithdrawalCause, at now: Instant) throws {
         try remove(row)
         try record(
-            .unsent, at: now,
-            [
-                "send_id": .string(row.send.uuidText), "message_id": .string(row.message.uuidText),
-                "subject": .string(row.subject.hexadecimal),
-                "destination": .string(row.destination.hexadecimal), "cause": .string(cause.rawValue),
-            ])
+            UnsentEntry(
+                send: row.send, message: row.message, subject: row.subject, destination: row.destination,
+                cause: Code(cause)), at: now)
         observe(.withdrawn(cause, category: row.category))
         try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
         if cause.settlesDedupe { return }

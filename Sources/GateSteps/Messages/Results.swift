@@ -1,5 +1,4 @@
 import AuditTrail
-import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
 import RecipientModel
@@ -82,24 +81,10 @@ extension StepContext {
         _ row: OutboxRecord, as result: HandOver, status: Int? = nil, at now: Instant
     ) throws {
         try view.removeOutbox(row.message)
-        // Straight into bytes: every message has one.
-        try record(at: now) { index, time in
-            var entry = CanonicalWriter(capacity: 512)
-            entry.object { json in
-                json.member("attempts", Int64(row.attemptCount))
-                json.member("destination", hexadecimal: row.destination)
-                json.member("index", Int64(index))
-                json.member("kind", EntryKind.delivery.text)
-                json.member("message_id", uuid: row.message)
-                json.member("result", name: result)
-                json.member("send_id", uuid: row.send)
-                json.member("status", status.map { Int64($0) })
-                json.member("subject", hexadecimal: row.subject)
-                json.member("time", time)
-                json.member("v", TrailEntry.version)
-            }
-            return entry.finish()
-        }
+        try record(
+            DeliveryEntry(
+                send: row.send, message: row.message, subject: row.subject, destination: row.destination,
+                result: Code(result), status: status, attempts: row.attemptCount), at: now)
         observe(
             .ended(
                 result, channel: row.request.channel, category: row.category, tier: row.tier,

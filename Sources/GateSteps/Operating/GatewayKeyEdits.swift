@@ -1,5 +1,4 @@
-import AuditTrail
-package import CanonicalJSON
+package import AuditTrail
 package import GateVocabulary
 package import KeyLifecycle
 import SealedFormat
@@ -57,12 +56,12 @@ extension StepContext {
         try view.setKeyring(keyring)
         var newest: (key: GatewayKey, trail: EntryReference)?
         for transition in transitions {
-            var members = transition.members
-            members["caller"] = .string(caller.text)
-            if let proposed, transition.event == .init(proposed.event) {
-                members["proposed_by"] = .string(proposed.proposal.caller.text)
-            }
-            newest = (transition.key, try record(.gatewayKey, at: now, members))
+            let entry = GatewayKeyEntry(
+                change: RecordedKeyChange(transition), caller: caller,
+                proposedBy: proposed.flatMap {
+                    transition.event == .init($0.event) ? $0.proposal.caller : nil
+                })
+            newest = (transition.key, try record(entry, at: now))
         }
         guard let newest else { preconditionFailure("a change of the keyring that changes nothing") }
         return GatewayKeyChange(keyring: keyring, key: newest.key, trail: newest.trail)
@@ -71,14 +70,14 @@ extension StepContext {
     /// Records the keys that a start found.
     ///
     /// - Returns: What changed, as the entry of the start has it; `nil` when nothing did.
-    package func adoptKeys(_ found: [GatewayKey], at now: Instant) throws -> JSONValue? {
+    package func adoptKeys(_ found: [GatewayKey], at now: Instant) throws -> [RecordedKeyChange]? {
         var keyring = try view.keyring() ?? Keyring()
         let transitions = keyring.adopt(found, at: now)
         // What the newest file is taken for while no key was promoted is in force from here on.
         if let data = keyring.active(.data) { view.useDataKey(data.id) }
         guard !transitions.isEmpty else { return nil }
         try view.setKeyring(keyring)
-        return .array(transitions.map { .object($0.members) })
+        return transitions.map { RecordedKeyChange($0) }
     }
 
     /// Records the data key that every stored row is sealed under.
@@ -88,14 +87,12 @@ extension StepContext {
     }
 }
 
-extension KeyTransition {
-    fileprivate var members: JSONObject {
-        var members: JSONObject = [
-            "cause": .string(cause.rawValue), "event": .string(event.rawValue), "key": .string(key.id),
-            "purpose": .string(key.purpose.rawValue), "state": .string(key.state.rawValue),
-        ]
-        if let publicKey = key.publicKey { members["public_key"] = .string(Hexadecimal.encode(publicKey)) }
-        return members
+extension RecordedKeyChange {
+    fileprivate init(_ transition: KeyTransition) {
+        let key = transition.key
+        self.init(
+            key: key.id, purpose: Code(key.purpose), event: Code(transition.event), state: Code(key.state),
+            cause: Code(transition.cause), publicKey: key.publicKey.map { Hexadecimal.encode($0) })
     }
 }
 

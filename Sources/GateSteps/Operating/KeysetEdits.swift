@@ -66,21 +66,18 @@ extension StepContext {
                     "the same caller brought it before; another must bring it too, by \(first.expiresAt.rfc3339)"
             )
         }
-        var members: JSONObject = [
-            "caller": .string(caller.text), "digest": .string(digest),
-            "event": first == nil ? "propose" : "adopt",
-            "expires_at": .integer(Int64(keyset.expiresAt) * 1000),
-            "version": .integer(Int64(keyset.version)),
-        ]
-        if let first {
-            members["proposed_by"] = .string(first.caller.text)
+        if first != nil {
             try view.setSetting(KeysetSettings.note, to: note)
             try view.setSetting(KeysetSettings.proposal, to: nil)
         } else {
             let next = KeysetProposal(digest: digest, by: .init(caller: caller, at: now))
             try view.setSetting(KeysetSettings.proposal, to: next.text)
         }
-        let trail = try record(.keyset, at: now, members)
+        let trail = try record(
+            KeysetEntry(
+                caller: caller, digest: digest, event: Code(first == nil ? "propose" : "adopt"),
+                expiresAt: Instant(milliseconds: Int64(keyset.expiresAt) * 1000),
+                version: Int(keyset.version), proposedBy: first?.caller), at: now)
         let until = first == nil ? GatewayKey.Proposal(caller: caller, at: now).expiresAt : nil
         return KeysetChange(keyset: keyset, secondCallerBy: until, trail: trail)
     }

@@ -1,5 +1,6 @@
+package import AuditTrail
 package import BundleModel
-package import CanonicalJSON
+import CanonicalJSON
 import GateVocabulary
 
 /// A public key that the gateway's configuration pins: a role's that approves bundles, or an authority's.
@@ -14,8 +15,9 @@ package struct PinnedKey: Hashable, Sendable {
         self.role = role
     }
 
+    private var purpose: KeyPurpose { role == nil ? .authority : .policy }
+
     private var members: JSONObject {
-        let purpose: KeyPurpose = role == nil ? .authority : .policy
         var members: JSONObject = ["key": .string(key), "purpose": .string(purpose.rawValue)]
         if let role { members["role"] = .string(role.rawValue) }
         return members
@@ -39,10 +41,8 @@ package struct PinnedKey: Hashable, Sendable {
         return pins
     }
 
-    fileprivate func transition(_ event: String) -> JSONValue {
-        var members = members
-        members["event"] = .string(event)
-        return .object(members)
+    fileprivate func transition(_ event: String) -> ChangedPin {
+        ChangedPin(key: key, purpose: Code(purpose), event: Code(event), role: role.map { Code($0) })
     }
 }
 
@@ -51,7 +51,7 @@ extension StepContext {
     ///
     /// - Returns: The keys that came and went since the start before, as the entry of the start has them; `nil` when
     ///   none did.
-    package func adoptPins(_ pins: [PinnedKey]) throws -> JSONValue? {
+    package func adoptPins(_ pins: [PinnedKey]) throws -> [ChangedPin]? {
         let stored = try view.setting(Self.pinsSetting)
         guard let known = stored.map(PinnedKey.read) ?? [] else {
             throw StoreError.damaged(
@@ -62,7 +62,7 @@ extension StepContext {
             + pins.filter { !known.contains($0) }.map { $0.transition("pin") }
         guard !changes.isEmpty else { return nil }
         try view.setSetting(Self.pinsSetting, to: PinnedKey.text(of: pins))
-        return .array(changes)
+        return changes
     }
 
     private static let pinsSetting = "pinned_keys"

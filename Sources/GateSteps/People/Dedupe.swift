@@ -147,14 +147,9 @@ extension StepContext {
             if isWithdrawn { withdrawn.append(teller) }
         }
         let trail = try record(
-            .acknowledgement, at: now,
-            [
-                "caller": .string(caller.text), "type": .string(type.id.text),
-                "subject": .string(subject.id.hexadecimal),
-                "event_tags": .object(
-                    JSONObject(events.map { ($0.rawValue, .string($1.hexadecimal)) })),
-                "withdrawn": .integer(Int64(withdrawn.count)),
-            ])
+            AcknowledgementEntry(
+                caller: caller, type: type.id, subject: subject.id, eventTags: events,
+                withdrawn: withdrawn.count), at: now)
         return { [withdrawn] in AcknowledgeAnswer(withdrawn: withdrawn, trail: $0[trail]) }
     }
 
@@ -213,13 +208,9 @@ extension StepContext {
         within: String, at now: Instant
     ) throws {
         try record(
-            .mandatoryUnreached, at: now,
-            [
-                "send_id": .string(send.uuidText), "type": .string(type.text),
-                "subject": subject.map { .string($0.hexadecimal) } ?? .null,
-                "must_go_by": .string(mustGoBy), "within": .string(within),
-                "policy": .string(policy.digest.text),
-            ])
+            MandatoryUnreachedEntry(
+                send: send, type: type, subject: Nullable(subject), mustGoBy: mustGoBy, within: within,
+                policy: policy.digest), at: now)
         try view.appendEvent(
             EventRecord(
                 caller: caller, send: send, subject: subject, event: .mandatoryUnreached,

@@ -126,12 +126,9 @@ extension StepContext {
         try view.setSetting(DisableDays.settingName, to: days.text)
         guard let spike else { return }
         try record(
-            .review, at: now,
-            [
-                "category": .string(spike.category.rawValue), "cause": .string(ReviewCause.disables.rawValue),
-                "count": .integer(spike.count), "since": .integer(spike.day * 86_400_000),
-                "usual": .integer(spike.usual),
-            ])
+            ReviewEntry(
+                category: Code(spike.category), cause: Code(ReviewCause.disables), count: spike.count,
+                since: Instant(milliseconds: spike.day * 86_400_000), usual: spike.usual), at: now)
         observe(.review(.disables, category: category))
         alarm(
             "\(spike.count) recipients have switched `\(spike.category.rawValue)` off today within 24 hours of a send of it, \(spike.usual) on a usual day: look at what was sent"

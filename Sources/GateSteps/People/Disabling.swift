@@ -1,5 +1,4 @@
 import AuditTrail
-import CanonicalJSON
 import GateVocabulary
 import RecipientModel
 
@@ -21,9 +20,9 @@ extension StepContext {
             of: subject, since: now.advanced(bySeconds: -Self.disablingSeconds),
             limit: LoadedForwards.countMax)
         func newest(_ category: Category) -> SendID? { forwards.first { $0.category == category }?.send }
-        func switchOff(_ category: Category?) -> SwitchOff {
-            SwitchOff(
-                means: means, category: category, subject: subject, after: category.flatMap(newest))
+        func switchOff(_ category: Category?) -> SwitchOffEntry {
+            SwitchOffEntry(
+                means: Code(means), category: category, subject: subject, after: category.flatMap(newest))
         }
         var found = [switchOff(category)]
         if category == nil {
@@ -31,8 +30,8 @@ extension StepContext {
             if !recent.isEmpty { found = recent.map(switchOff) }
         }
         for switchOff in found {
-            try record(.switchOff, at: now, switchOff.members)
-            observe(switchOff.observation)
+            try record(switchOff, at: now)
+            observe(switchOff.observation(means))
         }
         for switchOff in found {
             guard let category = switchOff.category, switchOff.after != nil else { continue }
@@ -49,24 +48,9 @@ extension StepContext {
     }
 }
 
-/// The members of an entry of the kind `switch_off`.
-struct SwitchOff: Hashable {
-    var means: DisabledBy
-    /// The category that was switched off; for a switch of everything, each that the recipient was sent lately, and
-    /// `nil` where there is none.
-    var category: Category?
-    var subject: SubjectID
-    /// The newest send of the category that was forwarded to them in the 24 hours before.
-    var after: SendID?
-
-    var members: JSONObject {
-        var members: JSONObject = [
-            "means": .string(means.rawValue), "subject": .string(subject.hexadecimal),
-        ]
-        members["category"] = category.map { .string($0.rawValue) }
-        members["send_id"] = after.map { .string($0.uuidText) }
-        return members
+extension SwitchOffEntry {
+    /// - Parameter means: Its own, which this build knows.
+    func observation(_ means: DisabledBy) -> Observation {
+        .disabled(means, category: category, isAfterSend: after != nil)
     }
-
-    var observation: Observation { .disabled(means, category: category, isAfterSend: after != nil) }
 }

@@ -44,10 +44,7 @@ extension StepContext {
         }
         for row in try view.outbox(of: subject.id) { try apply(.erased, to: recall(row), at: now) }
         try view.eraseSubject(subject.id)
-        let trail = try record(
-            .erasure, at: now,
-            ["subject": .string(subject.id.hexadecimal), "caller": .string(caller.text)])
-        return Recorded(trail)
+        return Recorded(try record(ErasureEntry(subject: subject.id, caller: caller), at: now))
     }
 
     /// Also true of a person whose row is damaged: damage must not keep a person from being erased.

@@ -58,16 +58,11 @@ package struct EvidenceFold {
                 policies)
         case .delivery, .unsent, .receipt: try applyFate(of: entry)
         case .acknowledgement:
-            guard let subject = entry.subject, let tags = entry.members["event_tags"]?.objectValue else {
-                return
-            }
-            for (_, tag) in tags {
-                guard let event = tag.stringValue.flatMap(Tag.init(hexadecimal:)) else { continue }
-                sends.acknowledge(event, of: subject, at: entry.time)
-            }
-        case .start: tzdata = entry.members["tzdata"]?.stringValue
+            let told: AcknowledgementEntry = try entry.knownBody()
+            for event in told.eventTags.values { sends.acknowledge(event, of: told.subject, at: entry.time) }
+        case .start: tzdata = try entry.knownBody(StartEntry.self).tzdata
         case .erasure:
-            guard let subject = entry.subject else { return }
+            let subject = try entry.knownBody(ErasureEntry.self).subject
             sends.forget(subject)
             people[subject] = nil
             ledgers[subject] = nil
@@ -80,20 +75,22 @@ package struct EvidenceFold {
 
     /// Applies what happened to a message, or was observed of it.
     private mutating func applyFate(of entry: TrailEntry) throws {
-        guard let send = entry.members["send_id"]?.stringValue.flatMap(SendID.init(uuidText:)) else { return }
-        let message = entry.members["message_id"]?.stringValue.flatMap(MessageID.init(uuidText:))
-        func name<Name: RawRepresentable<String>>(_ member: String) -> Name? {
-            entry.members[member]?.stringValue.flatMap(Name.init(rawValue:))
-        }
         switch entry.kind {
         case .delivery:
-            guard let message, let result: HandOver = name("result") else { return }
-            sends.end(message, of: send, result.fate.mayHaveArrived ? .mayHaveArrived : .cameToNothing)
+            let ended: DeliveryEntry = try entry.knownBody()
+            guard let result = ended.result.known(HandOver.self) else { return }
+            sends.end(
+                ended.message, of: ended.send,
+                result.fate.mayHaveArrived ? .mayHaveArrived : .cameToNothing)
         case .unsent:
-            guard let message, let cause: WithdrawalCause = name("cause") else { return }
-            sends.end(message, of: send, cause.settlesDedupe ? .settled : .cameToNothing)
+            let ended: UnsentEntry = try entry.knownBody()
+            guard let cause = ended.cause.known(WithdrawalCause.self) else { return }
+            sends.end(ended.message, of: ended.send, cause.settlesDedupe ? .settled : .cameToNothing)
         default:
-            if let event: ReceiptBody.Event = name("event"), event.fate.mayHaveArrived { sends.arrived(send) }
+            let receipt: ReceiptEntry = try entry.knownBody()
+            if receipt.event.known(ReceiptBody.Event.self)?.fate.mayHaveArrived == true {
+                sends.arrived(receipt.send)
+            }
         }
     }
 
@@ -347,12 +344,6 @@ extension EvidenceFold: RecordReading {
     }
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? { nil }
     package func setting(_ name: String) throws -> String? { nil }
-}
-
-extension TrailEntry {
-    fileprivate var subject: SubjectID? {
-        members["subject"]?.stringValue.flatMap(SubjectID.init(hexadecimal:))
-    }
 }
 
 extension JSONValue {

@@ -1,6 +1,5 @@
 package import AuditTrail
 import BundleModel
-import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 import SendPlanning
@@ -33,7 +32,8 @@ package struct TrailObservations {
     ///
     /// - Parameter policies: The archived bundles: a type's category and tier are those of the bundle that decided.
     /// - Returns: When the entry was recorded, and what was counted with it.
-    /// - Throws: `TrailEntryError`, `EntryError`, ``TrailObservationError``, or what `policies` throws.
+    /// - Throws: `TrailEntryError`, `EntryError`, `JSONShapeError`, `UnknownCode`, ``TrailObservationError``, or what `policies`
+    ///   throws.
     package mutating func observe(
         _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws -> (time: Instant, kind: EntryKind, observations: [Observation]) {
@@ -110,62 +110,38 @@ package struct TrailObservations {
     }
 
     private mutating func observe(_ entry: TrailEntry) throws -> [Observation] {
-        func name<Name: RawRepresentable<String>>(_ member: String, of: Name.Type) throws -> Name {
-            guard let name = entry.members[member]?.stringValue.flatMap(Name.init(rawValue:)) else {
-                throw TrailObservationError.unknownName(member)
-            }
-            return name
-        }
         switch entry.kind {
         case .unsent:
-            let message = try end(entry)
-            return [
-                .withdrawn(
-                    try name("cause", of: WithdrawalCause.self), category: message.axes.category)
-            ]
+            let unsent: UnsentEntry = try entry.knownBody()
+            let message = try end(unsent.message)
+            return [.withdrawn(try unsent.cause.name(), category: message.axes.category)]
         case .delivery:
-            let message = try end(entry)
-            let result = try name("result", of: HandOver.self)
+            let delivery: DeliveryEntry = try entry.knownBody()
+            let message = try end(delivery.message)
+            let result: HandOver = try delivery.result.name()
             return [
                 .ended(
                     result, channel: message.channel, category: message.axes.category,
                     tier: message.axes.tier,
-                    waitedMilliseconds: result == .handedOver ? waited(message, until: entry) : nil)
+                    waitedMilliseconds: result == .handedOver
+                        ? Self.waited(message, delivery, until: entry.time) : nil)
             ]
-        case .receipt:
-            let event = try name("event", of: ReceiptBody.Event.self)
-            guard let observed = Observed(event: event.fate, entry.members) else {
-                throw TrailObservationError.unknownName("channel")
-            }
-            return observed.observations
+        case .receipt: return try Observed(try entry.knownBody()).observations
         case .switchOff:
-            let category = entry.members["category"]?.stringValue
-            return [
-                .disabled(
-                    try name("means", of: DisabledBy.self),
-                    category: try category.map { _ in try name("category", of: Category.self) },
-                    isAfterSend: entry.members["send_id"] != nil)
-            ]
-        case .mandatoryUnreached:
-            return [.unreached(TypeID(entry.members["type"]?.stringValue ?? ""))]
+            let switchOff: SwitchOffEntry = try entry.knownBody()
+            return [switchOff.observation(try switchOff.means.name())]
+        case .mandatoryUnreached: return [.unreached(try entry.knownBody(MandatoryUnreachedEntry.self).type)]
         case .review:
-            return [
-                .review(
-                    try name("cause", of: ReviewCause.self), category: try name("category", of: Category.self)
-                )
-            ]
+            let review: ReviewEntry = try entry.knownBody()
+            return [.review(try review.cause.name(), category: try review.category.name())]
         case .drift:
-            return [
-                .drift(try name("finding", of: DriftKind.self), try name("action", of: DriftAction.self))
-            ]
+            let drift: DriftEntry = try entry.knownBody()
+            return [.drift(drift.finding, drift.action)]
         default: return []
         }
     }
 
-    private mutating func end(_ entry: TrailEntry) throws -> Waiting {
-        guard let message = entry.members["message_id"]?.stringValue.flatMap(MessageID.init(uuidText:)) else {
-            throw TrailObservationError.unknownName("message_id")
-        }
+    private mutating func end(_ message: MessageID) throws -> Waiting {
         guard let ended = waiting.removeValue(forKey: message) else {
             throw TrailObservationError.unknownMessage(message)
         }
@@ -173,12 +149,9 @@ package struct TrailObservations {
     }
 
     /// As ``OutboxRecord/waitedMilliseconds(until:)`` has it.
-    private func waited(_ message: Waiting, until entry: TrailEntry) -> Int64? {
-        guard let attempts = entry.members["attempts"]?.integerValue,
-            let send = entry.members["send_id"]?.stringValue.flatMap(SendID.init(uuidText:))
-        else { return nil }
-        let start = attempts <= 1 ? message.start.milliseconds : send.milliseconds
-        return max(0, entry.time.milliseconds - start)
+    private static func waited(_ message: Waiting, _ delivery: DeliveryEntry, until end: Instant) -> Int64 {
+        let start = delivery.attempts <= 1 ? message.start.milliseconds : delivery.send.milliseconds
+        return max(0, end.milliseconds - start)
     }
 }
 
@@ -188,8 +161,6 @@ package enum TrailObservationError: Error, Hashable, Sendable, CustomStringConve
     case policyUnknown(PolicyDigest)
     /// An entry is about a message that none before it speaks of.
     case unknownMessage(MessageID)
-    /// A member has a name that this build does not know.
-    case unknownName(String)
 
     package var description: String {
         switch self {
@@ -197,8 +168,6 @@ package enum TrailObservationError: Error, Hashable, Sendable, CustomStringConve
             "no archived policy has the digest \(digest); copy the trail's `policies` folder with it"
         case .unknownMessage(let message):
             "it is about the message \(message), of which no entry before it speaks; give the trail from its first entry"
-        case .unknownName(let member):
-            "its `\(member)` is none that this build knows; use the build that wrote the trail, or a newer one"
         }
     }
 }

@@ -61,16 +61,12 @@ extension StepContext {
             if isNews { try recordDisabling(by: .reply, subject: holder, at: now) }
         }
         let why = isWithdrawal ? nil : ReplyAnswer.NoEffect.notAWithdrawal
-        var members: JSONObject = [
-            "caller": .string(caller.text), "channel": .string(body.channel.rawValue),
-            "id_tag": .string(Hexadecimal.encode(key.idHash)), "at": .integer(body.receivedAt.milliseconds),
-            "effect": .string(isWithdrawal ? "withdrawn" : "none"),
-            "subjects": .array(stopped.map { .string($0.hexadecimal) }),
-        ]
-        if let why { members["why"] = .string(why.rawValue) }
         let confirmation = try locale.flatMap { try newConfirmation(in: $0, of: body, at: now) }
-        if let confirmation { members["confirmation"] = .string(confirmation.answer.language) }
-        let trail = try record(.reply, at: now, members)
+        let trail = try record(
+            ReplyEntry(
+                caller: caller, channel: body.channel, idTag: Hexadecimal.encode(key.idHash),
+                at: body.receivedAt, effect: Code(isWithdrawal ? "withdrawn" : "none"), subjects: stopped,
+                why: why.map { Code($0) }, confirmation: confirmation?.answer.language), at: now)
         view.putReply(
             ReplyRecord(
                 key: key, contentMAC: content, entryIndex: trail.index, isWithdrawal: isWithdrawal,

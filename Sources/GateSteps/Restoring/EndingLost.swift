@@ -1,6 +1,5 @@
 import AuditTrail
 import BundleModel
-import CanonicalJSON
 package import GateVocabulary
 import RecipientModel
 
@@ -13,7 +12,7 @@ extension StepView {
     ) throws {
         precondition(
             progress.entry.previous.size == upcomingIndex, "a restore is recorded where the old tree ends")
-        try record(.restore, progress.entry.members, at: now)
+        try record(progress.entry, at: now)
         try setNewestEntryClock(clock)
         try setTrailLineage(
             TrailLineage(
@@ -26,7 +25,7 @@ extension StepView {
         guard let state = try state(of: subject), try self.subject(subject) != nil else { return }
         for change in state.withoutPrivateValues {
             try apply(change, to: subject)
-            try record(change.kind, change.members(of: subject, by: .gateway, at: now), at: now)
+            try record(change.entry(of: subject, by: .gateway, at: now), at: now)
         }
     }
 
@@ -87,7 +86,7 @@ extension StepView {
                 source: .gateway, jurisdiction: nil, notice: nil, expiresAt: nil, withdraws: nil,
                 previousHash: ledger.last.map(StepContext.hash) ?? "", entryIndex: upcomingIndex))
         try apply(change, to: person.id)
-        try record(change.kind, change.members(of: person.id, by: .gateway, at: now), at: now)
+        try record(change.entry(of: person.id, by: .gateway, at: now), at: now)
     }
 
     private func switchOff(
@@ -98,13 +97,13 @@ extension StepView {
                 subject: subject, scope: category.rawValue, channel: channel, destination: nil,
                 state: .userOff, source: .adminOverride, at: now, caller: .gateway))
         try apply(change, to: subject)
-        try record(change.kind, change.members(of: subject, by: .gateway, at: now), at: now)
+        try record(change.entry(of: subject, by: .gateway, at: now), at: now)
     }
 
-    private func record(_ kind: EntryKind, _ members: JSONObject, at now: Instant) throws {
+    private func record(_ body: some EntryBody, at now: Instant) throws {
         append(
             try NewEntry(at: now, expectedIndex: upcomingIndex) { index, time in
-                try TrailEntry(kind: kind, index: index, time: time, members: members).encoded().bytes
+                try body.bytes(index: index, time: time)
             })
     }
 }
@@ -124,18 +123,14 @@ extension ConsentWords.Scope {
 extension RestoredSends.Message {
     /// The entry that ends it: its body was in the lost databases alone.
     package func ending(_ message: MessageID, index: UInt64, at now: Instant) throws -> [UInt8] {
-        var members: JSONObject = [
-            "destination": .string(destination.hexadecimal), "message_id": .string(message.uuidText),
-            "send_id": .string(send.uuidText), "subject": .string(subject.hexadecimal),
-        ]
-        if mayHaveGone {
-            members["attempts"] = 1
-            members["result"] = .string(HandOver.ambiguous.rawValue)
-        } else {
-            members["cause"] = .string(WithdrawalCause.damaged.rawValue)
-        }
-        return try TrailEntry(
-            kind: mayHaveGone ? .delivery : .unsent, index: index, time: now, members: members
-        ).encoded().bytes
+        let entry: any EntryBody =
+            mayHaveGone
+            ? DeliveryEntry(
+                send: send, message: message, subject: subject, destination: destination,
+                result: Code(HandOver.ambiguous), attempts: 1)
+            : UnsentEntry(
+                send: send, message: message, subject: subject, destination: destination,
+                cause: Code(WithdrawalCause.damaged))
+        return try entry.bytes(index: index, time: now)
     }
 }

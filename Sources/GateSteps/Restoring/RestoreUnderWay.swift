@@ -1,5 +1,6 @@
 package import AuditTrail
 package import CanonicalJSON
+import GateVocabulary
 
 /// A restore between its first commit and its last: what its entry will say, and whether that is recorded.
 ///
@@ -15,7 +16,7 @@ package struct RestoreUnderWay: Hashable, Sendable {
     }
 
     package var object: JSONObject {
-        var object = entry.members
+        var object = entry.json
         object["recorded"] = .boolean(isRecorded)
         return object
     }

@@ -1,6 +1,5 @@
 import AuditTrail
 import BundleModel
-import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 package import KeyLifecycle
@@ -99,39 +98,45 @@ package struct RestoredSends {
             return [.send(send, of: category, index: index, at: time)]
         case .redecision: return try decideAgain(RedecisionEntry.read(bytes).entry, at: entry.time, policies)
         case .delivery:
-            let result: HandOver = try entry.name("result")
-            return try end(entry, as: result.fate, isSettled: false)
+            let delivery: DeliveryEntry = try entry.knownBody()
+            return end(
+                EndedMessage(
+                    message: delivery.message, send: delivery.send, subject: delivery.subject,
+                    destination: delivery.destination, event: try delivery.result.name(HandOver.self).fate,
+                    reason: nil, at: entry.time, caller: waiting[delivery.message]?.caller, isSettled: false))
         case .unsent:
-            let cause: WithdrawalCause = try entry.name("cause")
-            return try end(entry, as: .withdrawn, because: cause.rawValue, isSettled: cause.settlesDedupe)
+            let unsent: UnsentEntry = try entry.knownBody()
+            let cause: WithdrawalCause = try unsent.cause.name()
+            return end(
+                EndedMessage(
+                    message: unsent.message, send: unsent.send, subject: unsent.subject,
+                    destination: unsent.destination, event: .withdrawn, reason: cause.rawValue,
+                    at: entry.time, caller: waiting[unsent.message]?.caller, isSettled: cause.settlesDedupe))
         case .receipt:
-            let event: ReceiptBody.Event = try entry.name("event")
-            if event.fate.mayHaveArrived { sends[try entry.id("send_id")]?.mayHaveArrived = true }
+            let receipt: ReceiptEntry = try entry.knownBody()
+            if try receipt.event.name(ReceiptBody.Event.self).fate.mayHaveArrived {
+                sends[receipt.send]?.mayHaveArrived = true
+            }
             return []
         case .acknowledgement:
-            guard let subject: SubjectID = entry.hexadecimal("subject"),
-                let tags = entry.members["event_tags"]?.objectValue
-            else { return [] }
-            return tags.compactMap { _, tag in
-                tag.stringValue.flatMap(Tag.init(hexadecimal:)).map {
-                    .recordDedupe(DedupeRecord(event: $0, send: nil, at: entry.time), subject)
-                }
+            let told: AcknowledgementEntry = try entry.knownBody()
+            return Channel.allCases.compactMap { told.eventTags[$0] }.map {
+                .recordDedupe(DedupeRecord(event: $0, send: nil, at: entry.time), told.subject)
             }
         case .erasure:
-            guard let subject: SubjectID = entry.hexadecimal("subject") else { return [] }
+            let subject = try entry.knownBody(ErasureEntry.self).subject
             waiting = waiting.filter { $0.value.subject != subject }
             return [.erasure(subject)]
         case .gatewayKey:
-            return try RecordedKey(entry.members, at: entry.time).map { [.gatewayKey($0)] } ?? []
+            let change = try entry.knownBody(GatewayKeyEntry.self).change
+            return try RecordedKey(change, at: entry.time).map { [.gatewayKey($0)] } ?? []
         case .start:
-            let keys = try entry.members["keys"]?.arrayValue?.compactMap(\.objectValue)
-                .compactMap { try RecordedKey($0, at: entry.time) }
-            return (keys ?? []).map { .gatewayKey($0) } + (try inForce(entry, policies))
-        case .policy: return try inForce(entry, policies)
+            let start: StartEntry = try entry.knownBody()
+            let keys = try (start.keys ?? []).compactMap { try RecordedKey($0, at: entry.time) }
+            return keys.map { .gatewayKey($0) } + (try inForce(start.policy, policies))
+        case .policy: return try inForce(entry.knownBody(PolicyEntry.self).policy, policies)
         case .restore:
-            guard let restore = RestoreEntry(entry.members) else {
-                throw RestoreObstacle.unknownMember("restore")
-            }
+            guard let restore = RestoreEntry(entry.members) else { throw RestoreObstacle.malformed }
             return [
                 .lineage(
                     TrailLineage(
@@ -142,9 +147,8 @@ package struct RestoredSends {
     }
 
     private func inForce(
-        _ entry: TrailEntry, _ policies: (PolicyDigest) throws -> CompiledPolicy?
+        _ digest: PolicyDigest, _ policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws -> [RestoredEffect] {
-        let digest = PolicyDigest(entry.members["policy"]?.stringValue ?? "")
         guard let policy = try policies(digest) else { throw ReplayObstacle.policyUnknown(digest) }
         return [.policy(policy)]
     }
@@ -213,20 +217,6 @@ package struct RestoredSends {
         return effects + end(ended)
     }
 
-    private mutating func end(
-        _ entry: TrailEntry, as event: SendEventKind, because reason: String? = nil, isSettled: Bool
-    ) throws -> [RestoredEffect] {
-        guard let subject: SubjectID = entry.hexadecimal("subject"),
-            let destination: Tag = entry.hexadecimal("destination")
-        else { throw RestoreObstacle.unknownMember("subject") }
-        let message: MessageID = try entry.id("message_id")
-        return end(
-            EndedMessage(
-                message: message, send: try entry.id("send_id"), subject: subject, destination: destination,
-                event: event, reason: reason, at: entry.time, caller: waiting[message]?.caller,
-                isSettled: isSettled))
-    }
-
     private mutating func end(_ ended: EndedMessage) -> [RestoredEffect] {
         var effects: [RestoredEffect] = [.ended(ended)]
         guard waiting.removeValue(forKey: ended.message) != nil, var sent = sends[ended.send] else {
@@ -246,50 +236,25 @@ package struct RestoredSends {
 
 /// Why an entry cannot be brought back into a store.
 package enum RestoreObstacle: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The entry has a member whose name this build does not know.
-    case unknownMember(String)
+    /// A restore that does not say which trail it goes on from.
+    case malformed
 
     package var description: String {
         switch self {
-        case .unknownMember(let member):
-            "its `\(member)` is none that this build knows; use the build that wrote the trail, or a newer one"
+        case .malformed:
+            "it is no restore that this build can read; use the build that wrote the trail, or a newer one"
         }
-    }
-}
-
-extension TrailEntry {
-    fileprivate func name<Name: RawRepresentable<String>>(_ member: String) throws -> Name {
-        guard let name = members[member]?.stringValue.flatMap(Name.init(rawValue:)) else {
-            throw RestoreObstacle.unknownMember(member)
-        }
-        return name
-    }
-
-    fileprivate func id<Kind: IdentifierKind>(_ member: String) throws -> RandomIdentifier<Kind> {
-        guard let text = members[member]?.stringValue, let id = RandomIdentifier<Kind>(uuidText: text) else {
-            throw RestoreObstacle.unknownMember(member)
-        }
-        return id
-    }
-
-    fileprivate func hexadecimal<Kind: IdentifierKind>(_ member: String) -> RandomIdentifier<Kind>? {
-        guard let text = members[member]?.stringValue else { return nil }
-        return RandomIdentifier<Kind>(hexadecimal: text)
     }
 }
 
 extension RecordedKey {
-    /// - Parameter members: Of a `gateway_key` entry, or of one element of a start's `keys`.
     /// - Returns: `nil` of a proposal, which changes no state.
-    fileprivate init?(_ members: JSONObject, at time: Instant) throws {
-        guard let id = members["key"]?.stringValue,
-            let purpose = members["purpose"]?.stringValue.flatMap(KeyPurpose.init(rawValue:)),
-            let state = members["state"]?.stringValue.flatMap(KeyState.init(rawValue:)),
-            let event = members["event"]?.stringValue.flatMap(KeyTransition.Event.init(rawValue:))
-        else { throw RestoreObstacle.unknownMember("state") }
+    fileprivate init?(_ change: RecordedKeyChange, at time: Instant) throws {
+        let event: KeyTransition.Event = try change.event.name()
+        let (purpose, state): (KeyPurpose, KeyState) = (try change.purpose.name(), try change.state.name())
         guard event != .proposePromotion, event != .proposeDestruction else { return nil }
         self.init(
-            id: id, purpose: purpose, state: state, at: time,
-            publicKey: members["public_key"]?.stringValue.flatMap(Hexadecimal.decode))
+            id: change.key, purpose: purpose, state: state, at: time,
+            publicKey: change.publicKey.flatMap(Hexadecimal.decode))
     }
 }

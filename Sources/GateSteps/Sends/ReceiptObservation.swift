@@ -1,4 +1,4 @@
-import CanonicalJSON
+import AuditTrail
 import GateVocabulary
 import WireProtocol
 
@@ -33,26 +33,14 @@ struct Observed {
         }
     }
 
-    /// - Parameter members: An entry's.
-    /// - Returns: `nil` where they do not say the channel.
-    init?(event: SendEventKind, _ members: JSONObject) {
-        guard let channel = members["channel"]?.stringValue.flatMap(Channel.init(rawValue:)) else {
-            return nil
-        }
-        self.event = event
-        category = members["category"]?.stringValue.flatMap(Category.init(rawValue:))
-        self.channel = channel
-        act = members["act"]?.stringValue.flatMap(ObservedAct.init(rawValue:))
-        openedAfterMilliseconds = members["opened_after"]?.integerValue
-        isFirstTap = members["tapped"]?.booleanValue ?? false
-    }
-
-    func add(to members: inout JSONObject) {
-        members["act"] = act.map { .string($0.rawValue) }
-        members["category"] = category.map { .string($0.rawValue) }
-        members["channel"] = .string(channel.rawValue)
-        members["opened_after"] = openedAfterMilliseconds.map { .integer($0) }
-        if isFirstTap { members["tapped"] = true }
+    /// - Throws: ``UnknownCode`` of an event or a channel that this build does not know.
+    init(_ entry: ReceiptEntry) throws {
+        event = try entry.event.name(ReceiptBody.Event.self).fate
+        category = entry.category?.known()
+        channel = try entry.channel.name()
+        act = entry.act?.known()
+        openedAfterMilliseconds = entry.openedAfterMilliseconds
+        isFirstTap = entry.isFirstTap ?? false
     }
 
     var observations: [Observation] {

@@ -25,11 +25,7 @@ extension StepContext {
             .union(try view.events(of: id).filter(\.event.mayHaveArrived).compactMap(\.destination))
             .map { send.name(of: $0) }
         let trail = try record(
-            .cancel, at: now,
-            [
-                "send_id": .string(id.uuidText), "caller": .string(caller.text),
-                "withdrawn": .integer(Int64(withdrawn.count)),
-            ])
+            CancelEntry(send: id, caller: caller, withdrawn: withdrawn.count), at: now)
         return { [withdrawn] in
             CancelAnswer(sendID: id, withdrawn: withdrawn.sorted(), gone: gone.sorted(), trail: $0[trail])
         }
@@ -80,14 +76,13 @@ extension StepContext {
             )
         }
         let observed = Observed(body, of: send, among: known)
-        var members: JSONObject = [
-            "send_id": .string(body.send.uuidText), "destination": .string(tag.hexadecimal),
-            "event": .string(body.event.rawValue), "at": .integer(body.at.milliseconds),
-            "caller": .string(caller.text),
-        ]
-        if let subject = send.subject { members["subject"] = .string(subject.hexadecimal) }
-        observed.add(to: &members)
-        let trail = try record(.receipt, at: now, members)
+        let trail = try record(
+            ReceiptEntry(
+                send: body.send, destination: tag, event: Code(body.event), at: body.at, caller: caller,
+                subject: send.subject, channel: Code(observed.channel),
+                category: observed.category.map { Code($0) }, act: observed.act.map { Code($0) },
+                openedAfterMilliseconds: observed.openedAfterMilliseconds,
+                isFirstTap: observed.isFirstTap ? true : nil), at: now)
         for observation in observed.observations { observe(observation) }
         try view.appendEvent(
             EventRecord(

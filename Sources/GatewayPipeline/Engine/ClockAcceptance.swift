@@ -1,5 +1,4 @@
 import AuditTrail
-import CanonicalJSON
 package import GateSteps
 package import GateVocabulary
 
@@ -31,10 +30,7 @@ extension ClockGuard {
         try store.write { view in
             view.append(
                 try NewEntry(at: reading.wall, expectedIndex: view.upcomingIndex) { index, time in
-                    try TrailEntry(
-                        kind: .clock, index: index, time: time,
-                        members: ["previous": .integer(newest.milliseconds), "uid": .integer(Int64(user))]
-                    ).encoded().bytes
+                    try ClockEntry(previous: newest, user: user).bytes(index: index, time: time)
                 })
             try view.setNewestEntryClock(reading)
         }

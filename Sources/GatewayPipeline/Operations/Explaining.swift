@@ -152,9 +152,7 @@ struct ExplanationOperation: EngineOperation {
 
     func perform(in batch: Batch) throws -> Completion {
         try batch.step {
-            try $0.record(
-                .explain, at: $0.now(),
-                ["caller": .string(count.key.text), "count": .integer(Int64(count.count))])
+            try $0.record(ExplainEntry(caller: count.key, count: count.count), at: $0.now())
         }
         return { _ in meter.committed(count) }
     }

@@ -76,12 +76,12 @@ struct AuditVerify: GateCommand {
         let report = try auditing {
             try verifier.verify(
                 visit: { entry in
-                    guard let members = entry.entry?.members else { return }
-                    for key in keyset?.keyset.unknownApprovers(in: members) ?? []
+                    guard let read = entry.entry else { return }
+                    for key in keyset?.keyset.unknownApprovers(in: read) ?? []
                     where unknownApprovers[key] == nil {
                         unknownApprovers[key] = entry.index
                     }
-                    guard let digest = members["policy"]?.stringValue else { return }
+                    guard let digest = read.members["policy"]?.stringValue else { return }
                     if policies[digest] == nil { policies[digest] = entry.index }
                 }, progress: { progress.show($0, of: $1) })
         }
@@ -236,11 +236,16 @@ struct AuditReplay: GateCommand {
 
 extension Keyset {
     /// Keys that approved a bundle, as an entry of a start or an activation says, and that the authority did not list.
-    fileprivate func unknownApprovers(in members: JSONObject) -> [String] {
-        guard let approvals = members["approvals"]?.arrayValue, !approvals.isEmpty else { return [] }
+    fileprivate func unknownApprovers(in entry: TrailEntry) -> [String] {
+        let approvals: [BundleApproval]? =
+            switch entry.kind {
+            case .start: try? entry.knownBody(StartEntry.self).approvals
+            case .policy: try? entry.knownBody(PolicyEntry.self).approvals
+            default: nil
+            }
+        guard let approvals, !approvals.isEmpty else { return [] }
         let known = Set(believed(.policy).map(\.id))
-        return approvals.compactMap { $0["key"]?.stringValue }
-            .filter { !(Keyset.Key.shortID($0).map { known.contains($0) } ?? false) }
+        return approvals.map(\.key).filter { !(Keyset.Key.shortID($0).map { known.contains($0) } ?? false) }
     }
 }
 

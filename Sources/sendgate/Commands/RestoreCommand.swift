@@ -78,7 +78,7 @@ struct RestoreCommand: GateCommand {
 
     private func show(_ entry: RestoreEntry) {
         if output.json {
-            var object = entry.members
+            var object = entry.json
             object["restored"] = .boolean(!dryRun)
             return Terminal.print(object)
         }

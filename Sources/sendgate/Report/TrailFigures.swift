@@ -1,5 +1,4 @@
 import AuditTrail
-import CanonicalJSON
 import CompliancePolicy
 import GateSteps
 import GateVocabulary
@@ -99,8 +98,8 @@ struct TrailFigures {
         _ kind: EntryKind, _ bytes: [UInt8], _ policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws {
         switch kind {
-        case .start, .policy:
-            policy = try TrailEntry(reading: bytes).members["policy"]?.stringValue.map { PolicyDigest($0) }
+        case .start: policy = try TrailEntry(reading: bytes).knownBody(StartEntry.self).policy
+        case .policy: policy = try TrailEntry(reading: bytes).knownBody(PolicyEntry.self).policy
         case .recipient, .device, .address, .permissionPrompt, .deviceKey, .consent, .preference, .erasure:
             try people?.apply(bytes, policies: policies)
         default: break
@@ -122,13 +121,10 @@ struct TrailFigures {
 
     private mutating func addReview(_ bytes: [UInt8]) throws {
         let entry = try TrailEntry(reading: bytes)
-        guard let category = entry.members["category"]?.stringValue.flatMap(Category.init(rawValue:)) else {
-            return
-        }
+        let review: ReviewEntry = try entry.knownBody()
+        guard let category = review.category.known(Category.self) else { return }
         reviews.append(
-            Review(
-                at: entry.time, category: category, count: entry.members["count"]?.integerValue ?? 0,
-                usual: entry.members["usual"]?.integerValue ?? 0))
+            Review(at: entry.time, category: category, count: review.count, usual: review.usual))
     }
 
     /// Everything that was counted, and the people as they were at the end of the period.

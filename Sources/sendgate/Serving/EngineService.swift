@@ -1,6 +1,5 @@
 import AuditTrail
 import BundleModel
-import CanonicalJSON
 import CommandTerminal
 import CompliancePolicy
 import Foundation
@@ -97,9 +96,7 @@ struct EngineService: Service {
         }
         recordCounts(true)
         if let failure = await submitted({ finished in
-            MaintenanceOperation.entry(.stop, finished: finished) { policy in
-                ["policy": .string(policy.digest.text)]
-            }
+            MaintenanceOperation.stop(finished: finished)
         }) {
             logger.error("the stop cannot be recorded: \(failure)")
         }

@@ -1,5 +1,4 @@
 import AuditTrail
-import CanonicalJSON
 import CompliancePolicy
 import GateSteps
 import GateVocabulary
@@ -31,18 +30,11 @@ struct MaintenanceOperation: EngineOperation {
 
     func refuse(_ failure: EngineFailure) { finished(failure) }
 
-    /// An entry of the gateway's own.
-    static func entry(
-        _ kind: EntryKind, finished: @escaping @Sendable (EngineFailure?) -> Void = { _ in },
-        members: @escaping @Sendable (CompiledPolicy) -> JSONObject
-    ) -> MaintenanceOperation {
+    /// The gateway stops.
+    static func stop(finished: @escaping @Sendable (EngineFailure?) -> Void) -> MaintenanceOperation {
         MaintenanceOperation(finished: finished) { batch in
-            let members = members(batch.policy)
-            try batch.step { step in
-                try step.record(at: step.now()) { index, time in
-                    try TrailEntry(kind: kind, index: index, time: time, members: members).encoded().bytes
-                }
-            }
+            let entry = StopEntry(policy: batch.policy.digest)
+            try batch.step { try $0.record(entry, at: $0.now()) }
         }
     }
 

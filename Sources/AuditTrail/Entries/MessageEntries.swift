@@ -1,0 +1,273 @@
+import CanonicalJSON
+package import GateVocabulary
+
+// What happened to sends and their messages, and what came back.
+
+/// What the next hop made of a message.
+package struct DeliveryEntry: EntryBody {
+    package static let kind = EntryKind.delivery
+    package static let blank = Self(
+        send: .blank, message: .blank, subject: .blank, destination: .blank, result: Code(""), attempts: 0)
+
+    package var send: SendID
+    package var message: MessageID
+    package var subject: SubjectID
+    package var destination: Tag
+    /// A `HandOver`.
+    package var result: Code
+    package var status: Int?
+    package var attempts: Int
+
+    package init(
+        send: SendID, message: MessageID, subject: SubjectID, destination: Tag, result: Code,
+        status: Int? = nil, attempts: Int
+    ) {
+        (self.send, self.message, self.subject, self.destination) = (send, message, subject, destination)
+        (self.result, self.status, self.attempts) = (result, status, attempts)
+    }
+
+    @inline(__always)
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("attempts", \.attempts, "")
+        try fields.required("destination", \.destination, "")
+        try fields.required("message_id", \.message, "")
+        try fields.required("result", \.result, "")
+        try fields.required("send_id", \.send, "")
+        try fields.optional("status", \.status, as: .integer(100...599))
+        try fields.required("subject", \.subject, "")
+    }
+
+    /// Every message has one, so its fields are inlined into a function that is not generic. They are shown with a third
+    /// argument, because the functions without one are another module's.
+    package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
+        try written(index: index, time: time)
+    }
+}
+
+/// A message that waited was taken out without being decided again.
+package struct UnsentEntry: EntryBody {
+    package static let kind = EntryKind.unsent
+    package static let blank = Self(
+        send: .blank, message: .blank, subject: .blank, destination: .blank, cause: Code(""))
+
+    package var send: SendID
+    package var message: MessageID
+    package var subject: SubjectID
+    package var destination: Tag
+    /// A `WithdrawalCause`.
+    package var cause: Code
+
+    package init(send: SendID, message: MessageID, subject: SubjectID, destination: Tag, cause: Code) {
+        (self.send, self.message, self.subject, self.destination) = (send, message, subject, destination)
+        self.cause = cause
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("cause", \.cause)
+        try fields.required("destination", \.destination)
+        try fields.required("message_id", \.message)
+        try fields.required("send_id", \.send)
+        try fields.required("subject", \.subject)
+    }
+}
+
+/// A caller withdrew a send.
+package struct CancelEntry: EntryBody {
+    package static let kind = EntryKind.cancel
+    package static let blank = Self(send: .blank, caller: CallerName(""), withdrawn: 0)
+
+    package var send: SendID
+    package var caller: CallerName
+    /// Messages that were taken out of the outbox.
+    package var withdrawn: Int
+
+    package init(send: SendID, caller: CallerName, withdrawn: Int) {
+        (self.send, self.caller, self.withdrawn) = (send, caller, withdrawn)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("caller", \.caller, as: .name)
+        try fields.required("send_id", \.send)
+        try fields.required("withdrawn", \.withdrawn)
+    }
+}
+
+/// An event need not be told any more.
+package struct AcknowledgementEntry: EntryBody {
+    package static let kind = EntryKind.acknowledgement
+    package static let blank = Self(
+        caller: CallerName(""), type: TypeID(""), subject: .blank, eventTags: [:], withdrawn: 0)
+
+    package var caller: CallerName
+    package var type: TypeID
+    package var subject: SubjectID
+    /// What the event is marked by on each channel it may be told on.
+    package var eventTags: [Channel: Tag]
+    /// Sends of which messages were taken out of the outbox.
+    package var withdrawn: Int
+
+    package init(
+        caller: CallerName, type: TypeID, subject: SubjectID, eventTags: [Channel: Tag], withdrawn: Int
+    ) {
+        (self.caller, self.type, self.subject, self.eventTags) = (caller, type, subject, eventTags)
+        self.withdrawn = withdrawn
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("caller", \.caller, as: .name)
+        try fields.required("event_tags", \.eventTags)
+        try fields.required("subject", \.subject)
+        try fields.required("type", \.type, as: .name)
+        try fields.required("withdrawn", \.withdrawn)
+    }
+}
+
+/// A notice that a law obliges us to send reached nobody; names the way it must go instead.
+package struct MandatoryUnreachedEntry: EntryBody {
+    package static let kind = EntryKind.mandatoryUnreached
+    package static let blank = Self(
+        send: .blank, type: TypeID(""), subject: Nullable(nil), mustGoBy: "", within: "",
+        policy: PolicyDigest(""))
+
+    package var send: SendID
+    package var type: TypeID
+    package var subject: Nullable<SubjectID>
+    package var mustGoBy: String
+    /// How soon, in the words of its law.
+    package var within: String
+    package var policy: PolicyDigest
+
+    package init(
+        send: SendID, type: TypeID, subject: Nullable<SubjectID>, mustGoBy: String, within: String,
+        policy: PolicyDigest
+    ) {
+        (self.send, self.type, self.subject, self.mustGoBy) = (send, type, subject, mustGoBy)
+        (self.within, self.policy) = (within, policy)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("must_go_by", \.mustGoBy, as: .text(byteCountMax: 256))
+        try fields.required("policy", \.policy)
+        try fields.required("send_id", \.send)
+        try fields.required("subject", \.subject)
+        try fields.required("type", \.type, as: .name)
+        try fields.required("within", \.within, as: .text(byteCountMax: 256))
+    }
+}
+
+/// What the delivery layer or the app observed.
+package struct ReceiptEntry: EntryBody {
+    package static let kind = EntryKind.receipt
+    package static let blank = Self(
+        send: .blank, destination: .blank, event: Code(""), at: Instant(milliseconds: 0),
+        caller: CallerName(""), channel: Code(""))
+
+    package var send: SendID
+    package var destination: Tag
+    /// A `ReceiptBody.Event`.
+    package var event: Code
+    package var at: Instant
+    package var caller: CallerName
+    package var subject: SubjectID?
+    package var channel: Code
+    /// `nil` of a type that is in no bundle.
+    package var category: Code?
+    /// An `ObservedAct`; `nil` for what a provider reports.
+    package var act: Code?
+    /// From the hand-over to the first time that the person had the message before them; `nil` for any later one, and
+    /// for an event that does not imply a look.
+    package var openedAfterMilliseconds: Int64?
+    package var isFirstTap: Bool?
+
+    package init(
+        send: SendID, destination: Tag, event: Code, at: Instant, caller: CallerName,
+        subject: SubjectID? = nil, channel: Code, category: Code? = nil, act: Code? = nil,
+        openedAfterMilliseconds: Int64? = nil, isFirstTap: Bool? = nil
+    ) {
+        (self.send, self.destination, self.event, self.at) = (send, destination, event, at)
+        (self.caller, self.subject, self.channel, self.category) = (caller, subject, channel, category)
+        (self.act, self.openedAfterMilliseconds, self.isFirstTap) = (act, openedAfterMilliseconds, isFirstTap)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.optional("act", \.act)
+        try fields.required("at", \.at)
+        try fields.required("caller", \.caller, as: .name)
+        try fields.optional("category", \.category)
+        try fields.required("channel", \.channel)
+        try fields.required("destination", \.destination)
+        try fields.required("event", \.event)
+        try fields.optional("opened_after", \.openedAfterMilliseconds)
+        try fields.required("send_id", \.send)
+        try fields.optional("subject", \.subject)
+        try fields.optional("tapped", \.isFirstTap)
+    }
+}
+
+/// A recipient answered a text or an e-mail.
+package struct ReplyEntry: EntryBody {
+    package static let kind = EntryKind.reply
+    package static let blank = Self(
+        caller: CallerName(""), channel: .sms, idTag: "", at: Instant(milliseconds: 0), effect: Code(""),
+        subjects: [])
+
+    package var caller: CallerName
+    package var channel: Channel
+    package var idTag: String
+    package var at: Instant
+    /// `withdrawn` or `none`.
+    package var effect: Code
+    package var subjects: [SubjectID]
+    package var why: Code?
+    /// The locale of the text that confirmed it.
+    package var confirmation: String?
+
+    package init(
+        caller: CallerName, channel: Channel, idTag: String, at: Instant, effect: Code, subjects: [SubjectID],
+        why: Code? = nil, confirmation: String? = nil
+    ) {
+        (self.caller, self.channel, self.idTag, self.at, self.effect) = (caller, channel, idTag, at, effect)
+        (self.subjects, self.why, self.confirmation) = (subjects, why, confirmation)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("at", \.at)
+        try fields.required("caller", \.caller, as: .name)
+        try fields.required("channel", \.channel, as: .name)
+        try fields.optional("confirmation", \.confirmation, as: .text(byteCountMax: 35))
+        try fields.required("effect", \.effect)
+        try fields.required("id_tag", \.idTag, as: .tag)
+        try fields.required("subjects", \.subjects)
+        try fields.optional("why", \.why)
+    }
+}
+
+/// A recipient switched notifications off; follows what they did, or stands before it where they answered a text.
+package struct SwitchOffEntry: EntryBody {
+    package static let kind = EntryKind.switchOff
+    package static let blank = Self(means: Code(""), subject: .blank)
+
+    /// A `DisabledBy`.
+    package var means: Code
+    /// For a switch of everything, each that the recipient was sent lately, and `nil` where there is none.
+    package var category: Category?
+    package var subject: SubjectID
+    /// The newest send of the category that was forwarded to them in the 24 hours before.
+    package var after: SendID?
+
+    package init(means: Code, category: Category? = nil, subject: SubjectID, after: SendID? = nil) {
+        (self.means, self.category, self.subject, self.after) = (means, category, subject, after)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.optional("category", \.category, as: .name)
+        try fields.required("means", \.means)
+        try fields.optional("send_id", \.after)
+        try fields.required("subject", \.subject)
+    }
+}
+
+extension SubjectID: FieldElement {
+    /// The recipients of one number or mailbox that one reply counts for.
+    package static var countMax: Int { 100 }
+}

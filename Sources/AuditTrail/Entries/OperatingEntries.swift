@@ -1,0 +1,321 @@
+import CanonicalJSON
+package import GateVocabulary
+
+// What the gateway and its operators did.
+
+/// The gateway starts, under this bundle.
+package struct StartEntry: EntryBody {
+    package static let kind = EntryKind.start
+    package static let blank = Self(policy: PolicyDigest(""), approvals: [], tzdata: "", version: "")
+
+    package var policy: PolicyDigest
+    package var approvals: [BundleApproval]
+    package var tzdata: String
+    package var version: String
+    /// Those that were found for the first time, and those that one of them took the place of.
+    package var keys: [RecordedKeyChange]?
+    package var pins: [ChangedPin]?
+
+    package init(
+        policy: PolicyDigest, approvals: [BundleApproval], tzdata: String, version: String,
+        keys: [RecordedKeyChange]? = nil, pins: [ChangedPin]? = nil
+    ) {
+        (self.policy, self.approvals, self.tzdata, self.version) = (policy, approvals, tzdata, version)
+        (self.keys, self.pins) = (keys, pins)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("approvals", \.approvals)
+        try fields.optional("keys", \.keys)
+        try fields.optional("pins", \.pins)
+        try fields.required("policy", \.policy)
+        try fields.required("tzdata", \.tzdata, as: .text(byteCountMax: 32))
+        try fields.required("version", \.version, as: .name)
+    }
+}
+
+/// The gateway stops.
+package struct StopEntry: EntryBody {
+    package static let kind = EntryKind.stop
+    package static let blank = Self(policy: PolicyDigest(""))
+
+    package var policy: PolicyDigest
+
+    package init(policy: PolicyDigest) { self.policy = policy }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("policy", \.policy)
+    }
+}
+
+/// A bundle came into force.
+package struct PolicyEntry: EntryBody {
+    package static let kind = EntryKind.policy
+    package static let blank = Self(policy: PolicyDigest(""), approvals: [])
+
+    package var policy: PolicyDigest
+    package var approvals: [BundleApproval]
+    package var version: Int?
+    package var caller: CallerName?
+
+    package init(
+        policy: PolicyDigest, approvals: [BundleApproval], version: Int? = nil, caller: CallerName? = nil
+    ) {
+        (self.policy, self.approvals, self.version, self.caller) = (policy, approvals, version, caller)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("approvals", \.approvals)
+        try fields.optional("caller", \.caller, as: .name)
+        try fields.required("policy", \.policy)
+        try fields.optional("version", \.version)
+    }
+}
+
+/// A bundle that has problems was asked for; the one in force stayed.
+package struct PolicyRefusedEntry: EntryBody {
+    package static let kind = EntryKind.policyRefused
+    package static let blank = Self(policy: PolicyDigest(""), problems: 0)
+
+    package var policy: PolicyDigest
+    package var problems: Int
+    /// `nil` of a bundle that could not be read.
+    package var refused: PolicyDigest?
+    package var caller: CallerName?
+
+    package init(
+        policy: PolicyDigest, problems: Int, refused: PolicyDigest? = nil, caller: CallerName? = nil
+    ) {
+        (self.policy, self.problems, self.refused, self.caller) = (policy, problems, refused, caller)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.optional("caller", \.caller, as: .name)
+        try fields.required("policy", \.policy)
+        try fields.required("problems", \.problems)
+        try fields.optional("refused", \.refused)
+    }
+}
+
+/// Who approved a bundle, as which role.
+package struct BundleApproval: FieldObject, FieldElement, Hashable {
+    package static let means = ""
+    package static let blank = Self(key: "", role: Code(""))
+    /// Three roles with up to 64 keys each.
+    package static let countMax = 192
+
+    package var key: String
+    package var role: Code
+
+    package init(key: String, role: Code) { (self.key, self.role) = (key, role) }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("key", \.key, as: .text(byteCountMax: 255))
+        try fields.required("role", \.role)
+    }
+}
+
+/// A key of the gateway's own in the state that it came into, and what brought it there.
+package struct RecordedKeyChange: FieldObject, FieldElement, Hashable {
+    package static let means = ""
+    package static let blank = Self(
+        key: "", purpose: Code(""), event: Code(""), state: Code(""), cause: Code(""))
+    package static let countMax = 320
+
+    package var key: String
+    package var purpose: Code
+    package var event: Code
+    package var state: Code
+    package var cause: Code
+    package var publicKey: String?
+
+    package init(
+        key: String, purpose: Code, event: Code, state: Code, cause: Code, publicKey: String? = nil
+    ) {
+        (self.key, self.purpose, self.event, self.state, self.cause) = (key, purpose, event, state, cause)
+        self.publicKey = publicKey
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("cause", \.cause)
+        try fields.required("event", \.event)
+        try fields.required("key", \.key, as: .keyName)
+        try fields.optional("public_key", \.publicKey, as: .text(.sha256))
+        try fields.required("purpose", \.purpose)
+        try fields.required("state", \.state)
+    }
+}
+
+/// A public key that the configuration pins, or pins no more.
+package struct ChangedPin: FieldObject, FieldElement, Hashable {
+    package static let means = ""
+    package static let blank = Self(key: "", purpose: Code(""), event: Code(""))
+    /// Up to 64 of each of three roles, and four authorities, that came or went.
+    package static let countMax = 400
+
+    package var key: String
+    package var purpose: Code
+    /// `pin` or `unpin`.
+    package var event: Code
+    /// `nil` of an authority.
+    package var role: Code?
+
+    package init(key: String, purpose: Code, event: Code, role: Code? = nil) {
+        (self.key, self.purpose, self.event, self.role) = (key, purpose, event, role)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("event", \.event)
+        try fields.required("key", \.key, as: .text(byteCountMax: 255))
+        try fields.required("purpose", \.purpose)
+        try fields.optional("role", \.role)
+    }
+}
+
+/// One of the gateway's own keys came into another state, or a caller proposed to destroy or promote it.
+package struct GatewayKeyEntry: EntryBody {
+    package static let kind = EntryKind.gatewayKey
+    package static let blank = Self(change: .blank)
+
+    package var change: RecordedKeyChange
+    package var caller: CallerName?
+    package var proposedBy: CallerName?
+
+    package init(change: RecordedKeyChange, caller: CallerName? = nil, proposedBy: CallerName? = nil) {
+        (self.change, self.caller, self.proposedBy) = (change, caller, proposedBy)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.optional("caller", \.caller, as: .name)
+        try fields.required("cause", \.change.cause)
+        try fields.required("event", \.change.event)
+        try fields.required("key", \.change.key, as: .keyName)
+        try fields.optional("proposed_by", \.proposedBy, as: .name)
+        try fields.optional("public_key", \.change.publicKey, as: .text(.sha256))
+        try fields.required("purpose", \.change.purpose)
+        try fields.required("state", \.change.state)
+    }
+}
+
+/// A list of genuine keys that the authority signed was proposed, or put in force.
+package struct KeysetEntry: EntryBody {
+    package static let kind = EntryKind.keyset
+    package static let blank = Self(
+        caller: CallerName(""), digest: "", event: Code(""), expiresAt: Instant(milliseconds: 0), version: 0)
+
+    package var caller: CallerName
+    /// SHA-256 of the signed note.
+    package var digest: String
+    /// `propose` or `adopt`.
+    package var event: Code
+    package var expiresAt: Instant
+    package var version: Int
+    package var proposedBy: CallerName?
+
+    package init(
+        caller: CallerName, digest: String, event: Code, expiresAt: Instant, version: Int,
+        proposedBy: CallerName? = nil
+    ) {
+        (self.caller, self.digest, self.event, self.expiresAt) = (caller, digest, event, expiresAt)
+        (self.version, self.proposedBy) = (version, proposedBy)
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("caller", \.caller, as: .name)
+        try fields.required("digest", \.digest, as: .text(.sha256))
+        try fields.required("event", \.event)
+        try fields.required("expires_at", \.expiresAt)
+        try fields.optional("proposed_by", \.proposedBy, as: .name)
+        try fields.required("version", \.version)
+    }
+}
+
+/// A peer that matched no caller.
+package struct UnknownPeerEntry: EntryBody {
+    package static let kind = EntryKind.unknownPeer
+    package static let blank = Self(user: 0, count: 0)
+
+    package var user: UInt32
+    package var count: Int
+    package var group: UInt32?
+    package var process: Int?
+    package var listener: Int?
+
+    package init(user: UInt32, count: Int, group: UInt32? = nil, process: Int? = nil, listener: Int? = nil) {
+        (self.user, self.count, self.group, self.process) = (user, count, group, process)
+        self.listener = listener
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("count", \.count)
+        try fields.optional("gid", \.group)
+        try fields.optional("listener", \.listener)
+        try fields.optional("pid", \.process)
+        try fields.required("uid", \.user)
+    }
+}
+
+/// Decisions about stored people were explained, aggregated.
+package struct ExplainEntry: EntryBody {
+    package static let kind = EntryKind.explain
+    package static let blank = Self(caller: CallerName(""), count: 0)
+
+    package var caller: CallerName
+    package var count: Int
+
+    package init(caller: CallerName, count: Int) { (self.caller, self.count) = (caller, count) }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("caller", \.caller, as: .name)
+        try fields.required("count", \.count)
+    }
+}
+
+/// An operator accepted a clock that had stepped; the only entry whose time may be before that of the one in front
+/// of it.
+package struct ClockEntry: EntryBody {
+    package static let kind = EntryKind.clock
+    package static let blank = Self(previous: Instant(milliseconds: 0), user: 0)
+
+    /// The time of the entry before.
+    package var previous: Instant
+    package var user: UInt32
+
+    package init(previous: Instant, user: UInt32) { (self.previous, self.user) = (previous, user) }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("previous", \.previous)
+        try fields.required("uid", \.user)
+    }
+}
+
+/// The gateway found something that a person has to look at.
+package struct ReviewEntry: EntryBody {
+    package static let kind = EntryKind.review
+    package static let blank = Self(
+        category: Code(""), cause: Code(""), count: 0, since: Instant(milliseconds: 0), usual: 0)
+
+    package var category: Code
+    package var cause: Code
+    package var count: Int64
+    package var since: Instant
+    package var usual: Int64
+
+    package init(category: Code, cause: Code, count: Int64, since: Instant, usual: Int64) {
+        (self.category, self.cause, self.count, self.since) = (category, cause, count, since)
+        self.usual = usual
+    }
+
+    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
+        try fields.required("category", \.category)
+        try fields.required("cause", \.cause)
+        try fields.required("count", \.count)
+        try fields.required("since", \.since)
+        try fields.required("usual", \.usual)
+    }
+}
+
+extension Shape {
+    /// The id of a key of the gateway's own: `[dev-]purpose-16 hex digits`.
+    fileprivate static let keyName = Shape.text(byteCountMax: 64)
+}
