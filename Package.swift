@@ -12,15 +12,20 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-// With `SENDGATE_OPTIMIZED` set, as the Makefile sets it, debug builds are optimised too and keep their assertions: a
-// proof of the bundle takes a hundred times longer without. The variable exists because SwiftPM refuses unsafe flags in
-// a dependency; without it any package can link the products.
+// With `SENDGATE_OPTIMIZED` set, as the Makefile sets it, debug builds of what computes are optimised too and keep their
+// assertions: a proof of the bundle takes a hundred times longer without. The variable exists because SwiftPM refuses unsafe
+// flags in a dependency; without it any package can link the products.
 let optimized: [SwiftSetting] =
     Context.environment["SENDGATE_OPTIMIZED"] == nil
     ? [] : [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
-func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: strict + optimized)
+/// - Parameter computes: Whether tests spend their time in it. What waits for files and sockets is compiled four times as fast
+///   without being optimised.
+func module(
+    _ name: String, _ dependencies: [Target.Dependency] = [], computes: Bool = true
+) -> Target {
+    .target(
+        name: name, dependencies: dependencies, swiftSettings: strict + (computes ? optimized : []))
 }
 
 /// - Parameter computes: Whether the tests themselves decide or hash by the million.
@@ -119,24 +124,24 @@ let package = Package(
                 "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
                 "SendPlanning", "WireProtocol",
             ]),
-        module("UnixHTTPClient", [nio, nioPosix, nioHTTP1]),
+        module("UnixHTTPClient", [nio, nioPosix, nioHTTP1], computes: false),
 
         // Layer 6: the world, each module named for what it touches.
-        module("CommandTerminal", ["CanonicalJSON"]),
-        module("ThreadMetering", ["CanonicalJSON", "CPerfEvent"]),
+        module("CommandTerminal", ["CanonicalJSON"], computes: false),
+        module("ThreadMetering", ["CanonicalJSON", "CPerfEvent"], computes: false),
         module(
             "UnixSocketEndpoint",
             [
                 "GatewayPipeline", "GateVocabulary", "WireProtocol", nio, nioPosix, nioHTTP1,
                 logging, lifecycle,
-            ]),
+            ], computes: false),
         module(
             "PublicPages",
             [
                 "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", nio, nioPosix,
                 nioHTTP1,
                 logging, lifecycle,
-            ]),
+            ], computes: false),
         module(
             "SQLiteStore",
             [
@@ -159,10 +164,10 @@ let package = Package(
             [
                 "CanonicalJSON", "GatewayPipeline", "GateSteps", "GateVocabulary",
                 "UnixHTTPClient", logging, lifecycle,
-            ]),
+            ], computes: false),
 
         // What other teams link.
-        module("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"]),
+        module("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"], computes: false),
         module("SealedPush", ["SealedFormat", cryptoWithoutCryptoKit]),
 
         // Layer 7: what `sendgate bench` and `sendgate demo` do with processes of their own. The gateway needs none of it.
@@ -175,7 +180,7 @@ let package = Package(
                 "WireProtocol",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
-            ]),
+            ], computes: false),
         module(
             "GateDemo",
             [
@@ -184,7 +189,7 @@ let package = Package(
                 logging, lifecycle,
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-            ]),
+            ], computes: false),
 
         // Layer 8: the one binary.
         .executableTarget(
@@ -200,7 +205,7 @@ let package = Package(
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-            ], swiftSettings: strict + optimized),
+            ], swiftSettings: strict),
 
         // Tests, in the order of the modules they test.
         .target(

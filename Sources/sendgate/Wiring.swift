@@ -95,7 +95,7 @@ struct Wiring {
         let lineage = try store.read { try $0.trailLineage() }
         let origin = try TrailLineage.origin(lineage, configured: configuration.trailOrigin)
         // A first start has the directory only now.
-        proofs.add(first.digest, grain: PolicyProof.grain)
+        proofs.add(first.digest, grain: ProvedBundles.grain)
         var refusals = try store.read { try $0.editedNotices(of: first.bundle) }
         if configuration.policySigning != nil,
             let diagnostic = try store.read({ try $0.activatedPolicy() })?.refusal(of: ActivatedPolicy(first))

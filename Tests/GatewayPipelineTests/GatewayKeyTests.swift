@@ -129,7 +129,8 @@ import WireProtocol
         #expect(again.status == 409)
         #expect(String(decoding: again.body, as: UTF8.self).contains("`trail-1` is not in use any more"))
         #expect(gate.privateKeys.made.subtracting(gate.privateKeys.erased) == [key])
-        let next = await gate.ask("keys-team", "POST", "/v1/keys", ["purpose": "trail", "replaces": .string(key)])
+        let next = await gate.ask(
+            "keys-team", "POST", "/v1/keys", ["purpose": "trail", "replaces": .string(key)])
         #expect(next.status == 200)
     }
 

@@ -347,7 +347,8 @@ import Testing
     @Test(arguments: [
         ("STOP", "en", "unsubscribed"), ("please stop, now", "en", "unsubscribed"),
         ("Stopp!", "nb", "avmeldt"),
-        ("meld av", "nb", "avmeldt"), ("Slutt", "nb", "avmeldt"), ("STANI!", "bs", "Odjavljeni"), ("Otkaži", "bs", "Odjavljeni"), ("ndalo", "sq", "\u{E7}regjistruat"),
+        ("meld av", "nb", "avmeldt"), ("Slutt", "nb", "avmeldt"), ("STANI!", "bs", "Odjavljeni"),
+        ("Otkaži", "bs", "Odjavljeni"), ("ndalo", "sq", "\u{E7}regjistruat"),
     ])
     func `a withdrawal is confirmed in the language of its word, to whoever said it`(
         text: String, language: String, word: String

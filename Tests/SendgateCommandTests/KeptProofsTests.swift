@@ -67,18 +67,18 @@ import Testing
     @Test func `a kept proof is asked before a bundle is proved, and a forged one proves nothing`() throws {
         let policy = try TestBundle.minimal.compile()
         let forged = KeptProofs(in: folder.root, key: HMACKey(try .random(byteCount: 32)))
-        forged.add(policy.digest, grain: PolicyProof.grain)
-        #expect(throws: PolicyDiagnostics.self) { try PolicyProof.demand(policy, keptIn: proofs) }
-        proofs.add(policy.digest, grain: PolicyProof.grain)
-        try PolicyProof.demand(policy, keptIn: proofs)
+        forged.add(policy.digest, grain: ProvedBundles.grain)
+        #expect(throws: PolicyDiagnostics.self) { try ProvedBundles.demand(policy, keptIn: proofs) }
+        proofs.add(policy.digest, grain: ProvedBundles.grain)
+        try ProvedBundles.demand(policy, keptIn: proofs)
     }
 
     @Test func `what was refused is refused again, with kept proofs and without, and leaves none`() throws {
         let policy = try TestBundle.minimal.setting("bundle.yaml", "name", to: "refused-again").compile()
         for kept in [nil, proofs, nil, proofs] {
-            #expect(throws: PolicyDiagnostics.self) { try PolicyProof.demand(policy, keptIn: kept) }
+            #expect(throws: PolicyDiagnostics.self) { try ProvedBundles.demand(policy, keptIn: kept) }
         }
-        #expect(!proofs.contains(policy.digest, grain: PolicyProof.grain))
+        #expect(!proofs.contains(policy.digest, grain: ProvedBundles.grain))
     }
 
     @Test func `a gateway's first start keeps the proof of its bundle`() async throws {

@@ -267,7 +267,7 @@ import TrailDirectory
         try folder.edit("Policies/\(edit.page)", edit.old, edit.new)
         try setVersion(2, from: 1)
         // It passes what a bundle is checked for, so nothing but the signature is in its way.
-        try PolicyProof.demand(CompiledPolicy(try PolicyLoading.bundle(at: policies)))
+        try ProvedBundles.demand(CompiledPolicy(try PolicyLoading.bundle(at: policies)))
         let stale = try #require(try await start(), "\(edit.what) came into force under old signatures")
         for role in ApprovalRole.allCases {
             #expect(

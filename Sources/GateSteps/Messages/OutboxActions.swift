@@ -56,7 +56,7 @@ extension StepContext {
     func keep(_ row: inout OutboxRecord, in phase: OutboxState.Phase) throws {
         row.move(to: phase)
         if row.isDamaged {
-            waits(in: DeliveryLane(of: row.category), until: row.notBefore)
+            noteDue(in: DeliveryLane(of: row.category), at: row.notBefore)
         } else {
             try update(row)
         }

@@ -93,7 +93,9 @@ struct KeysRotate: GateCommand {
         let promoted = try await connection.post("/v1/keys/\(PercentEncoding.encode(new))/promote", [:])
         if promoted.status == 202 { return try KeyChange.show(promoted, of: new, asJSON: output.json) }
         // Another command that runs the same rotation may have been first.
-        if promoted.status != 200, try await keyring(connection).first(where: { $0.state == "active" })?.id != new {
+        if promoted.status != 200,
+            try await keyring(connection).first(where: { $0.state == "active" })?.id != new
+        {
             throw promoted.reportProblem()
         }
         try await finish(connection, old: old, new: new)

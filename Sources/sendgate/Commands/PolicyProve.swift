@@ -31,7 +31,7 @@ struct PolicyProve: GateCommand {
         let clock = ContinuousClock()
         let start = clock.now
         let line = Mutex(Progress("proving"))
-        let report = PolicyProof.run(of: policy, grain: PolicyProof.grain) { done, total in
+        let report = ProvedBundles.run(of: policy, grain: ProvedBundles.grain) { done, total in
             line.withLock { $0.show(done, of: total) }
         }
         line.withLock { $0.end() }

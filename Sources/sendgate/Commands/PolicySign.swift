@@ -46,7 +46,7 @@ struct PolicySign: GateCommand {
         }
         let bundle = try PolicyLoading.bundle(at: folder)
         // What no gateway would put in force is not signed.
-        try PolicyProof.demand(CompiledPolicy(bundle))
+        try ProvedBundles.demand(CompiledPolicy(bundle))
         try PolicySignature.sign(role, of: bundle, in: folder, by: signer)
         let pages = bundle.parts(signedAs: role)?.keys.sorted()
         if output.json {

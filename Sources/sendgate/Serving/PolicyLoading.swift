@@ -60,7 +60,7 @@ enum PolicyLoading {
             preconditionFailure("a configuration for production without keys that sign the bundle")
         }
         let policy = CompiledPolicy(bundle, approvals: approvals)
-        try PolicyProof.demand(policy, keptIn: proofs)
+        try ProvedBundles.demand(policy, keptIn: proofs)
         return PolicySource.Loaded(policy: policy, reviewedDigest: bundle.reviewedDigest)
     }
 

@@ -6,7 +6,7 @@ import PolicyProof
 import Synchronization
 
 /// The proof of a bundle, on every processor there is.
-enum PolicyProof {
+enum ProvedBundles {
     static func run(
         of policy: CompiledPolicy, grain: BundleProof.Grain,
         progress: @escaping @Sendable (_ done: UInt64, _ total: UInt64) -> Void = { _, _ in }
