@@ -46,12 +46,12 @@ package struct RestoreEntry: EntryBody {
         self.user = user
     }
 
-    /// - Returns: `nil` for members that no restore has; one that is under way has others beside them.
-    package init?(_ members: JSONObject) {
-        guard let entry = try? Self.read(knownIn: members), Checkpoint.isLine(entry.origin),
-            Checkpoint.isLine(entry.previous.origin)
-        else { return nil }
-        self = entry
+    /// - Parameter members: One that is under way has others beside them.
+    package init(_ members: JSONObject) throws(JSONShapeError) {
+        self = try Self.read(knownIn: members)
+        guard Checkpoint.isLine(origin), Checkpoint.isLine(previous.origin) else {
+            throw JSONShapeError(JSONPointer(["origin"]), "expected a line of text")
+        }
     }
 
     package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {

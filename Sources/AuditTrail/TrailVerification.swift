@@ -210,7 +210,7 @@ package struct TrailVerifier<Reader: TrailReader> {
         var restores: [(index: UInt64, entry: RestoreEntry?)] = []
         let visiting: (VerifiedEntry) throws -> Void = { entry in
             if let found = entry.entry, found.kind == .restore {
-                restores.append((entry.index, RestoreEntry(found.members)))
+                restores.append((entry.index, try? RestoreEntry(found.members)))
             }
             try visit?(entry)
         }

@@ -173,12 +173,7 @@ import Testing
         async throws
     {
         let gate = try GatewayHarness(opening: { batch, now in
-            try batch.record(at: now) { index, time in
-                try TrailEntry(
-                    kind: .stop, index: index, time: time,
-                    members: ["policy": .string(batch.policy.digest.text)]
-                ).encoded().bytes
-            }
+            try batch.record(StopEntry(policy: batch.policy.digest), at: now)
         })
         func kinds() throws -> [EntryKind] {
             try gate.store.read { try $0.entries(from: 0, limit: 99) }.map {

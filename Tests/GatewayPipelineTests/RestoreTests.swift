@@ -86,7 +86,7 @@ import Testing
         #expect(all > UInt64(trail.count))
         let own = try #require(try old.store.read { try $0.entry(UInt64(trail.count)) })
         let recorded = try TrailEntry(reading: own.bytes)
-        #expect(recorded.kind == .restore && RestoreEntry(recorded.members) == entry)
+        #expect(try recorded.kind == .restore && RestoreEntry(recorded.members) == entry)
         #expect(try old.store.read { try $0.restoreUnderWay() } == nil)
     }
 

@@ -21,14 +21,8 @@ import Testing
             (continuation: CheckedContinuation<EngineFailure?, Never>) in
             engine.submit(
                 MaintenanceOperation(finished: { continuation.resume(returning: $0) }) { batch in
-                    let policy = batch.policy.digest.text
-                    try batch.step { step in
-                        try step.record(at: step.now().advanced(bySeconds: 86_400)) { index, time in
-                            try TrailEntry(
-                                kind: .stop, index: index, time: time, members: ["policy": .string(policy)]
-                            ).encoded().bytes
-                        }
-                    }
+                    let entry = StopEntry(policy: batch.policy.digest)
+                    try batch.step { try $0.record(entry, at: $0.now().advanced(bySeconds: 86_400)) }
                 })
         }
         #expect(failure == nil)

@@ -90,6 +90,7 @@ private struct EntryWriter<Object: EntryBody>: FieldVisitor, ~Copyable {
 
     private static func stands(_ own: StaticString, before name: StaticString?) -> Bool {
         guard let name else { return true }
+        // A static string's bytes live as long as the program, and its count is theirs.
         return UnsafeBufferPointer(start: own.utf8Start, count: own.utf8CodeUnitCount)
             .lexicographicallyPrecedes(
                 UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))

@@ -22,7 +22,7 @@ package struct RestoreUnderWay: Hashable, Sendable {
     }
 
     package init?(_ object: JSONObject) {
-        guard let entry = RestoreEntry(object), let isRecorded = object["recorded"]?.booleanValue else {
+        guard let entry = try? RestoreEntry(object), let isRecorded = object["recorded"]?.booleanValue else {
             return nil
         }
         self.entry = entry

@@ -136,7 +136,7 @@ package struct RestoredSends {
             return keys.map { .gatewayKey($0) } + (try inForce(start.policy, policies))
         case .policy: return try inForce(entry.knownBody(PolicyEntry.self).policy, policies)
         case .restore:
-            guard let restore = RestoreEntry(entry.members) else { throw RestoreObstacle.malformed }
+            let restore = try RestoreEntry(entry.members)
             return [
                 .lineage(
                     TrailLineage(
@@ -231,19 +231,6 @@ package struct RestoredSends {
             effects.append(.removeDedupe(event, sent.subject, by: ended.send))
         }
         return effects
-    }
-}
-
-/// Why an entry cannot be brought back into a store.
-package enum RestoreObstacle: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A restore that does not say which trail it goes on from.
-    case malformed
-
-    package var description: String {
-        switch self {
-        case .malformed:
-            "it is no restore that this build can read; use the build that wrote the trail, or a newer one"
-        }
     }
 }
 
