@@ -7,7 +7,7 @@ import Testing
 /// starts. So their text itself is compared.
 @Suite struct ConditionalCodeTests {
     private static let stated: [String: [String]] = [
-        "sendgate/Serving/PolicyProof.swift": ["#if DEBUG", ".effects", "#else", ".reasons", "#endif"],
+        "sendgate/Serving/ProvedBundles.swift": ["#if DEBUG", ".effects", "#else", ".reasons", "#endif"],
         "sendgate/Commands/BenchCommand.swift": [
             "#if DEBUG",
             #"Terminal.warning("this is a debug build, several times slower than `swift build -c release`")"#,

@@ -45,6 +45,20 @@ import Testing
             line.range(of: "//").map { String(line[..<$0.lowerBound]) } ?? String(line)
         }
         func indentation(_ line: String) -> Int { line.prefix { $0 == " " }.count }
+        // The whole text at once: an expression takes longer to begin than to read a line.
+        let code = lines.joined(separator: "\n")
+        func places(of expression: some RegexComponent) -> Set<Int> {
+            Set(
+                code.matches(of: expression).map { match in
+                    1 + code.utf8[..<match.range.lowerBound].count { $0 == UInt8(ascii: "\n") }
+                })
+        }
+        let skips = places(
+            of: /\.enabled\(|\.disabled\(|withKnownIssue|XCTSkip|isRoot|geteuid\(\) == 0/)
+        let unreadables = places(
+            of: /contents\(atPath:|enumerator\([^)\n]*\)\?|contentsOf[^?\n]*\)\) \?\?/)
+        let droppedErrors = places(of: /\btry\?(?! FileManager\.default\.removeItem)/)
+        let earlyReturns = places(of: /else \{ return( nil| \[\]| \[:\]| "")? \}/)
         var found: [(Ending, Int)] = []
         // The indentation of the test function a line is in.
         var function: Int?
@@ -63,22 +77,15 @@ import Testing
             let words = line.drop { $0 == " " }
             if words.hasPrefix("@Test") { function = indentation(line) }
             if words == "}", indentation(line) == function { function = nil }
-            if line.contains(/\.enabled\(|\.disabled\(|withKnownIssue|XCTSkip|isRoot|geteuid\(\) == 0/) {
-                found.append((.skip, place))
-            }
-            if line.contains(/contents\(atPath:|enumerator\([^)]*\)\?|contentsOf[^?]*\)\) \?\?/) {
-                found.append((.unreadable, place))
-            }
-            if line.contains(/\btry\?/), !line.contains("try? FileManager.default.removeItem") {
-                found.append((.droppedError, place))
-            }
-            guard let outer = function, words.contains("return"), !isInClosure(number, of: outer) else {
-                continue
-            }
-            if line.contains(/else \{ return( nil| \[\]| \[:\]| "")? \}/) {
-                found.append((.earlyReturn, place))
-            }
-            if words == "return", number + 1 < lines.count,
+            if skips.contains(place) { found.append((.skip, place)) }
+            if unreadables.contains(place) { found.append((.unreadable, place)) }
+            if droppedErrors.contains(place) { found.append((.droppedError, place)) }
+            let isBare = words == "return"
+            guard isBare || earlyReturns.contains(place), let outer = function,
+                !isInClosure(number, of: outer)
+            else { continue }
+            if earlyReturns.contains(place) { found.append((.earlyReturn, place)) }
+            if isBare, number + 1 < lines.count,
                 lines[number + 1].drop(while: { $0 == " " }) == "}"
             {
                 let block = lines[..<number].reversed().prefix {
