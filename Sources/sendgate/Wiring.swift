@@ -71,13 +71,13 @@ struct Wiring {
 
         let clock = SystemClock()
         let proofs = KeptProofs(in: configuration.stateDirectory, key: indexKey)
-        let first = try PolicyLoading.configured(configuration, provedIn: proofs).policy
+        let first = try PolicyLoading.configured(configuration, provedIn: proofs, logger: logger).policy
         // A start has no other one to keep, so it says so and goes on: without a gate no notification goes out.
         for diagnostic in PolicyLoading.untimeliness(of: first.bundle, at: clock.now()) {
             logger.warning("\(diagnostic)")
         }
         let load: @Sendable () throws -> PolicySource.Loaded = {
-            let loaded = try PolicyLoading.configured(configuration, provedIn: proofs)
+            let loaded = try PolicyLoading.configured(configuration, provedIn: proofs, logger: logger)
             let diagnostics = PolicyLoading.untimeliness(of: loaded.policy.bundle, at: clock.now())
             guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
             return loaded

@@ -63,6 +63,19 @@ import Testing
         for number in 1...KeptProofs.countMax { #expect(proofs.contains(digest(number), grain: .reasons)) }
     }
 
+    @Test func `the log hears of a proof each second from the first on, and not of its end`() {
+        let start = ContinuousClock.now
+        var progress = ProofProgress(from: start)
+        func line(_ done: UInt64, after milliseconds: Int64) -> String? {
+            progress.line(done, of: 1_000, at: start + .milliseconds(milliseconds))
+        }
+        #expect(line(10, after: 999) == nil)
+        #expect(line(20, after: 1_000)?.hasSuffix(": 2 % of 1000 states") == true)
+        #expect(line(500, after: 1_999) == nil)
+        #expect(line(999, after: 2_000)?.hasSuffix(": 99 % of 1000 states") == true)
+        #expect(line(1_000, after: 3_000) == nil)
+    }
+
     /// The bundle of the tests breaks statutes, so that only a kept proof can let it pass.
     @Test func `a kept proof is asked before a bundle is proved, and a forged one proves nothing`() throws {
         let policy = try TestBundle.minimal.compile()

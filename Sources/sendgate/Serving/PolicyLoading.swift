@@ -5,7 +5,9 @@ import Foundation
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import Logging
 import PolicyFiles
+import Synchronization
 
 /// A bundle from its folder, as every command reads it.
 enum PolicyLoading {
@@ -48,7 +50,7 @@ enum PolicyLoading {
     /// The bundle a gateway may put in force: read, checked, signed by every role, compiled and proved. Every way of
     /// putting one in force comes through here. Only a gateway in development asks for no signatures.
     static func configured(
-        _ configuration: GatewayConfiguration, provedIn proofs: KeptProofs
+        _ configuration: GatewayConfiguration, provedIn proofs: KeptProofs, logger: Logger
     ) throws(PolicyDiagnostics) -> PolicySource.Loaded {
         let folder = configuration.policiesDirectory
         try refuseOpenPages(of: folder)
@@ -60,7 +62,12 @@ enum PolicyLoading {
             preconditionFailure("a configuration for production without keys that sign the bundle")
         }
         let policy = CompiledPolicy(bundle, approvals: approvals)
-        try ProvedBundles.demand(policy, keptIn: proofs)
+        let progress = Mutex(ProofProgress(from: .now))
+        let tell: @Sendable (UInt64, UInt64) -> Void = { done, total in
+            guard let line = progress.withLock({ $0.line(done, of: total, at: .now) }) else { return }
+            logger.info("\(line)")
+        }
+        try ProvedBundles.demand(policy, keptIn: proofs, progress: tell)
         return PolicySource.Loaded(policy: policy, reviewedDigest: bundle.reviewedDigest)
     }
 

@@ -31,12 +31,17 @@ enum ProvedBundles {
     /// often one process loads a changed bundle.
     private static let held = Mutex<Set<PolicyDigest>>([])
 
-    /// - Parameter kept: Proofs of earlier starts, which count as this one's.
+    /// - Parameters:
+    ///   - kept: Proofs of earlier starts, which count as this one's.
+    ///   - progress: As of ``run(of:grain:progress:)``; not called where the bundle was proved before.
     /// - Throws: Every flaw of the pages and every broken statute; nothing may decide by such a bundle.
-    static func demand(_ policy: CompiledPolicy, keptIn kept: KeptProofs? = nil) throws(PolicyDiagnostics) {
+    static func demand(
+        _ policy: CompiledPolicy, keptIn kept: KeptProofs? = nil,
+        progress: @escaping @Sendable (_ done: UInt64, _ total: UInt64) -> Void = { _, _ in }
+    ) throws(PolicyDiagnostics) {
         if held.withLock({ $0.contains(policy.digest) }) { return }
         if kept?.contains(policy.digest, grain: grain) != true {
-            let report = run(of: policy, grain: grain)
+            let report = run(of: policy, grain: grain, progress: progress)
             let diagnostics = report.flaws + report.refutations.map(\.diagnostic)
             guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
             kept?.add(policy.digest, grain: grain)
