@@ -270,8 +270,8 @@ let package = Package(
         tests(
             "SQLiteStoreTests",
             [
-                "CSQLite", "GateSteps", "GateTestKit", "GateVocabulary", "GatewayPipeline",
-                "InMemoryStore", "OpenSSLCrypto", "RecipientModel", "SQLiteStore",
+                "BundleModel", "CompliancePolicy", "CSQLite", "GateSteps", "GateTestKit", "GateVocabulary",
+                "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "RecipientModel", "SQLiteStore",
             ]),
         .target(
             name: "InMemoryStore",

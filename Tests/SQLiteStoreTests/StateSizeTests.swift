@@ -1,0 +1,101 @@
+import BundleModel
+import CompliancePolicy
+import GateSteps
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import InMemoryStore
+import RecipientModel
+import Testing
+
+@testable import SQLiteStore
+
+/// How large the one row of a person gets.
+@Suite struct StateSizeTests {
+    /// Twenty devices with a key each, twenty addresses, a word for each purpose of the repository's bundle at each address, and
+    /// a choice for each of its categories and types at each device and address.
+    ///
+    /// - Parameter keyCount: Keys that were registered in all.
+    private static func largest(keyCount: Int = 20) throws -> RecipientState {
+        let bundle = try Repository.policy().bundle
+        let subject = SubjectID.sample(1)
+        let devices = (0..<20).map { number in
+            DeviceRecord(
+                subject: subject, tag: .sample(number), id: DestinationID("device-\(number)"),
+                platform: .ios, app: "no.getdrop.app", token: String(repeating: "a", count: 64),
+                region: RegionObservation(code: RegionCode("NO")!, source: .kyc, observedAt: .sample),
+                timeZone: "Europe/Oslo", osPermission: .granted, criticalAlerts: true, isActive: true,
+                seenAt: .sample)
+        }
+        let addresses = (0..<20).map { number in
+            AddressRecord(
+                subject: subject, tag: .sample(100 + number), id: DestinationID("address-\(number)"),
+                channel: number.isMultiple(of: 2) ? .sms : .email, value: "someone.\(number)@example.com",
+                verifiedAt: .sample, updatedAt: .sample)
+        }
+        let keys = (0..<keyCount).map { number in
+            DeviceKeyRecord(
+                key: .sample(1_000 + number), subject: subject, device: .sample(number % 20),
+                suite: "P256_SHA256_AES256GCM", publicKey: [UInt8](repeating: 4, count: 65),
+                state: "active", challenge: nil, createdAt: .sample, changedAt: .sample)
+        }
+        let places = devices.map { (Channel.push, $0.tag) } + addresses.map { ($0.channel, $0.tag) }
+        var words: [ConsentWords.Scope: ConsentWords.Word] = [:]
+        for purpose in Set(bundle.noticePurposes.values.joined()) {
+            for address in addresses {
+                let scope = ConsentWords.Scope(
+                    purpose: purpose, channel: address.channel, address: address.tag)
+                words[scope] = ConsentWords.Word(
+                    state: .given, method: .webForm, expiresAt: .sample, moment: .sample,
+                    position: Int64(words.count + 1), withdrawnUntil: .sample)
+            }
+        }
+        let scopes = Category.allCases.map(\.rawValue) + bundle.types.keys.map(\.text).sorted()
+        let preferences = scopes.flatMap { scope in
+            places.map { channel, tag in
+                PreferenceRecord(
+                    subject: subject, scope: scope, channel: channel, destination: tag, state: .userOff,
+                    source: .inAppSettings, at: .sample, caller: CallerName("product"))
+            }
+        }
+        return RecipientState(
+            subject,
+            record: RecipientRecord(
+                subject: subject, region: nil, age: .adult, locale: "nb-NO", timeZone: "Europe/Oslo",
+                privacy: .full, pushEnabled: true, quietHours: QuietHours(startMinute: 1, endMinute: 2),
+                registeredAt: .sample, updatedAt: .sample),
+            devices: devices, addresses: addresses, keys: keys, words: ConsentWords(words),
+            preferences: preferences, prompts: [], drifts: [], consentCount: Int64(words.count),
+            choiceCount: Int64(preferences.count))
+    }
+
+    @Test func `the largest state that a person comes to is a third of what is held, and reads back`() throws
+    {
+        let state = try Self.largest()
+        #expect(state.preferences.count > 2_500 && state.words.words.count > 100)
+        let byteCount = state.sealedFields.count
+        #expect((RecipientState.byteCountMax / 10...RecipientState.byteCountMax / 3).contains(byteCount))
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { step in
+            _ = try step.makeSubject(for: UserID("u"), subject: state.subject)
+            try step.put(state)
+        }
+        #expect(try store.read { try $0.state(of: state.subject) } == state)
+    }
+
+    @Test func `a state beyond what is held is refused in words, and the one before stays`() throws {
+        let state = try Self.largest()
+        let beyond = try Self.largest(keyCount: 10_000)
+        #expect(beyond.sealedFields.count > RecipientState.byteCountMax)
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { step in
+            _ = try step.makeSubject(for: UserID("u"), subject: state.subject)
+            try step.put(state)
+        }
+        let refusal = #expect(throws: (any Error).self) { try store.write { try $0.put(beyond) } }
+        #expect("\(try #require(refusal))".contains("at most \(RecipientState.byteCountMax) are held"))
+        #expect(try store.read { try $0.state(of: state.subject) } == state)
+    }
+}
