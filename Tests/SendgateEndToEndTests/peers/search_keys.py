@@ -22,7 +22,7 @@ def secrets(directory):
     for key in files:
         if "wrapped" in key and key["root"] in found:
             sealed = bytes.fromhex(key["wrapped"])
-            context = b"sendgate/key-file/v1\0" + key["purpose"].encode() + b"\0" + key["id"].encode()
+            context = "\0".join(["sendgate/key-file/v1", key["purpose"], key["id"], str(key["created"])]).encode()
             found[key["id"]] = AESGCM(found[key["root"]]).decrypt(sealed[:12], sealed[12:], context)
     return found
 
