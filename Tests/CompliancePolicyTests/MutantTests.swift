@@ -844,12 +844,34 @@ extension TestBundle {
 
         /// Gates that take a fact for what it is at best.
         static func blind(_ fact: String, _ types: TypeID...) -> Mutant {
+            var finder = FactCopy(name: fact)
+            Facts.show(to: &finder)
+            guard let copy = finder.copy else { preconditionFailure("no fact is called \(fact)") }
             var mutant = Mutant("nobody looks at \(fact)") { facts, _, _ in
-                facts = facts.with(
-                    Facts.ready(at: facts.now ?? .utc("2026-03-02T12:00:00Z")).json[fact], as: fact)
+                copy(.ready(at: facts.now ?? .utc("2026-03-02T12:00:00Z")), &facts)
             }
             mutant.types = Set(types)
             return mutant
+        }
+
+        /// Finds what puts the fact of a name from one set of facts into another.
+        private struct FactCopy: FieldVisitor {
+            let name: String
+            var copy: (@Sendable (_ source: Facts, _ target: inout Facts) -> Void)?
+
+            mutating func required<Value: FieldValue>(
+                _ name: StaticString, _ path: WritableKeyPath<Facts, Value>, _: String
+            ) { found(name, path) }
+
+            mutating func optional<Value: FieldValue>(
+                _ name: StaticString, _ path: WritableKeyPath<Facts, Value?>, _: String
+            ) { found(name, path) }
+
+            private mutating func found<Value>(_ name: StaticString, _ path: WritableKeyPath<Facts, Value>) {
+                guard "\(name)" == self.name else { return }
+                nonisolated(unsafe) let path = path  // A key path to a property captures nothing.
+                copy = { $1[keyPath: path] = $0[keyPath: path] }
+            }
         }
 
         static func adding(_ flags: CompiledRule.RuleFlags, _ name: String, _ types: TypeID...) -> Mutant {
