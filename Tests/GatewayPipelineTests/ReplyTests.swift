@@ -130,6 +130,29 @@ import Testing
         #expect(fold.people[subject] == state?.evidence)
     }
 
+    @Test func `STOP from a number of more people than one step stops is answered when it counts for all`()
+        async throws
+    {
+        let count = StepContext.replyHolderCountMax + 5
+        for number in 0..<count { try await customer("u_\(number)") }
+        let first = try await reply("STOP")
+        #expect(first.status == 503, "\(first.json)")
+        #expect(try entries(of: "reply").isEmpty)
+        let second = try await reply("STOP")
+        #expect(second.status == 200 && second["effect"] == "withdrawn", "\(second.json)")
+        for number in 0..<count {
+            #expect(try await standing("u_\(number)")["marketing sms n"] == "withdrawn", "u_\(number)")
+        }
+        #expect(try #require(try entries(of: "reply").first)["subjects"]?.arrayValue?.count == 5)
+        let again = try await reply("STOP")
+        #expect(again.status == 200 && again.json["replayed"] == true, "\(again.json)")
+        // Of one who agrees again, it counts the next time.
+        gate.clock.advance(seconds: 1)
+        try await agree("again", on: "sms", at: "n", of: "u_1")
+        #expect(try await reply("STOP", id: "r2")["effect"] == "withdrawn")
+        #expect(try await standing("u_1")["marketing sms n"] == "withdrawn")
+    }
+
     @Test func `what STOP ended begins again with a consent and with no reply`() async throws {
         try await customer()
         _ = try await reply("STOP")
@@ -328,7 +351,13 @@ import Testing
         }
         #expect(count == rule.allWords.count * cases.count * frames.count && rule.allWords.count >= 23)
         // A phone set to Turkish writes another i, large and small.
-        for text in ["UNSUBSCR\u{130}BE", "unsubscr\u{131}be", "OTKA\u{17D}\u{130}"] {
+        for text in [
+            "UNSUBSCR\u{130}BE", "unsubscr\u{131}be", "OTKA\u{17D}\u{130}",
+            // Composed and not: texts that read alike are answered alike.
+            "St\u{F4}p", "Sto\u{302}p", "\u{160}top", "S\u{30C}top", "nd\u{E1}l", "nda\u{301}l", "ST\u{D6}P",
+            "Cregjistro",
+            "\u{10D}regjistro", "c\u{327}regjistro", "\u{E7}regjistro", "otkazi",
+        ] {
             #expect(rule.contains(text), "\(text)")
         }
         for text in [

@@ -89,11 +89,20 @@ package struct RevocationRule: Hashable, Sendable {
         return text
     }
 
+    /// The Latin letter that a composed one is of: `Stôp` is compared as `Stop`, as in its decomposed form, whose marks
+    /// are dropped. A phone set to Turkish makes an I with a dot or without of every I.
+    private static func withoutMark(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        if scalar == "\u{131}" { return "i" }
+        guard !scalar.isASCII, let words = scalar.properties.name?.split(separator: " "), words.count > 5,
+            words[0] == "LATIN", words[2] == "LETTER", words[3].utf8.count == 1, words[4] == "WITH"
+        else { return scalar }
+        return words[3].lowercased().unicodeScalars.first ?? scalar
+    }
+
     static func letters(of text: some StringProtocol) -> [String] {
         let scalars = text.unicodeScalars.lazy
             .filter { !$0.properties.isDefaultIgnorableCodePoint }.flatMap { TextFolding.folded($0) }
-            // What a phone set to Turkish makes of an I, small and capital; none of the words has either.
-            .map { $0 == "\u{131}" || $0 == "\u{130}" ? "i" : $0 }
+            .map(Self.withoutMark)
         return String(String.UnicodeScalarView(scalars)).lowercased()
             .split { !$0.isLetter && !$0.isNumber }.map(String.init)
     }

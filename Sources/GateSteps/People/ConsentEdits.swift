@@ -431,6 +431,32 @@ extension StepContext {
         return true
     }
 
+    /// Whether ``stop(_:of:everyText:by:at:)`` would change nothing, told from the state alone.
+    func isStopped(_ address: AddressKey, of subject: SubjectID, everyText: Bool) throws -> Bool {
+        guard let state = try view.state(of: subject),
+            let place = state.addresses.first(where: { AddressKey($0) == address })?.tag
+        else { return true }
+        let words = state.words.words
+        let isGiven = words.contains { scope, word in
+            scope.channel == address.channel && (scope.address == nil || scope.address == place)
+                && word.state == .given
+        }
+        if isGiven { return false }
+        for purpose in policy.purposes(endedWith: .marketing) {
+            let here = ConsentWords.Scope(purpose: purpose, channel: address.channel, address: place)
+            guard words[here]?.state == .withdrawn else { return false }
+        }
+        return Category.allCases.allSatisfy { category in
+            guard everyText || category == .marketing, policy.category(category).switchOff == .anyone else {
+                return true
+            }
+            return state.preferences.contains {
+                $0.scope == category.rawValue && $0.channel == address.channel && $0.destination == place
+                    && $0.state.isOff
+            }
+        }
+    }
+
     private func append(
         _ event: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws -> Recorded {

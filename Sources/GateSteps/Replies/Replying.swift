@@ -9,7 +9,7 @@ package import WireProtocol
 
 /// What a recipient's reply to a text or an e-mail can do: withdraw consent, and nothing else.
 extension StepContext {
-    /// People of one number or mailbox for whom one reply counts: the bound of a step and of its entry.
+    /// People of one number or mailbox whose consents end in one step: the bound of a step and of its entry.
     package static var replyHolderCountMax: Int { 100 }
     /// How long one confirmation stands for all that a number says again, in milliseconds.
     static var confirmationIntervalMilliseconds: Int64 { 86_400_000 }
@@ -20,10 +20,12 @@ extension StepContext {
     /// The answer follows from what came from the address, so it is the same whether the address is registered or
     /// not.
     ///
+    /// - Returns: `nil` where more people registered the number or mailbox than one step ends the consents of: the reply is
+    ///   not answered then, and the same one goes on with the others.
     /// - Throws: ``StepRefusal`` `eventInFuture`, and `idConflict` for an id that another reply had.
     package func takeReply(
         _ body: ReplyBody, by caller: CallerName, at now: Instant
-    ) throws -> Citing<ReplyAnswer> {
+    ) throws -> Citing<ReplyAnswer?> {
         let key = RequestKey(caller: caller, idHash: settings.index.replyHash(body.id, of: caller))
         let content = settings.index.contentMAC(CanonicalJSON.write(.object(body.content)))
         if let earlier = try view.reply(key) {
@@ -45,27 +47,29 @@ extension StepContext {
         let rule = policy.bundle.channels.smsRevocation
         let locale = rule?.locale(of: body.text)
         let isWithdrawal = locale != nil
-        let holders =
-            isWithdrawal ? try view.holders(of: AddressKey(body.channel, body.from)) : []
-        if holders.count > Self.replyHolderCountMax {
-            alarm(
-                "a reply that takes consent back came from a number or mailbox of \(holders.count) people; it counts for \(Self.replyHolderCountMax) of them: withdraw for the others, and find out why so many have one address"
-            )
-        }
-        let stopped = Array(holders.prefix(Self.replyHolderCountMax))
+        let address = AddressKey(body.channel, body.from)
+        let holders = isWithdrawal ? try view.holders(of: address) : []
         let endsAllTexts = rule?.endsAllTextsFrom.map { $0.instant <= now } ?? false
+        let everyText = body.channel == .sms && endsAllTexts
+        let waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText) }
+        let stopped = Array(waiting.prefix(Self.replyHolderCountMax))
         for holder in stopped {
-            let isNews = try stop(
-                AddressKey(body.channel, body.from), of: holder,
-                everyText: body.channel == .sms && endsAllTexts, by: caller, at: now)
+            let isNews = try stop(address, of: holder, everyText: everyText, by: caller, at: now)
             if isNews { try recordDisabling(by: .reply, subject: holder, at: now) }
+        }
+        if waiting.count > stopped.count {
+            alarm(
+                "a reply that takes consent back came from a number or mailbox of \(holders.count) people, and counts for \(stopped.count) of them at a time; it is answered when it counts for all. Find out why so many have one address"
+            )
+            return { _ in nil }
         }
         let why = isWithdrawal ? nil : ReplyAnswer.NoEffect.notAWithdrawal
         let confirmation = try locale.flatMap { try newConfirmation(in: $0, of: body, at: now) }
         let trail = try record(
             ReplyEntry(
                 caller: caller, channel: body.channel, idTag: Hexadecimal.encode(key.idHash),
-                at: body.receivedAt, effect: Code(isWithdrawal ? "withdrawn" : "none"), subjects: stopped,
+                at: body.receivedAt, effect: Code(isWithdrawal ? "withdrawn" : "none"),
+                subjects: holders.count > Self.replyHolderCountMax ? stopped : holders,
                 why: why.map { Code($0) }, confirmation: confirmation?.answer.language), at: now)
         view.putReply(
             ReplyRecord(

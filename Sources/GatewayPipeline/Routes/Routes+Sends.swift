@@ -190,7 +190,14 @@ extension Route {
             // A reply names an address and no person, and must not wait behind what a flood of sends asks for.
             .edit(lane: .security, order: .change(nil)) { step, now in
                 let answer = try step.takeReply(request.body, by: request.caller, at: now)
-                return { Answer(answer($0)) }
+                return {
+                    answer($0).map { Answer($0) }
+                        ?? Problem(
+                            .unavailable,
+                            detail:
+                                "so many people have this number or mailbox that their consents end a part at a time; pass the same reply on again"
+                        ).answer
+                }
             }
         },
     ]
