@@ -114,7 +114,9 @@ package struct PrivateKeyDirectory: Sendable {
         if !acceptsThrowaway, let key = keys.values.joined().first(where: \.isThrowaway) {
             throw KeyFileError.throwawayKey(path: path, id: key.id)
         }
-        if let key = KeyPurpose.allCases.filter(\.isOffline).lazy.compactMap({ keys[$0]?.first }).first {
+        if let key = try keys.values.joined().first(where: \.purpose.isOffline)
+            ?? Self.strayOfflineKey(in: path)
+        {
             throw KeyFileError.offlineKeyPresent(id: key.id, purpose: key.purpose, directory: path)
         }
         for purpose in Self.required where keys[purpose, default: []].isEmpty {
@@ -183,6 +185,14 @@ package struct PrivateKeyDirectory: Sendable {
 
     private static func unfinished(in path: String) throws -> [String] {
         try names(in: path, ending: ".key" + PrivateKeyFile.unfinishedSuffix).map { "\(path)/\($0)" }
+    }
+
+    /// A copy of a key that is kept offline, under a name that no key file has, e.g. `policy-….key.bak`.
+    private static func strayOfflineKey(in path: String) throws -> PrivateKeyFile? {
+        let others = try names(in: path, ending: "").filter { !$0.hasSuffix(".key") }.prefix(fileCountMax)
+        // What cannot be read as a key is none of a role's.
+        return others.lazy.compactMap { try? PrivateKeyFile.read("\(path)/\($0)", roots: [:]) }
+            .first(where: \.purpose.isOffline)
     }
 
     private static func names(in path: String, ending suffix: String = ".key") throws -> [String] {

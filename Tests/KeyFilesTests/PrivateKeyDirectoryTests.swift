@@ -517,6 +517,11 @@ import Testing
             _ = try key.create(in: path, wrappedBy: nil)
             let error = KeyFileError.offlineKeyPresent(id: key.id, purpose: purpose, directory: path)
             #expect(throws: error) { try PrivateKeyDirectory(at: path, acceptsThrowaway: isDevelopment) }
+            // A copy under another name is as good to a thief.
+            try FileManager.default.moveItem(atPath: "\(path)/\(key.id).key", toPath: "\(path)/old.bak")
+            #expect(throws: error) { try PrivateKeyDirectory(at: path, acceptsThrowaway: isDevelopment) }
+            try "a note".write(toFile: "\(path)/old.bak", atomically: true, encoding: .utf8)
+            _ = try PrivateKeyDirectory(at: path, acceptsThrowaway: isDevelopment)
         }
     }
 

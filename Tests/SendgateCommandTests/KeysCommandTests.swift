@@ -76,6 +76,34 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: folder.path("b")))
     }
 
+    @Test func `a list of genuine keys that lacks one of the list before says which is gone`() async throws {
+        let authority = folder.path("authority")
+        let made = try await CommandLineRun(
+            "keys", "authority", "init", "--directory", authority, "--name", "example.com/a")
+        #expect(made.status == 0, "\(made.errors)")
+        let (gate, roles) = (folder.path("gate.yaml"), folder.path("roles.yaml"))
+        for run in [
+            try await CommandLineRun("keys", "init", "--directory", folder.path("gate"), "--keyring", gate),
+            try await CommandLineRun(
+                "keys", "init", "--only", "policy", "--directory", folder.path("role"), "--keyring", roles),
+        ] { #expect(run.status == 0, "\(run.errors)") }
+        let policy = try #require(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path("role")).first
+        ).dropLast(".key".count)
+        func sign(_ lists: [String], _ more: [String], as name: String) async throws -> CommandLineRun {
+            try await CommandLineRun(
+                ["keys", "authority", "sign", "--directory", authority, "--gateway", "gate.example.com/prod"]
+                    + lists.flatMap { ["--keys", $0] } + more + ["--out", folder.path(name)])
+        }
+        let first = try await sign([gate, roles], ["--first"], as: "one")
+        #expect(first.status == 0 && !first.output.contains("gone"), "\(first)")
+        let kept = try await sign([gate, roles], ["--after", folder.path("one")], as: "two")
+        #expect(kept.status == 0 && !kept.output.contains("gone"), "\(kept)")
+        let lacking = try await sign([gate], ["--after", folder.path("two")], as: "three")
+        let gone = lacking.output.split(separator: "\n").filter { $0.contains("gone") }
+        #expect(lacking.status == 0 && gone.count == 1 && gone[0].contains(policy), "\(lacking)")
+    }
+
     @Test func `a policy key is made by itself, and the keyring has it below the others`() async throws {
         let keyring = try folder.file("keyring.yaml", "# none yet\nkeys: []\n")
         func make(_ name: String) async throws -> CommandLineRun {

@@ -141,6 +141,12 @@ struct KeysetPage {
                 key.purpose.rawValue, key.id, key.state.rawValue, key.isBelieved ? "yes" : "no",
                 GateVocabulary.Hexadecimal.encode(key.publicKey), mark)
         }
+        for key in earlier?.keys ?? []
+        where !keyset.keys.contains(where: { $0.purpose == key.purpose && $0.id == key.id }) {
+            table.add(
+                key.purpose.rawValue, key.id, "", "no", GateVocabulary.Hexadecimal.encode(key.publicKey),
+                "gone, was \(key.state.rawValue)")
+        }
         for line in table.lines { Terminal.print(line) }
     }
 
