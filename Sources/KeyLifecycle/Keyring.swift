@@ -138,6 +138,8 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
     case stillNeeded(String)
     case secondCallerMissing(until: Instant)
     case tooManyKeys(KeyPurpose)
+    /// The gateway that runs does not have the private half of the key, whose file was not there when it started.
+    case notLoaded(GatewayKey)
 
     package var message: String {
         switch self {
@@ -162,6 +164,8 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
             "the same caller asked before; another must ask too, by \(until.rfc3339)"
         case .tooManyKeys(let purpose):
             "there are \(Keyring.keyCountMax) \(purpose.rawValue) keys; destroy those that nothing needs"
+        case .notLoaded(let key):
+            "the \(key.purpose.rawValue) key `\(key.id)` (\(key.purpose.use)) cannot come into use, because its file was not there at the start; nothing was recorded; put `\(key.id).key` back and start again, or \(key.state == .preActivation ? "destroy" : "revoke") the key and add another"
         }
     }
 }
@@ -231,10 +235,12 @@ package struct Keyring: Sendable, Hashable {
     ///
     /// - Parameter caller: Who asks; see ``GatewayKey/needsTwoCallers(for:)``.
     /// - Parameter isNeeded: Whether rows may still be sealed under a data key.
+    /// - Parameter isLoaded: Whether the private half of a key is there. Without it the key does not come into use: the next
+    ///   start would refuse (``missing(from:)``).
     /// - Returns: What happened, in order; the last is of the key that was named.
     package mutating func apply(
         _ event: KeyEvent, to id: String, because cause: KeyCause, by caller: CallerName, at now: Instant,
-        isNeeded: (String) -> Bool = { _ in false }
+        isNeeded: (String) -> Bool = { _ in false }, isLoaded: (String) -> Bool = { _ in true }
     ) throws(KeyringRefusal) -> [KeyTransition] {
         guard let place = keys.firstIndex(where: { $0.id == id }) else { throw .unknownKey(id) }
         var key = keys[place]
@@ -248,6 +254,7 @@ package struct Keyring: Sendable, Hashable {
         let predecessor = active(key.purpose)
         if key.state == .active, key.purpose != .origin { throw .lastOfPurpose(key.purpose, event) }
         if event == .resume, let predecessor { throw .another(id: predecessor.id, state: .active) }
+        if next == .active, !isLoaded(id) { throw .notLoaded(key) }
         // A key that was never used protects nothing.
         if event == .destroy, key.state != .preActivation, key.purpose == .data, isNeeded(id) {
             throw .stillNeeded(id)

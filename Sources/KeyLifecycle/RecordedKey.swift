@@ -22,7 +22,7 @@ package struct RecordedKey: Sendable, Hashable {
 
 extension Keyring {
     /// Takes a key's state over from the trail, for a keyring that is an older copy: what was recorded happened, so no
-    /// rule of ``apply(_:to:because:by:at:isNeeded:)`` is asked.
+    /// rule of ``apply(_:to:because:by:at:isNeeded:isLoaded:)`` is asked.
     package mutating func take(_ recorded: RecordedKey) {
         var key =
             self[recorded.id]

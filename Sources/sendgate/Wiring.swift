@@ -176,17 +176,17 @@ struct Wiring {
         let health = RelayHealth()
         let ledger = ReloadLedger(clock: clock, logger: logger)
         let persons = PersonCount(store: store, policy: policy, clock: clock)
-        let healthChecks = HealthChecks(
-            store: store, publisher: publisher, policy: policy, clock: clock, health: health, reloads: ledger,
-            keys: gateKeys,
-            limits: configuration.limits, stateDirectory: configuration.stateDirectory,
-            persons: persons,
-            endpoint: { endpointBox.value?.metrics() })
-        self.healthChecks = healthChecks
         let keyHolder = try KeyHolder(
             keys, as: keyring, prefix: configuration.isDevelopment ? "dev-" : "",
             trailOrigin: origin,
             gateKeys: gateKeys, library: library, store: store)
+        let healthChecks = HealthChecks(
+            store: store, publisher: publisher, policy: policy, clock: clock, health: health, reloads: ledger,
+            keys: gateKeys, privateKeys: keyHolder,
+            limits: configuration.limits, stateDirectory: configuration.stateDirectory,
+            persons: persons,
+            endpoint: { endpointBox.value?.metrics() })
+        self.healthChecks = healthChecks
         self.keyHolder = keyHolder
         self.store = store
         gateway = Gateway(

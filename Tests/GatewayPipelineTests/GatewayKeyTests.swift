@@ -195,6 +195,54 @@ import WireProtocol
         #expect(try gate.store.read { try $0.keyring() }?[key]?.state == .suspended)
     }
 
+    @Test(arguments: Keyring.rotating)
+    func `a key that waits and whose file is gone is not promoted, and nothing is recorded`(
+        purpose: KeyPurpose
+    ) async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add(purpose.rawValue, to: gate)
+        gate.privateKeys.lose(key)
+        try await Self.expectRefused("promote", of: key, because: purpose, by: gate)
+        // Such a key may go, as its refusal says.
+        for (caller, status) in [("keys-team", 202), ("keys-witness", 200)] {
+            #expect(await gate.ask(caller, "POST", "/v1/keys/\(key)/destroy").status == status)
+        }
+    }
+
+    @Test func `a root key whose file goes between its two callers is not promoted`() async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add("root", to: gate)
+        #expect(await gate.ask("keys-witness", "POST", "/v1/keys/\(key)/promote").status == 202)
+        gate.privateKeys.lose(key)
+        try await Self.expectRefused("promote", of: key, because: .root, by: gate)
+    }
+
+    @Test func `a suspended key whose file is gone is not resumed, and another takes its place`() async throws
+    {
+        let gate = try await Self.started()
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/origin-1/suspend").status == 200)
+        gate.privateKeys.lose("origin-1")
+        try await Self.expectRefused("resume", of: "origin-1", because: .origin, by: gate)
+        let next = try await Self.add("origin", to: gate)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(next)/promote").status == 200)
+    }
+
+    private static func expectRefused(
+        _ verb: String, of key: String, because purpose: KeyPurpose, by gate: GatewayHarness
+    ) async throws {
+        let (entries, keyring) = try gate.store.read { (try $0.entryCount(), try $0.keyring()) }
+        let followed = gate.privateKeys.followed
+        for body in [["dry_run": true], [:]] as [JSONObject] {
+            let answer = await gate.ask("keys-team", "POST", "/v1/keys/\(key)/\(verb)", body)
+            #expect(answer.status == 409)
+            let text = String(decoding: answer.body, as: UTF8.self)
+            #expect(text.contains("`\(key)`") && text.contains(purpose.use), "\(text)")
+        }
+        #expect(try gate.store.read { try $0.entryCount() } == entries)
+        #expect(try gate.store.read { try $0.keyring() } == keyring)
+        #expect(gate.privateKeys.followed == followed)
+    }
+
     @Test func `a dry run says what would be and changes nothing`() async throws {
         let gate = try await Self.started()
         let before = try gate.store.read { try $0.entryCount() }

@@ -14,6 +14,7 @@ final class TestPrivateKeys: PrivateKeys {
         var made: [String: SecretBytes] = [:]
         var followed: [Keyring] = []
         var erased: [String] = []
+        var lost: Set<String> = []
     }
     private let state = Mutex(State())
     private let keys: GateKeys
@@ -29,6 +30,11 @@ final class TestPrivateKeys: PrivateKeys {
     var made: Set<String> { Set(state.withLock { $0.made.keys }) }
     var followed: [Keyring] { state.withLock { $0.followed } }
     var erased: [String] { state.withLock { $0.erased } }
+
+    /// From here on as after a start that did not find the key's file.
+    func lose(_ id: String) { state.withLock { _ = $0.lost.insert(id) } }
+
+    func isLoaded(_ id: String) -> Bool { state.withLock { !$0.lost.contains(id) } }
 
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
         let secret = try SecretBytes.random(byteCount: 32)

@@ -114,6 +114,45 @@ import Testing
         #expect(keyring["origin-1"]?.isCompromised == true)
     }
 
+    @Test(arguments: Keyring.rotating)
+    func `a key without its private half does not come into use, and may go`(purpose: KeyPurpose) throws {
+        var keyring = Self.started()
+        _ = try keyring.add(Self.key("new", purpose))
+        let before = keyring
+        let new = try #require(keyring["new"])
+        // For a root key the proposal as well.
+        let refusal = #expect(throws: KeyringRefusal.self) {
+            try keyring.apply(
+                .promote, to: "new", because: .request, by: Self.one, at: Self.start,
+                isLoaded: { $0 != "new" })
+        }
+        #expect(refusal == .notLoaded(new) && keyring == before)
+        for told in [purpose.rawValue, "`new`", purpose.use, "put `new.key` back", "destroy the key"] {
+            #expect(refusal?.message.contains(told) == true, "\(told)")
+        }
+        for caller in [Self.one, Self.other] {
+            _ = try keyring.apply(
+                .destroy, to: "new", because: .request, by: caller, at: Self.start, isLoaded: { _ in false })
+        }
+        #expect(keyring["new"]?.state == .destroyed)
+    }
+
+    @Test func `a suspended key without its private half is not resumed, and another is added`() throws {
+        var keyring = Self.started()
+        _ = try keyring.apply(
+            .suspend, to: "origin-1", because: .request, by: Self.one, at: Self.start,
+            isLoaded: { _ in false })
+        let suspended = try #require(keyring["origin-1"])
+        #expect(throws: KeyringRefusal.notLoaded(suspended)) {
+            try keyring.apply(
+                .resume, to: "origin-1", because: .request, by: Self.one, at: Self.start,
+                isLoaded: { _ in false })
+        }
+        #expect(keyring["origin-1"] == suspended)
+        _ = try keyring.apply(.revoke, to: "origin-1", because: .lost, by: Self.one, at: Self.start)
+        _ = try keyring.add(Self.key("new", .origin))
+    }
+
     @Test func `keys are bounded, and destroyed ones make room`() throws {
         var keyring = Self.started()
         for number in 2...Keyring.keyCountMax {

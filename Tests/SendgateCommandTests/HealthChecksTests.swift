@@ -48,8 +48,8 @@ import WireProtocol
             durabilityLost: { fatalError($0) })
         let healthChecks = HealthChecks(
             store: real.store, publisher: publisher, policy: real.policy, clock: clock, health: real.health,
-            reloads: real.reloads, keys: real.keys, limits: real.limits, stateDirectory: real.stateDirectory,
-            persons: real.persons, endpoint: { nil })
+            reloads: real.reloads, keys: real.keys, privateKeys: real.privateKeys, limits: real.limits,
+            stateDirectory: real.stateDirectory, persons: real.persons, endpoint: { nil })
         func trail() -> ReadinessAnswer.Check? { healthChecks.checks().first { $0.name == "trail" } }
         #expect(trail()?.isPassed == true && trail()?.detail == nil)
         // It does not run: what is committed now is never published.
@@ -81,6 +81,35 @@ import WireProtocol
         #expect(keys()?.isPassed == false)
         #expect(keys()?.detail?.contains("no origin key is in use") == true)
         #expect(keys()?.detail?.contains("dev-origin-new") == true)
+        try await gate.stop()
+    }
+
+    @Test func `a key that waits or is suspended and has no file is named, and those with one are not`()
+        async throws
+    {
+        let gate = try await GatewayFixture(in: folder.root)
+        let checks = gate.wiring.healthChecks
+        func detail() -> String { checks.checks().first { $0.name == "keys" }?.detail ?? "" }
+        var keyring = checks.keys.keyring
+        let old = try #require(keyring.active(.origin)).id
+        let at = Instant(milliseconds: 1)
+        _ = try keyring.apply(.suspend, to: old, because: .request, by: CallerName("dev"), at: at)
+        func waiting(_ id: String, as state: KeyState) -> Keyring {
+            let key = GatewayKey(
+                id: id, purpose: .trail, state: state, createdAt: at, changedAt: at, publicKey: nil)
+            return Keyring(keys: keyring.keys + [key])
+        }
+        let made = try checks.privateKeys.make(.trail, at: at)
+        for (id, state, isNamed) in [
+            (made.id, .preActivation, false), ("dev-trail-gone", .preActivation, true),
+            ("dev-trail-gone", .suspended, true), ("dev-trail-gone", .deactivated, false),
+        ] as [(String, KeyState, Bool)] {
+            checks.keys.replace(
+                with: waiting(id, as: state), origin: nil, links: checks.keys.links)
+            let told = "key `\(id)`, which is `\(state.rawValue)`, cannot come into use"
+            #expect(detail().contains(told) == isNamed, "\(id), \(state): \(detail())")
+            #expect(!detail().contains("`\(old)`"))
+        }
         try await gate.stop()
     }
 

@@ -25,15 +25,20 @@ extension StepContext {
     }
 
     /// Changes the state of a key, with one entry for each key that changes.
+    ///
+    /// - Parameter isLoaded: Whether the private half of a key is there.
     package func changeGatewayKey(
-        _ id: String, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant
+        _ id: String, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant,
+        isLoaded: (String) -> Bool
     ) throws -> GatewayKeyChange {
         var keyring = try view.keyring() ?? Keyring()
         let proposed = keyring[id]?.proposed
         let active = keyring.active(.data)?.id
         let isResealed = try view.resealedDataKey() == active
         let transitions = try refusing { () throws(KeyringRefusal) in
-            try keyring.apply(event, to: id, because: cause, by: caller, at: now) { _ in !isResealed }
+            try keyring.apply(
+                event, to: id, because: cause, by: caller, at: now, isNeeded: { _ in !isResealed },
+                isLoaded: isLoaded)
         }
         if let key = keyring[id], let refusal = try view.refusal(toUse: key) { throw refusal }
         if let data = keyring.active(.data), data.id != active { view.useDataKey(data.id) }

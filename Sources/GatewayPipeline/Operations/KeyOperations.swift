@@ -88,11 +88,16 @@ extension Gateway {
     private func changeGatewayKey(
         _ order: KeyChangeOrder, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
+        let privateKeys = management.privateKeys
         if order.isDryRun {
-            return read(for: caller, answer: answer) { try $0.gatewayKeyAfter(order, by: caller) }
+            return read(for: caller, answer: answer) {
+                try $0.gatewayKeyAfter(order, by: caller, isLoaded: privateKeys.isLoaded)
+            }
         }
         change(for: caller, answer: answer) { step, now in
-            try step.changeGatewayKey(order.key, order.event, because: order.cause, by: caller, at: now)
+            try step.changeGatewayKey(
+                order.key, order.event, because: order.cause, by: caller, at: now,
+                isLoaded: privateKeys.isLoaded)
         }
     }
 
@@ -139,13 +144,15 @@ extension GatewayReading {
         }
     }
 
-    func gatewayKeyAfter(_ order: KeyChangeOrder, by caller: CallerName) throws -> Answer {
+    func gatewayKeyAfter(
+        _ order: KeyChangeOrder, by caller: CallerName, isLoaded: (String) -> Bool
+    ) throws -> Answer {
         var keyring = try store.keyring() ?? Keyring()
         let isResealed = try store.resealedDataKey() == keyring.active(.data)?.id
         do {
             let changes = try keyring.apply(
-                order.event, to: order.key, because: order.cause, by: caller, at: now
-            ) { _ in !isResealed }
+                order.event, to: order.key, because: order.cause, by: caller, at: now,
+                isNeeded: { _ in !isResealed }, isLoaded: isLoaded)
             if let key = keyring[order.key], let refusal = try store.refusal(toUse: key) {
                 throw Problem(refusal)
             }

@@ -8,6 +8,9 @@ package protocol PrivateKeys: Sendable {
     /// Makes a key. Durable when it returns, and not yet in use.
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey
 
+    /// Whether the private half of a key is there to be used.
+    func isLoaded(_ id: String) -> Bool
+
     /// Uses the keys as a committed keyring has them: signs with those that are active. Idempotent.
     func follow(_ keyring: Keyring) throws
 

@@ -61,6 +61,11 @@ struct KeysRotate: GateCommand {
             return try await finish(connection, old: keys.last { $0.state == "deactivated" }?.id, new: old)
         }
         if isDryRun {
+            if let waiting {
+                // As the promotion would be, e.g. for a key whose file is gone.
+                let promotion = try await connection.post(Self.promotion(of: waiting), ["dry_run": true])
+                guard promotion.status == 200 else { throw promotion.reportProblem() }
+            }
             let steps = [
                 waiting.map { "\($0) waits already" } ?? "a new \(purpose.rawValue) key would be made",
                 purpose == .root
@@ -90,7 +95,7 @@ struct KeysRotate: GateCommand {
             new = key
             Terminal.note("made \(new)")
         }
-        let promoted = try await connection.post("/v1/keys/\(PercentEncoding.encode(new))/promote", [:])
+        let promoted = try await connection.post(Self.promotion(of: new), [:])
         if promoted.status == 202 { return try KeyChange.show(promoted, of: new, asJSON: output.json) }
         // Another command that runs the same rotation may have been first.
         if promoted.status != 200,
@@ -99,6 +104,10 @@ struct KeysRotate: GateCommand {
             throw promoted.reportProblem()
         }
         try await finish(connection, old: old, new: new)
+    }
+
+    private static func promotion(of key: String) -> String {
+        "/v1/keys/\(PercentEncoding.encode(key))/promote"
     }
 
     private func finish(_ connection: GatewayConnection, old: String?, new: String?) async throws {

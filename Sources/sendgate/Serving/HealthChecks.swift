@@ -28,6 +28,7 @@ struct HealthChecks: Sendable {
     let health: RelayHealth
     let reloads: ReloadLedger
     let keys: GateKeys
+    let privateKeys: any PrivateKeys
     var limits: EngineLimits
     let stateDirectory: String
     let persons: PersonCount
@@ -76,6 +77,14 @@ struct HealthChecks: Sendable {
         let waiting = keyring.keys.filter { $0.state == .preActivation }
         if let key = waiting.first {
             details.append("key `\(key.id)` waits to be promoted")
+        }
+        let isLost = { (key: GatewayKey) in
+            (key.state == .preActivation || key.state == .suspended) && !privateKeys.isLoaded(key.id)
+        }
+        if let key = keyring.keys.first(where: isLost) {
+            details.append(
+                "key `\(key.id)`, which is `\(key.state.rawValue)`, cannot come into use: its file was not there at the start"
+            )
         }
         if !SecretMemory.protection.isLocked {
             details.append(

@@ -60,6 +60,8 @@ final class KeyHolder: PrivateKeys {
         return try GatewayKey(file, at: now)
     }
 
+    func isLoaded(_ id: String) -> Bool { state.withLock { $0.files[id] != nil } }
+
     func follow(_ keyring: Keyring) throws {
         let files = try state.withLock { state in
             if let root = keyring.active(.root).flatMap({ state.files[$0.id] }) {

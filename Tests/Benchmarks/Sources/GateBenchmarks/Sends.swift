@@ -292,6 +292,7 @@ private struct NoPrivateKeys: PrivateKeys {
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
         throw EngineFailure.unavailable("no keys are made here")
     }
+    func isLoaded(_ id: String) -> Bool { false }
     func follow(_ keyring: Keyring) {}
     func erase(_ key: GatewayKey) {}
 }
