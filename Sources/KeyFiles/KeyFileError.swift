@@ -31,7 +31,7 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
     case offlineKeyPresent(id: String, purpose: KeyPurpose, directory: String)
     /// More key files than a gateway can have keys.
     case tooManyFiles(directory: String)
-    /// No active key of a purpose the gateway cannot run without.
+    /// No active key of a purpose the gateway cannot run without; of a root key, also where the others are wrapped by one.
     case missing(purpose: KeyPurpose, directory: String)
 
     package var message: String {
@@ -58,7 +58,7 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
         case .tooManyFiles(let directory):
             "`\(directory)` has more than \(PrivateKeyDirectory.fileCountMax) key files"
         case .missing(let purpose, let directory):
-            "there is no \(purpose.rawValue) key in `\(directory)`"
+            "there is no \(purpose.rawValue) key in `\(directory)`; \(purpose.use)"
         }
     }
 
@@ -66,7 +66,7 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .cannotRead, .cannotWrite: "check that the directory exists and belongs to the gateway's user"
         case .exists:
-            "to rotate, add a key with a new id and promote it; where `keys init` was killed half-way, remove its files and run it again"
+            "it may be in use, so keep it; to rotate, run `sendgate keys rotate`; only where `keys init` was killed half-way, in a directory that neither a gateway nor a signature has used, move its files away and run it again"
         case .tooOpen(let path, _): "run `chmod 0400 \(path)`, and ask who could read it before"
         case .directoryTooOpen(let path, _):
             "run `chmod 0700 \(path)`, and make sure that every key in it is yours"
@@ -81,7 +81,14 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
         case .offlineKeyPresent(let id, _, _):
             "move `\(id).key` to the medium of those who sign with it; the gateway needs only its public half, in its configuration"
         case .tooManyFiles: "keep only the keys of this gateway there, and move the others away"
-        case .throwawayKey, .missing: "run `sendgate keys init` and keep the result outside the repository"
+        case .missing(.root, _):
+            "where a gateway has run with it, put its file back from the backup made at the key ceremony, or name it as `root_key` where it is kept elsewhere; \(Self.newGateway)"
+        case .missing:
+            "where a gateway has run with it, put its file back from the backup made at the key ceremony; \(Self.newGateway)"
+        case .throwawayKey: "run `sendgate keys init` and keep the result outside the repository"
         }
     }
+
+    private static let newGateway =
+        "only for a new gateway, run `sendgate keys init` and keep the result outside the repository"
 }

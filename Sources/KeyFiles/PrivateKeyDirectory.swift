@@ -106,7 +106,7 @@ package struct PrivateKeyDirectory: Sendable {
         }
         // A file that no root key here opens does no harm where another file of its key was opened.
         for (id, error) in unopened where !keys.values.joined().contains(where: { $0.id == id }) {
-            throw error
+            throw roots.isEmpty ? KeyFileError.missing(purpose: .root, directory: path) : error
         }
         for (purpose, list) in keys {
             keys[purpose] = list.sorted { ($0.createdAt, $0.id) > ($1.createdAt, $1.id) }

@@ -525,14 +525,48 @@ import Testing
         }
     }
 
-    @Test func `a missing purpose is named`() throws {
+    /// Without its root key no wrapped key opens, and none is called one of another root key.
+    @Test(arguments: PrivateKeyDirectory.required)
+    func `a missing purpose is named with what it is for, and is put back rather than made anew`(
+        purpose: KeyPurpose
+    ) throws {
         try withFolder { path in
             let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
-            try FileManager.default.removeItem(atPath: try #require(files.first { $0.contains("/trail-") }))
-            #expect(throws: KeyFileError.missing(purpose: .trail, directory: path)) {
+            let file = try #require(files.first { $0.contains("/\(purpose.rawValue)-") })
+            try FileManager.default.removeItem(atPath: file)
+            let error = #expect(throws: KeyFileError.self) {
                 try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
             }
+            #expect(error == .missing(purpose: purpose, directory: path))
+            let (message, hint) = (error?.message ?? "", error?.hint ?? "")
+            #expect(message == "there is no \(purpose.rawValue) key in `\(path)`; \(purpose.use)")
+            #expect(hint.hasPrefix("where a gateway has run with it, put its file back from the backup"))
+            #expect(hint.contains("only for a new gateway, run `sendgate keys init`"))
+            #expect(hint.contains("`root_key`") == (purpose == .root))
         }
+    }
+
+    @Test func `a root key that is not that of the files is called so, and not missing`() throws {
+        try withFolder { path in
+            let files = try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            try FileManager.default.removeItem(atPath: try #require(files.first { $0.contains("/root-") }))
+            var other = try PrivateKeyFile.generate(.root, at: Self.now)
+            _ = try other.create(in: path, wrappedBy: nil)
+            let error = #expect(throws: KeyFileError.self) {
+                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            }
+            guard case .wrongRoot = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+    }
+
+    @Test func `files that are there are to be moved only where they were never used`() {
+        let hint = KeyFileError.exists(path: "keys/root-1.key").hint
+        #expect(hint.hasPrefix("it may be in use, so keep it; to rotate, run `sendgate keys rotate`; only"))
+        #expect(hint.contains("in a directory that neither a gateway nor a signature has used"))
+        #expect(!hint.contains("remove"))
     }
 
     @Test func `a link in place of a key file is refused`() throws {
