@@ -130,7 +130,7 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
     case lastOfPurpose(KeyPurpose, KeyEvent)
     /// Another key of the purpose is in use already, or waits to be promoted.
     case another(id: String, state: KeyState)
-    /// The key that a new one was to replace is not in use any more.
+    /// The key that a new one was to replace is not the one that it would replace (``Keyring/replaceable(_:)``).
     case superseded(String)
     /// Keys of the purpose change in another way.
     case changesElsewhere(KeyPurpose)
@@ -150,7 +150,7 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
         case .another(let id, let state):
             "`\(id)` is `\(state.rawValue)` already; \(state == .preActivation ? "promote or destroy that one" : "it stays in use until another is promoted")"
         case .superseded(let id):
-            "`\(id)` is not in use any more, so nothing was made in its place; `keys list` says which key is"
+            "`\(id)` is not the key that a new one would replace, so nothing was made; `keys list` says which is in use or was last"
         case .changesElsewhere(.index):
             "people are found under the index key, so it never changes for a state directory"
         case .changesElsewhere(.policy):
@@ -194,6 +194,11 @@ package struct Keyring: Sendable, Hashable {
         keys.first { $0.purpose == purpose && $0.state == .active }
     }
 
+    /// The key that a new one of the purpose replaces: the one in use or, where none is, the newest that does not wait.
+    package func replaceable(_ purpose: KeyPurpose) -> GatewayKey? {
+        active(purpose) ?? keys.last { $0.purpose == purpose && $0.state != .preActivation }
+    }
+
     /// Purposes whose keys change while the gateway runs.
     package static let rotating: [KeyPurpose] = [.root, .origin, .trail, .data, .link]
 
@@ -216,13 +221,13 @@ package struct Keyring: Sendable, Hashable {
 
     /// Throws unless a key of this purpose could be added now. While one waits to be promoted, another is refused.
     ///
-    /// - Parameter predecessor: The key that has to be in use, so that of two rotations at once the second makes no key;
-    ///   `nil` where any may be.
+    /// - Parameter predecessor: The key that has to be ``replaceable(_:)``, so that of two rotations at once the second makes no
+    ///   key; `nil` where any may be.
     package func requireRoom(
         for purpose: KeyPurpose, replacing predecessor: String?
     ) throws(KeyringRefusal) {
         guard Self.rotating.contains(purpose) else { throw .changesElsewhere(purpose) }
-        if let predecessor, active(purpose)?.id != predecessor { throw .superseded(predecessor) }
+        if let predecessor, replaceable(purpose)?.id != predecessor { throw .superseded(predecessor) }
         if let waiting = keys.first(where: { $0.purpose == purpose && $0.state == .preActivation }) {
             throw .another(id: waiting.id, state: waiting.state)
         }

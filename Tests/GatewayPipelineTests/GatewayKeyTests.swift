@@ -127,11 +127,29 @@ import WireProtocol
         #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 200)
         let again = await gate.ask("keys-team", "POST", "/v1/keys", addition)
         #expect(again.status == 409)
-        #expect(String(decoding: again.body, as: UTF8.self).contains("`trail-1` is not in use any more"))
+        let told = "`trail-1` is not the key that a new one would replace"
+        #expect(String(decoding: again.body, as: UTF8.self).contains(told))
         #expect(gate.privateKeys.made.subtracting(gate.privateKeys.erased) == [key])
         let next = await gate.ask(
             "keys-team", "POST", "/v1/keys", ["purpose": "trail", "replaces": .string(key)])
         #expect(next.status == 200)
+    }
+
+    @Test(arguments: ["suspend", "revoke"])
+    func `of two rotations at once while no key is in use the second makes no key`(verb: String) async throws
+    {
+        let gate = try await Self.started()
+        let body: JSONObject = verb == "revoke" ? ["cause": "compromised"] : [:]
+        let end = await gate.ask("keys-team", "POST", "/v1/keys/origin-1/\(verb)", body)
+        #expect(end.status == 200)
+        // Both saw the same keys before either made one.
+        let addition: JSONObject = ["purpose": "origin", "replaces": "origin-1"]
+        let first = await gate.ask("keys-team", "POST", "/v1/keys", addition)
+        #expect(first.status == 200)
+        let key = try #require(try Self.body(first)["key"]?.stringValue)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 200)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys", addition).status == 409)
+        #expect(gate.privateKeys.made.subtracting(gate.privateKeys.erased) == [key])
     }
 
     @Test func `of many requests at once one makes a key, and no file is left of the others`() async throws {

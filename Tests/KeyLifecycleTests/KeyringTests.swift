@@ -74,11 +74,39 @@ import Testing
         #expect(throws: KeyringRefusal.superseded("origin-1")) {
             try keyring.add(Self.key("newer", .origin), replacing: "origin-1")
         }
-        _ = try keyring.apply(.suspend, to: "new", because: .request, by: Self.one, at: Self.start)
-        #expect(throws: KeyringRefusal.superseded("new")) {
-            try keyring.add(Self.key("newer", .origin), replacing: "new")
+        // The key of another purpose, and none at all.
+        for other in ["trail-1", "never-made"] {
+            let refusal = #expect(throws: KeyringRefusal.self) {
+                try keyring.add(Self.key("newer", .origin), replacing: other)
+            }
+            #expect(refusal == .superseded(other))
+            #expect(refusal?.message.hasPrefix("`\(other)` is not the key that a new one would") == true)
         }
-        #expect(keyring.keys.map(\.id) == before.keys.map(\.id))
+        #expect(keyring == before)
+        _ = try keyring.add(Self.key("newer", .origin), replacing: "new")
+    }
+
+    @Test(arguments: [KeyEvent.suspend, .deactivate, .revoke])
+    func `while no key is in use the newest that does not wait is replaced, once`(_ event: KeyEvent) throws {
+        var keyring = Self.started()
+        for (key, old) in [("origin-2", "origin-1"), ("origin-3", "origin-2")] {
+            _ = try keyring.add(Self.key(key, .origin), replacing: old)
+            _ = try keyring.apply(.promote, to: key, because: .request, by: Self.one, at: Self.start)
+        }
+        _ = try keyring.apply(event, to: "origin-3", because: .request, by: Self.one, at: Self.start)
+        #expect(keyring.active(.origin) == nil && keyring.replaceable(.origin)?.id == "origin-3")
+        #expect(throws: KeyringRefusal.superseded("origin-2")) {
+            try keyring.add(Self.key("new", .origin), replacing: "origin-2")
+        }
+        _ = try keyring.add(Self.key("new", .origin), replacing: "origin-3")
+        #expect(keyring.replaceable(.origin)?.id == "origin-3")
+        #expect(throws: KeyringRefusal.another(id: "new", state: .preActivation)) {
+            try keyring.add(Self.key("newer", .origin), replacing: "origin-3")
+        }
+        _ = try keyring.apply(.promote, to: "new", because: .request, by: Self.one, at: Self.start)
+        #expect(throws: KeyringRefusal.superseded("origin-3")) {
+            try keyring.add(Self.key("newer", .origin), replacing: "origin-3")
+        }
     }
 
     @Test(arguments: [KeyPurpose.index, .policy], KeyEvent.allCases)

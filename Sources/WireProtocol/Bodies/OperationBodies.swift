@@ -249,7 +249,7 @@ package struct KeyChangeBody: WireBody, Hashable {
 /// `POST /v1/keys`: a new key of the gateway's own, made by the gateway.
 package struct KeyAddBody: WireBody, Hashable {
     package var purpose: KeyPurpose
-    /// The key in use, as the caller saw it; `nil` where any may be.
+    /// The key in use as the caller saw it, or the last one where none was; `nil` where any may be.
     package var replaces: String?
     package var isDryRun: Bool
 
@@ -265,7 +265,7 @@ package struct KeyAddBody: WireBody, Hashable {
         )
         replaces = fields.optional(
             "replaces", as: .text(.identifier),
-            "The key that is in use now. Where another is by then, no key is made: 409. So a rotation that is begun twice is made once."
+            "The key that is in use now or, where none is, the newest one that does not wait. Where that is another by then, no key is made: 409. So a rotation that is begun twice is made once."
         )
         isDryRun = fields.dryRun
     }

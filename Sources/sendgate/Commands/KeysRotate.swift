@@ -87,7 +87,9 @@ struct KeysRotate: GateCommand {
             new = waiting
         } else {
             var addition: JSONObject = ["purpose": .string(purpose.rawValue)]
-            if let old { addition["replaces"] = .string(old) }
+            // Where none is in use, the newest: the gateway compares with the same.
+            let replaced = old ?? keys.last { $0.state != "pre_activation" }?.id
+            if let replaced { addition["replaces"] = .string(replaced) }
             let added = try await connection.post("/v1/keys", addition)
             guard added.status == 200, let key = added.object?["key"]?.stringValue else {
                 throw added.reportProblem()
