@@ -44,6 +44,49 @@ import Testing
         #expect(verified.status == 0, "\(verified.errors)")
     }
 
+    @Test(arguments: ["origin", "trail", "data", "link", "root"])
+    func `a key that waits and whose file is gone is not put into use, and the next start is a start`(
+        purpose: String
+    ) async throws {
+        try await GatewayFixture(in: folder.root).stop()
+        let added = try await CommandLineRun("keys", "add", purpose, "--dev", directory, "--json")
+        #expect(added.status == 0, "\(added)")
+        let key = try #require(
+            try CanonicalJSON.read(Array(added.output.utf8)).objectValue?["key"]?.stringValue)
+        try FileManager.default.removeItem(atPath: "\(directory)/keys/\(key).key")
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.listening { socket in
+            for command in [["promote", key], ["rotate", purpose]] {
+                for option in [["--dry-run"], []] {
+                    let run = try await CommandLineRun(["keys"] + command + option + ["--socket", socket])
+                    #expect(run.status == 1 && run.errors.contains("put `\(key).key` back"), "\(run)")
+                }
+            }
+        }
+        try await gate.stop()
+        let next = try await GatewayFixture(in: folder.root)
+        #expect(try await states(next)[purpose] == ["active", "pre_activation"])
+        try await next.stop()
+    }
+
+    @Test func `an origin key that is suspended is rotated as one in use is`() async throws {
+        let first = try await GatewayFixture(in: folder.root)
+        let listed = try await first.ask("GET", "/v1/keys").object["keys"]?.arrayValue
+        var key = try #require(listed?.first { $0["purpose"] == "origin" }?["key"]?.stringValue)
+        try await first.stop()
+        for _ in 0..<2 {
+            let suspended = try await CommandLineRun("keys", "suspend", key, "--dev", directory)
+            #expect(suspended.status == 0, "\(suspended)")
+            let rotated = try await CommandLineRun("keys", "rotate", "origin", "--dev", directory, "--json")
+            #expect(rotated.status == 0, "\(rotated)")
+            key = try #require(
+                try CanonicalJSON.read(Array(rotated.output.utf8)).objectValue?["active"]?.stringValue)
+        }
+        let gate = try await GatewayFixture(in: folder.root)
+        #expect(try await states(gate)["origin"] == ["suspended", "suspended", "active"])
+        try await gate.stop()
+    }
+
     @Test func `a running gateway is not changed behind its back`() async throws {
         let gate = try await GatewayFixture(in: folder.root)
         let run = try await CommandLineRun("keys", "add", "origin", "--dev", directory)
