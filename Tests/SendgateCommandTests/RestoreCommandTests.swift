@@ -32,9 +32,12 @@ import TrailDirectory
     }
 
     /// A backup of after the first run, beside the trail of the second.
-    private func putBackupBack() async throws {
+    ///
+    /// - Parameter change: What is done in between, after the backup.
+    private func putBackupBack(_ change: () async throws -> Void = {}) async throws {
         try await run()
         try FileManager.default.copyItem(atPath: folder.path("gate/state"), toPath: folder.path("backup"))
+        try await change()
         try await run()
         try FileManager.default.removeItem(atPath: folder.path("gate/state"))
         try FileManager.default.copyItem(atPath: folder.path("backup"), toPath: folder.path("gate/state"))
@@ -164,6 +167,71 @@ import TrailDirectory
         try FileManager.default.moveItem(atPath: folder.path("aside"), toPath: archive)
         let restored = try await restore()
         #expect(restored.status == 0, "\(restored.errors)")
+    }
+
+    /// Puts a new key into use in the stopped gateway, and gives the path of its file.
+    private func rotate(_ purpose: String) async throws -> String {
+        let keys = folder.path("gate/keys")
+        let before = Set(try FileManager.default.contentsOfDirectory(atPath: keys))
+        let rotated = try await CommandLineRun("keys", "rotate", purpose, "--dev", directory)
+        try #require(rotated.status == 0, "\(rotated)")
+        let new = Set(try FileManager.default.contentsOfDirectory(atPath: keys)).subtracting(before)
+        return try "\(keys)/" + #require(new.first { $0.hasPrefix("dev-\(purpose)-") }, "\(new)")
+    }
+
+    /// Expects that the restore names these key files and writes nothing while they are away, and that it works once they
+    /// are back.
+    private func expectDemand(for files: [String], by flags: [String] = []) async throws {
+        func written() throws -> [String] {
+            let work = try work()
+            defer { work.close() }
+            return [
+                try String(contentsOfFile: folder.path("gate/trail/checkpoint"), encoding: .utf8),
+                try "\(work.store.read { try $0.entryCount() })",
+                try work.store.read { try $0.keyring() }?.text ?? "",
+                try work.store.read { try $0.restoreUnderWay() } == nil ? "no restore" : "a restore",
+            ]
+        }
+        let before = try written()
+        for file in files {
+            try FileManager.default.moveItem(atPath: file, toPath: file + ".aside")
+        }
+        for more in [["--dry-run"], []] {
+            let refused = try await CommandLineRun(
+                ["restore", "--trail", trail, "--dev", directory] + flags + more)
+            #expect(refused.status == 1, "\(refused)")
+            for file in files {
+                let name = URL(filePath: file).lastPathComponent
+                #expect(refused.errors.contains("`\(name)`"), "\(refused.errors)")
+            }
+            #expect(refused.errors.contains("nothing was touched"), "\(refused.errors)")
+        }
+        #expect(try written() == before)
+        for file in files {
+            try FileManager.default.moveItem(atPath: file + ".aside", toPath: file)
+        }
+        let restored = try await CommandLineRun(
+            ["restore", "--trail", trail, "--dev", directory] + flags)
+        #expect(restored.status == 0, "\(restored.errors)")
+        // A start finds everything that it needs.
+        try await run()
+    }
+
+    @Test func `keys that came into use after the backup are demanded before anything is written`()
+        async throws
+    {
+        var files: [String] = []
+        try await putBackupBack {
+            files = [try await rotate("link"), try await rotate("origin")]
+        }
+        try await expectDemand(for: files)
+    }
+
+    @Test func `keys in use are demanded before a lost tail is restored`() async throws {
+        try await run()
+        let files = [try await rotate("link"), try await rotate("origin")]
+        try await run()
+        try await expectDemand(for: files, by: ["--tail-lost"])
     }
 
     @Test func `a trail that another process writes to is not restored from`() async throws {

@@ -1,4 +1,4 @@
-import AuditTrail
+package import AuditTrail
 import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
@@ -127,13 +127,10 @@ package struct RestoredSends {
             let subject = try entry.knownBody(ErasureEntry.self).subject
             waiting = waiting.filter { $0.value.subject != subject }
             return [.erasure(subject)]
-        case .gatewayKey:
-            let change = try entry.knownBody(GatewayKeyEntry.self).change
-            return try RecordedKey(change, at: entry.time).map { [.gatewayKey($0)] } ?? []
+        case .gatewayKey: return try RecordedKey.changed(by: entry).map { .gatewayKey($0) }
         case .start:
-            let start: StartEntry = try entry.knownBody()
-            let keys = try (start.keys ?? []).compactMap { try RecordedKey($0, at: entry.time) }
-            return keys.map { .gatewayKey($0) } + (try inForce(start.policy, policies))
+            return try RecordedKey.changed(by: entry).map { .gatewayKey($0) }
+                + inForce(entry.knownBody(StartEntry.self).policy, policies)
         case .policy: return try inForce(entry.knownBody(PolicyEntry.self).policy, policies)
         case .restore:
             let restore = try RestoreEntry(entry.members)
@@ -235,6 +232,17 @@ package struct RestoredSends {
 }
 
 extension RecordedKey {
+    /// The gateway's own keys that one entry brings into another state, in its order.
+    package static func changed(by entry: TrailEntry) throws -> [RecordedKey] {
+        let changes: [RecordedKeyChange] =
+            switch entry.kind {
+            case .gatewayKey: [try entry.knownBody(GatewayKeyEntry.self).change]
+            case .start: try entry.knownBody(StartEntry.self).keys ?? []
+            default: []
+            }
+        return try changes.compactMap { try RecordedKey($0, at: entry.time) }
+    }
+
     /// - Returns: `nil` of a proposal, which changes no state.
     fileprivate init?(_ change: RecordedKeyChange, at time: Instant) throws {
         let event: KeyTransition.Event = try change.event.name()

@@ -78,13 +78,14 @@ struct RestoreWork {
 
     /// Verifies the whole trail and compares the store with its beginning.
     ///
-    /// - Throws: `CommandFailure` for a trail that is damaged, of another gateway, or that does not begin as the store.
+    /// - Throws: `CommandFailure` for a trail that is damaged, of another gateway, or that does not begin as the store, and
+    ///   for key files without which no gateway would start afterwards.
     func plan(
         isTailLost: Bool, progress: @escaping (_ done: UInt64, _ total: UInt64) -> Void
     ) throws -> Plan {
         let count = try store.read { try $0.entryCount() }
         let begun = try store.read { try $0.restoreUnderWay() }
-        let checkpoint = try verifiedCheckpoint(
+        let (checkpoint, changedKeys) = try verifiedCheckpoint(
             readingFrom: begun?.entry.backupSize ?? count, progress: progress)
         if let underWay = begun {
             guard underWay.entry.previous == checkpoint else {
@@ -101,6 +102,7 @@ struct RestoreWork {
                 )
             }
             try compare(min(count, checkpoint.size))
+            try demandKeyFiles(after: changedKeys)
             return .restore(underWay)
         }
         guard count <= checkpoint.size else {
@@ -112,6 +114,7 @@ struct RestoreWork {
         }
         try compare(count)
         guard count < checkpoint.size || isTailLost else { return .nothing }
+        try demandKeyFiles(after: changedKeys)
         return .restore(
             RestoreUnderWay(
                 RestoreEntry(
@@ -120,9 +123,10 @@ struct RestoreWork {
     }
 
     /// - Parameter first: The archive must have the bundles that this entry and the ones after it were decided under.
+    /// - Returns: Also how these entries change the keyring, in order.
     private func verifiedCheckpoint(
         readingFrom first: UInt64, progress: @escaping (_ done: UInt64, _ total: UInt64) -> Void
-    ) throws -> Checkpoint {
+    ) throws -> (Checkpoint, [RecordedKey]) {
         let note: [UInt8] = try auditing { try trail.reader.read(.checkpoint) } ?? []
         let name: String
         do {
@@ -136,16 +140,22 @@ struct RestoreWork {
             throw TrailError.otherOrigin(expected: configuration.trailOrigin, found: name)
         }
         var policies: [String: UInt64] = [:]
+        var changedKeys: [RecordedKey] = []
         let report = try auditing {
             try TrailVerifier(
                 trail.reader, trusting: TrailTrust(origin: name, keys: try trailKeys(named: name)),
                 examining: .schema(.version1)
             ).verify(
-                visit: { entry in
-                    guard entry.index >= first, let digest = entry.entry?.members["policy"]?.stringValue,
-                        policies[digest] == nil
-                    else { return }
-                    policies[digest] = entry.index
+                visit: { visited in
+                    guard visited.index >= first, let entry = visited.entry else { return }
+                    do {
+                        changedKeys += try RecordedKey.changed(by: entry)
+                    } catch {
+                        throw RestoreFailure.unreadableEntry(index: visited.index, "\(error)")
+                    }
+                    if let digest = entry.members["policy"]?.stringValue, policies[digest] == nil {
+                        policies[digest] = visited.index
+                    }
                 }, progress: progress)
         }
         guard report.damage == nil, let checkpoint = report.checkpoint?.checkpoint else {
@@ -164,7 +174,25 @@ struct RestoreWork {
                     "nothing was touched; copy it into `\(trail.path)/policies` from another copy of the trail",
                 status: .foundDifference)
         }
-        return checkpoint
+        return (checkpoint, changedKeys)
+    }
+
+    /// Requires a file of each key that the restored keyring has in use: a start refuses without it, and so would the end of
+    /// the restore, once everything is written.
+    ///
+    /// - Parameter changed: What the trail says of the keyring since the backup.
+    private func demandKeyFiles(after changed: [RecordedKey]) throws {
+        var keyring = try store.read { try $0.keyring() } ?? Keyring()
+        for key in changed { keyring.take(key) }
+        let missing = keyring.missing(from: Set(keys.keys.values.joined().map(\.id)))
+        guard !missing.isEmpty else { return }
+        let names = missing.map { "the \($0.purpose.rawValue) key `\($0.id)`" }.joined(separator: ", ")
+        let files = missing.map { "`\($0.id).key`" }.joined(separator: ", ")
+        throw CommandFailure(
+            "in use after the restore, and not in `\(keys.path)`: \(names)",
+            hint:
+                "nothing was touched; put \(files) back from the newest copy of the key directory, and run the command again"
+        )
     }
 
     private func trailKeys(named name: String) throws -> [NoteVerifierKey] {
