@@ -158,12 +158,13 @@ import WireProtocol
 
     @Test func `who switches off within a day of a send is told from who does so without one`() async throws {
         let gate = try GatewayHarness()
-        for user in ["u_1", "u_2"] {
+        for user in ["u_1", "u_2", "u_3"] {
             try await gate.register(user)
             _ = try await gate.addKey(user)
             try await gate.consent(user)
         }
         _ = try await gate.call("marketing", "POST", "/v1/sends", try await gate.promo("p1", to: "u_1"))
+        _ = try await gate.call("marketing", "POST", "/v1/sends", try await gate.promo("p3", to: "u_3"))
         gate.clock.advance(seconds: 3_600)
         for user in ["u_1", "u_2"] {
             for _ in 0..<2 {
@@ -180,14 +181,36 @@ import WireProtocol
         #expect(
             found["sendgate_disables_after_send_total{means=\"os_permission\",category=\"marketing\"}"]
                 == "0")
-        // All push, by the phone: what they were sent lately has a part in it.
-        try await gate.register("u_1", osPermission: "denied")
-        try await gate.register("u_2", osPermission: "denied")
+        // All push, by the phone: what they were sent lately has a part in it, unless it was off already.
+        for user in ["u_1", "u_2", "u_3"] { try await gate.register(user, osPermission: "denied") }
         let after = await samples(gate)
         #expect(
             after["sendgate_disables_after_send_total{means=\"os_permission\",category=\"marketing\"}"]
                 == "1")
-        #expect(after["sendgate_disables_total{means=\"os_permission\",category=\"none\"}"] == "1")
+        #expect(after["sendgate_disables_total{means=\"os_permission\",category=\"none\"}"] == "2")
+    }
+
+    @Test(arguments: [true, false])
+    func `a link and the app's switch say one will, in either order`(linkIsFirst: Bool) async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        _ = try await gate.addKey("u_1")
+        try await gate.consent("u_1")
+        _ = try await gate.call("marketing", "POST", "/v1/sends", try await gate.promo("p1", to: "u_1"))
+        let atTheDevice: JSONObject = [
+            "state": "user_off", "source": "unsubscribe_link", "channel": "push", "device": "d_1",
+        ]
+        let forAll: JSONObject = ["state": "user_off", "source": "in_app_settings", "channel": "push"]
+        for body in linkIsFirst ? [atTheDevice, forAll] : [forAll, atTheDevice] {
+            let reply = try await gate.call(
+                "product", "PUT", "/v1/recipients/u_1/preferences/marketing", body)
+            #expect(reply.status == 200, "\(reply.json)")
+        }
+        let found = await samples(gate)
+        for family in ["disables_total", "disables_after_send_total"] {
+            #expect(
+                found["sendgate_\(family){means=\"preference\",category=\"marketing\"}"] == "1", "\(family)")
+        }
     }
 
     @Test func `recipients are counted piece by piece, with what they would get`() async throws {

@@ -245,6 +245,67 @@ import WireProtocol
         #expect(try reviews(gate).count == 2)
     }
 
+    @Test func `one person alone raises no review, however often they switch`() async throws {
+        let gate = try GatewayHarness(edit: Self.threeAreMany)
+        // No `user_on` gives the consent back: off in effect from the first on.
+        try await switchOff(gate, 1...1)
+        for state in ["user_on", "user_off", "user_on", "user_off"] {
+            try await setPreference(gate, "u_1", "marketing", state)
+        }
+        #expect(try entries(gate, "switch_off").count == 1)
+        // A new consent does, so each is a switching off; the person is still one.
+        for number in 2...5 {
+            gate.clock.advance(seconds: 60)
+            _ = try await gate.consent("u_1", id: "again\(number)")
+            try await setPreference(gate, "u_1", "marketing", "user_off")
+        }
+        let found = try entries(gate, "switch_off")
+        #expect(found.count == 5)
+        #expect(found.map { $0["send_id"] != nil } == [true, false, false, false, false])
+        // The switches of the account, and of the phone, are no way around it.
+        try await pay(gate, 1)
+        for permission in ["denied", "granted", "denied", "granted"] {
+            try await gate.register("u_1", osPermission: permission)
+        }
+        #expect(try entries(gate, "switch_off").map { $0["send_id"] != nil }.count { $0 } == 2)
+        let days = try gate.store.read { try $0.disableDays() }
+        let counts = days.categories.mapValues { $0.byDay.values.reduce(0, +) }
+        #expect(counts == [.marketing: 1, .transactional: 1])
+        #expect(try reviews(gate).isEmpty)
+        // On another day they count again.
+        gate.clock.advance(seconds: Self.day)
+        try await pay(gate, 2)
+        try await setPreference(gate, "u_1", "transactional", "user_off")
+        #expect(try entries(gate, "switch_off").last?["send_id"] != nil)
+    }
+
+    private func pay(_ gate: GatewayHarness, _ number: Int) async throws {
+        let sent = try await gate.call(
+            "payments", "POST", "/v1/sends", DecidedAgainTests.transfer(number, to: "u_1"))
+        try #require(sent["outcome"] == "forward", "\(sent.json)")
+    }
+
+    @Test func `a day's people are remembered in a bound, and until the next`() {
+        var days = DisableDays()
+        func person(_ number: Int) -> SubjectID {
+            SubjectID(high: UInt64(number) << 32, low: 0)
+        }
+        for number in 0..<1_000 {
+            let (first, second) = (
+                days.addPerson(person(number), to: .social, at: instant(0)),
+                days.addPerson(person(number), to: .social, at: instant(0))
+            )
+            #expect(first && !second)
+            _ = days.add(.social, at: instant(0), under: nil)
+        }
+        #expect(days.categories[.social]?.people.count == DisableDays.personCountMax)
+        #expect(DisableDays(text: days.text) == days)
+        let ofAnother = days.addPerson(person(999), to: .marketing, at: instant(0))
+        let tomorrow = days.addPerson(person(999), to: .social, at: instant(1))
+        #expect(ofAnother && tomorrow)
+        #expect(days.categories[.social]?.people.count == 1)
+    }
+
     private static func threeAreMany(_ pages: inout [String: PolicyNode]) {
         guard case .object(var page)? = pages["limits.yaml"]?.json else { return }
         page["disables_after_send"] = [
@@ -277,10 +338,12 @@ import WireProtocol
         try #require(reply.status == 200, "\(reply.json)")
     }
 
-    private func reviews(_ gate: GatewayHarness) throws -> [JSONObject] {
+    private func reviews(_ gate: GatewayHarness) throws -> [JSONObject] { try entries(gate, "review") }
+
+    private func entries(_ gate: GatewayHarness, _ kind: String) throws -> [JSONObject] {
         try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.compactMap { entry in
             let object = try CanonicalJSON.read(entry.bytes).objectValue
-            return object?["kind"] == "review" ? object : nil
+            return object?["kind"] == .string(kind) ? object : nil
         }
     }
 }

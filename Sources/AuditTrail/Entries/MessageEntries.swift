@@ -252,7 +252,8 @@ package struct SwitchOffEntry: EntryBody {
     /// For a switch of everything, each that the recipient was sent lately, and `nil` where there is none.
     package var category: Category?
     package var subject: SubjectID
-    /// The newest send of the category that was forwarded to them in the 24 hours before.
+    /// The newest send of the category that was forwarded to them in the 24 hours before; `nil` also where one of the
+    /// same UTC day and category counts them already.
     package var after: SendID?
 
     package init(means: Code, category: Category? = nil, subject: SubjectID, after: SendID? = nil) {

@@ -107,7 +107,7 @@ extension StepContext {
             previousHash: person.consents.last.map(Self.hash) ?? ""
         )
         let recorded = try append(event, of: person, by: caller, at: now)
-        try recordDisabling(event, recorded, at: now)
+        try recordDisabling(event, on: [event.channel], before: person.person, at: now)
         return recorded
     }
 
@@ -193,8 +193,10 @@ extension StepContext {
             of: given, at: eventTime, method: body.method ?? given.method, by: caller, person: person,
             receivedAt: now)
         let recorded = try append(withdrawal, of: person, by: caller, at: now)
-        try recordDisabling(withdrawal, recorded, at: now)
-        guard body.isForEveryChannel else { return recorded }
+        guard body.isForEveryChannel else {
+            try recordDisabling(withdrawal, on: [withdrawal.channel], before: person.person, at: now)
+            return recorded
+        }
         var after = try reloaded(person)
         let category = Category(rawValue: given.purpose.text)
         let method = body.method ?? given.method
@@ -212,6 +214,7 @@ extension StepContext {
         }
         after = try reloaded(person)
         try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
+        try recordDisabling(withdrawal, on: Channel.allCases, before: person.person, at: now)
         let isStillGiven = Channel.allCases.contains {
             !ConsentLedger.givenScopes(of: given.purpose, channel: $0, in: after.consents).isEmpty
         }
@@ -361,10 +364,10 @@ extension StepContext {
         }
         try reconsider(person.subject.id, as: person.person, because: .preferenceChanged, at: now)
         let isNews = Will(person) != before
-        if isNews, choice.state.isOff,
-            let category = category ?? policy.type(TypeID(choice.scope))?.category
-        {
-            try recordDisabling(by: .preference, of: category, subject: choice.subject, at: now)
+        if isNews, choice.state.isOff {
+            try recordDisabling(
+                by: .preference, of: choice.scope, on: channels, at: choice.destination,
+                before: recipient.person, at: now)
         }
         return Recorded(trail, noEffect: isNews ? nil : .alreadySo)
     }

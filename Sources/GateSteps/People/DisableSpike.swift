@@ -15,6 +15,9 @@ package struct DisableDays: Hashable, Sendable {
     /// Days for which a review is shown, the day it was raised on among them.
     package static let reviewDayCount = 7
     static let settingName = "disable_days"
+    /// Bound on the people of a day and category whom the counts remember. One person is counted a second time on a
+    /// day only after so many others.
+    static let personCountMax = 256
 
     /// UTC days since 1970.
     package typealias Day = Int64
@@ -22,6 +25,8 @@ package struct DisableDays: Hashable, Sendable {
     struct Counts: Hashable, Sendable {
         var byDay: [Day: Int64] = [:]
         var reviewedOn: Day?
+        /// Who was counted on the newest day, newest last.
+        var people: [String] = []
     }
     var categories: [Category: Counts] = [:]
 
@@ -40,6 +45,23 @@ package struct DisableDays: Hashable, Sendable {
         var count: Int64
         /// The mean of the days before, rounded up.
         var usual: Int64
+    }
+
+    /// Remembers a person who is about to be counted (``add(_:at:under:)``).
+    ///
+    /// Kept is the start of the pseudonym, which leads to no one by itself: two of a day's people share one by a chance of
+    /// one in ten million.
+    ///
+    /// - Returns: Whether they are new on this day: one person is one, however often they switch a category on and off.
+    mutating func addPerson(_ subject: SubjectID, to category: Category?, at now: Instant) -> Bool {
+        guard let category else { return false }
+        var counts = categories[category] ?? Counts()
+        if counts.byDay[Self.day(now)] == nil { counts.people = [] }
+        let person = Hexadecimal.encode(Array(subject.bytes.prefix(4)))
+        guard !counts.people.contains(person) else { return false }
+        counts.people = (counts.people + [person]).suffix(Self.personCountMax)
+        categories[category] = counts
+        return true
     }
 
     /// One more.
@@ -76,7 +98,7 @@ package struct DisableDays: Hashable, Sendable {
 // MARK: In the store
 
 extension DisableDays {
-    /// `{"marketing":{"days":{"20416":3},"reviewed":20416}}`
+    /// `{"marketing":{"days":{"20416":3},"people":["1f0c77a2"],"reviewed":20416}}`
     var text: String {
         let object = JSONObject(
             categories.map { category, counts in
@@ -84,6 +106,7 @@ extension DisableDays {
                     "days": .object(JSONObject(counts.byDay.map { ("\($0.key)", .integer($0.value)) }))
                 ]
                 members["reviewed"] = counts.reviewedOn.map { .integer($0) }
+                if !counts.people.isEmpty { members["people"] = .array(counts.people.map { .string($0) }) }
                 return (category.rawValue, JSONValue.object(members))
             })
         return String(decoding: CanonicalJSON.write(object), as: UTF8.self)
@@ -97,6 +120,7 @@ extension DisableDays {
                 return nil
             }
             var counts = Counts(reviewedOn: value["reviewed"]?.integerValue)
+            counts.people = value["people"]?.arrayValue?.compactMap(\.stringValue) ?? []
             for (day, count) in days {
                 guard let day = Day(day), let count = count.integerValue else { return nil }
                 counts.byDay[day] = count

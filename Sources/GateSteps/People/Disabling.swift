@@ -1,4 +1,6 @@
 import AuditTrail
+import BundleModel
+import CompliancePolicy
 import GateVocabulary
 import RecipientModel
 
@@ -10,24 +12,49 @@ extension StepContext {
     /// How long after a send a switching off counts as following it: 24 hours, in seconds (S0).
     private static let disablingSeconds: Int64 = 86_400
 
-    /// Records that a person switched a category off, or all push.
+    /// Records that a person switched a category off, or everything: where it was on in effect before and is off now. A
+    /// choice that changes nothing of what they would get is none.
     ///
-    /// - Parameter category: `nil` for all push, which counts for every category that the person was sent lately.
+    /// - Parameters:
+    ///   - scope: A category, or a type that may be muted alone; `nil` for everything, which counts for every category
+    ///     that was on and that the person was sent lately.
+    ///   - place: Where it was switched off; `nil` for the account.
+    ///   - before: The person as they were before they did it.
     func recordDisabling(
-        by means: DisabledBy, of category: Category? = nil, subject: SubjectID, at now: Instant
+        by means: DisabledBy, of scope: String? = nil, on channels: [Channel], at place: Tag?,
+        before: RecipientSnapshot, at now: Instant
     ) throws {
+        guard let after = try RecipientSnapshot.load(before.subject, from: view) else { return }
+        let loading = FactsLoading(store: view, policy: policy, now: now)
+        func isOn(_ scope: String, _ channel: Channel, of person: RecipientSnapshot) -> Bool {
+            let destination = place.flatMap { person.destination(tagged: $0, on: channel) }
+            return PreferenceEffect(
+                scope: scope, channel: channel, destination: destination, person: person, facts: loading
+            ).isOn
+        }
+        let switchedOff = (scope.map { [$0] } ?? Category.allCases.map(\.rawValue)).filter { scope in
+            channels.contains { isOn(scope, $0, of: before) && !isOn(scope, $0, of: after) }
+        }
+        guard !switchedOff.isEmpty else { return }
+        let subject = before.subject.id
         let forwards = try view.forwards(
             of: subject, since: now.advanced(bySeconds: -Self.disablingSeconds),
             limit: LoadedForwards.countMax)
         func newest(_ category: Category) -> SendID? { forwards.first { $0.category == category }?.send }
-        func switchOff(_ category: Category?) -> SwitchOffEntry {
-            SwitchOffEntry(
-                means: Code(means), category: category, subject: subject, after: category.flatMap(newest))
+        var categories = switchedOff.map { Category(rawValue: $0) ?? policy.type(TypeID($0))?.category }
+        if scope == nil {
+            categories = categories.filter { $0.flatMap(newest) != nil }
+            if categories.isEmpty { categories = [nil] }
         }
-        var found = [switchOff(category)]
-        if category == nil {
-            let recent = Category.allCases.filter { newest($0) != nil }
-            if !recent.isEmpty { found = recent.map(switchOff) }
+        var days = try view.disableDays()
+        let found = categories.map { category in
+            let send = category.flatMap(newest)
+            let isFirst = send != nil && days.addPerson(subject, to: category, at: now)
+            return SwitchOffEntry(
+                means: Code(means), category: category, subject: subject, after: isFirst ? send : nil)
+        }
+        if found.contains(where: { $0.after != nil }) {
+            try view.setSetting(DisableDays.settingName, to: days.text)
         }
         for switchOff in found {
             try record(switchOff, at: now)
@@ -40,11 +67,14 @@ extension StepContext {
     }
 
     /// The same for a consent to a category that ended.
-    func recordDisabling(_ event: ConsentRecord, _ recorded: Recorded, at now: Instant) throws {
-        guard recorded.noEffect == nil, event.state == .withdrawn || event.state == .refused,
+    func recordDisabling(
+        _ event: ConsentRecord, on channels: [Channel], before: RecipientSnapshot, at now: Instant
+    ) throws {
+        guard event.state == .withdrawn || event.state == .refused,
             let category = Category(rawValue: event.purpose.text)
         else { return }
-        try recordDisabling(by: .preference, of: category, subject: event.subject, at: now)
+        try recordDisabling(
+            by: .preference, of: category.rawValue, on: channels, at: event.address, before: before, at: now)
     }
 }
 

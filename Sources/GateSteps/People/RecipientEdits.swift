@@ -18,7 +18,8 @@ extension StepContext {
         let subject =
             try view.subject(of: user)
             ?? view.makeSubject(for: user)
-        let earlier = try view.recipient(subject.id)
+        let before = try RecipientSnapshot.load(subject, from: view)
+        let earlier = before?.record
         let recipient = RecipientRecord(
             subject: subject.id, region: region, age: body.age, locale: body.locale, timeZone: body.timeZone,
             privacy: body.privacy, pushEnabled: body.pushEnabled,
@@ -30,8 +31,8 @@ extension StepContext {
             by: caller,
             at: now)
         if earlier != nil { try reconsider(subject, because: .recipientChanged, at: now) }
-        if earlier?.pushEnabled == true, !body.pushEnabled {
-            try recordDisabling(by: .pushSwitch, subject: subject.id, at: now)
+        if let before, before.record.pushEnabled, !body.pushEnabled {
+            try recordDisabling(by: .pushSwitch, on: [.push], at: nil, before: before, at: now)
         }
         return Recorded(trail)
     }
@@ -88,7 +89,7 @@ extension StepContext {
             of: person.subject.id, by: caller, at: now)
         try reconsider(person.subject, because: .recipientChanged, at: now)
         if earlier?.osPermission == .granted, body.osPermission == .denied {
-            try recordDisabling(by: .osPermission, subject: person.subject.id, at: now)
+            try recordDisabling(by: .osPermission, on: [.push], at: tag, before: person, at: now)
         }
         return Recorded(trail)
     }

@@ -54,8 +54,11 @@ extension StepContext {
         let waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText) }
         let stopped = Array(waiting.prefix(Self.replyHolderCountMax))
         for holder in stopped {
+            let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
             let isNews = try stop(address, of: holder, everyText: everyText, by: caller, at: now)
-            if isNews { try recordDisabling(by: .reply, subject: holder, at: now) }
+            if isNews, let before, let place = before.addresses.first(where: { AddressKey($0) == address }) {
+                try recordDisabling(by: .reply, on: [body.channel], at: place.tag, before: before, at: now)
+            }
         }
         if waiting.count > stopped.count {
             alarm(

@@ -88,7 +88,7 @@ extension MetricFamily {
         by: [MetricLabel("means", DisabledBy.allCases.map(\.rawValue)), .disabledCategory])
     package static let disablesAfterSend = MetricFamily(
         .counter, "disables_after_send_total",
-        "Times a recipient switched notifications off within 24 hours of a forwarded send of the category.",
+        "Recipients who switched the category off within 24 hours of a forwarded send of it, each once a UTC day.",
         by: [MetricLabel("means", DisabledBy.allCases.map(\.rawValue)), .category])
     package static let reviews = MetricFamily(
         .counter, "reviews_total", "What the gateway found that a person has to look at.",
