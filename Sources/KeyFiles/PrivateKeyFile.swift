@@ -214,10 +214,18 @@ package struct PrivateKeyFile: Sendable {
         for path in try PrivateKeyDirectory.files(of: id, in: directory) { try erase(path) }
     }
 
-    /// Writes a file of the key that this root key wraps, beside its other files; does nothing when there is one.
+    /// Writes a file of the key that this root key wraps, beside its other files; does nothing when there is one, as after an
+    /// attempt that failed at a later key.
     func rewrap(in directory: String, by root: PrivateKeyFile) throws {
-        if !wrappers.contains(root.id) {
-            try create(at: "\(directory)/\(id).\(root.id).key", wrappedBy: root)
+        guard !wrappers.contains(root.id) else { return }
+        let path = "\(directory)/\(id).\(root.id).key"
+        do {
+            try create(at: path, wrappedBy: root)
+        } catch KeyFileError.exists {
+            let written = try Self.read(path, roots: [root.id: root])
+            guard HMACKey.constantTimeEqual(written.secret, secret) else {
+                throw KeyFileError.malformed(path: path, reason: "it has another secret of `\(id)`")
+            }
         }
     }
 

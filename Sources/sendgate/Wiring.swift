@@ -227,8 +227,6 @@ struct Wiring {
         // As recorded, with the moment of the entry.
         guard let keyring = try store.read({ try $0.keyring() }) else { return }
         try keyHolder.follow(keyring)
-        // A root key goes only after what it wrapped is wrapped by the one in use.
-        for key in keyring.keys where key.state == .destroyed { try keyHolder.erase(key) }
     }
 
     /// Serves until SIGTERM or SIGINT, then drains: the sockets take nothing new, the relay finishes what is under

@@ -50,6 +50,8 @@ final class TestPrivateKeys: PrivateKeys {
     func follow(_ keyring: Keyring) throws {
         let secret = state.withLock { state in
             state.followed.append(keyring)
+            state.erased += keyring.keys.filter { $0.state == .destroyed }.map(\.id)
+                .filter { !state.erased.contains($0) }
             return keyring.active(.origin).flatMap { state.made[$0.id] }
         }
         let origin = try secret.map { secret in

@@ -145,6 +145,52 @@ import Testing
         }
     }
 
+    @Test func `an attempt that failed at one key is ended by the next, with the keys as read before it`()
+        throws
+    {
+        try withFolder { folder in
+            let ceremony = try Ceremony(in: folder)
+            let keys = try ceremony.read().keys.values.joined().filter(\.isWrapped)
+            let last = try #require(keys.last)
+            let before = try names(ceremony.keys)
+            // No file can be written under this name.
+            let place = "\(ceremony.keys)/\(last.id).\(ceremony.newRoot.id).key.part"
+            try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+            #expect(throws: KeyFileError.self) {
+                try RootRotation.wrap(keys, by: ceremony.newRoot, in: ceremony.keys)
+            }
+            #expect(try names(ceremony.keys).subtracting(before).count == 1 + keys.count - 1)
+            #expect(try names(ceremony.keys).isSuperset(of: before))
+            try FileManager.default.removeItem(atPath: place)
+            for _ in 0..<2 {
+                let wrapped = try RootRotation.wrap(keys, by: ceremony.newRoot, in: ceremony.keys)
+                #expect(wrapped.allSatisfy { $0.wrappers == [ceremony.newRoot.id] })
+            }
+            _ = try ceremony.readWithNewRootOnly()
+        }
+    }
+
+    @Test func `a file with another secret of the key is not taken for the key's`() throws {
+        try withFolder { folder in
+            let ceremony = try Ceremony(in: folder)
+            let keys = try ceremony.read().keys.values.joined().filter(\.isWrapped)
+            var other = try #require(keys.first)
+            other.secret = try .random(byteCount: PrivateKeyFile.secretByteCount)
+            let elsewhere = "\(folder)/elsewhere"
+            try FileManager.default.createDirectory(atPath: elsewhere, withIntermediateDirectories: false)
+            _ = try RootRotation.wrap([other], by: ceremony.newRoot, in: elsewhere)
+            let name = try #require(try names(elsewhere).first)
+            let path = "\(ceremony.keys)/\(name)"
+            try FileManager.default.moveItem(atPath: "\(elsewhere)/\(name)", toPath: path)
+            let before = try names(ceremony.keys)
+            let error = KeyFileError.malformed(path: path, reason: "it has another secret of `\(other.id)`")
+            #expect(throws: error) {
+                try RootRotation.wrap(keys, by: ceremony.newRoot, in: ceremony.keys)
+            }
+            #expect(try names(ceremony.keys).isSuperset(of: before))
+        }
+    }
+
     @Test func `a wrong root key changes nothing`() throws {
         try withFolder { folder in
             let ceremony = try Ceremony(in: folder)

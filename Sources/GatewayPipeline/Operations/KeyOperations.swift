@@ -117,10 +117,10 @@ extension Gateway {
                         do {
                             // On the engine's thread: the next batch already seals and signs with what is in use now.
                             try privateKeys.follow(keyring)
-                            if key.state == .destroyed { try privateKeys.erase(key) }
                         } catch {
                             alarm(
-                                "the keyring is committed and cannot be followed before a restart: \(error)")
+                                "the keyring is committed and not wholly followed; the next change tries again: \(error)"
+                            )
                         }
                         return Answer(
                             status: key.proposed == nil ? 200 : 202,

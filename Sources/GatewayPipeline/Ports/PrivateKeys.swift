@@ -11,9 +11,12 @@ package protocol PrivateKeys: Sendable {
     /// Whether the private half of a key is there to be used.
     func isLoaded(_ id: String) -> Bool
 
-    /// Uses the keys as a committed keyring has them: signs with those that are active. Idempotent.
+    /// Uses the keys as a committed keyring has them: signs with those that are active, has the active root key wrap the
+    /// others, and destroys the private halves of those that are destroyed. Idempotent.
+    ///
+    /// What needs no writing is in force even where it throws; what could not be written is tried again by the next call.
     func follow(_ keyring: Keyring) throws
 
-    /// Destroys the private half of a key that the keyring has destroyed. Idempotent.
+    /// Destroys the private half of a key that was made and is in no keyring. Idempotent.
     func erase(_ key: GatewayKey) throws
 }

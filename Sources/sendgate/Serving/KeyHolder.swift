@@ -63,13 +63,8 @@ final class KeyHolder: PrivateKeys {
     func isLoaded(_ id: String) -> Bool { state.withLock { $0.files[id] != nil } }
 
     func follow(_ keyring: Keyring) throws {
-        let files = try state.withLock { state in
-            if let root = keyring.active(.root).flatMap({ state.files[$0.id] }) {
-                state.root = root
-                for key in try RootRotation.wrap(Array(state.files.values), by: root, in: directory) {
-                    state.files[key.id] = key
-                }
-            }
+        let files = state.withLock { state in
+            if let root = keyring.active(.root).flatMap({ state.files[$0.id] }) { state.root = root }
             return state.files
         }
         gateKeys.replace(
@@ -79,6 +74,34 @@ final class KeyHolder: PrivateKeys {
             try library.sign(
                 with: signer, olderKeys: keyring.earlierTrailKeys(origin: trailOrigin, trusted: true))
         }
+        try followInFiles(keyring)
+    }
+
+    /// Wraps the files anew, and erases what the keyring has destroyed. What fails is tried again by the next call.
+    ///
+    /// - Throws: What failed first.
+    private func followInFiles(_ keyring: Keyring) throws {
+        var failures: [any Error] = []
+        do {
+            try state.withLock { state in
+                for key in try RootRotation.wrap(Array(state.files.values), by: state.root, in: directory) {
+                    state.files[key.id] = key
+                }
+            }
+        } catch {
+            failures.append(error)
+        }
+        // A root key goes only after what it wrapped is wrapped by the one in use.
+        let isWrapped = failures.isEmpty
+        for key in keyring.keys where key.state == .destroyed && (isWrapped || key.purpose != .root) {
+            guard state.withLock({ $0.files[key.id] }) != nil else { continue }
+            do {
+                try erase(key)
+            } catch {
+                failures.append(error)
+            }
+        }
+        if let first = failures.first { throw first }
     }
 
     func erase(_ key: GatewayKey) throws {

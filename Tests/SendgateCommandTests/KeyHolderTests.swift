@@ -1,0 +1,88 @@
+import Foundation
+import GateSteps
+import GateVocabulary
+import GatewayPipeline
+import KeyFiles
+import KeyLifecycle
+import OpenSSLCrypto
+import SQLiteStore
+import Testing
+
+@testable import sendgate
+
+/// What the gateway makes of a keyring where its key files cannot be written.
+@Suite struct KeyHolderTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private var path: String { folder.path("gate/keys") }
+
+    private func names() throws -> Set<String> {
+        Set(try FileManager.default.contentsOfDirectory(atPath: path))
+    }
+
+    /// As two callers ask for it.
+    private func change(
+        _ keyring: inout Keyring, _ event: KeyEvent, _ key: GatewayKey, at now: Instant
+    ) throws {
+        _ = try keyring.apply(event, to: key.id, because: .request, by: CallerName("one"), at: now)
+        guard keyring[key.id]?.proposed != nil else { return }
+        _ = try keyring.apply(event, to: key.id, because: .request, by: CallerName("two"), at: now)
+    }
+
+    @Test func `what needs no writing is in force where no key can be wrapped, and the rest is retried`()
+        async throws
+    {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.stop()
+        let store = gate.wiring.store
+        defer { store.close() }
+        let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: true)
+        var keyring = try #require(try store.read { try $0.keyring() })
+        let files = Dictionary(uniqueKeysWithValues: keys.keys.values.joined().map { ($0.id, $0) })
+        let signer = try #require(
+            try KeyHolder.trailSigner(of: keyring, in: files, origin: "gate.example.com/test"))
+        let gateKeys = GateKeys(
+            origin: try KeyHolder.originSigner(of: keyring, in: files),
+            index: HMACKey(try keys.current(.index).secret),
+            links: try #require(try KeyHolder.linkKeys(of: keyring, in: files)), keyring: keyring)
+        let holder = try KeyHolder(
+            keys, as: keyring, prefix: "dev-", trailOrigin: "gate.example.com/test", gateKeys: gateKeys,
+            library: PublishedTrail(
+                at: folder.path("trail"), signer: signer, olderKeys: [], publishedSize: 0, entryCount: 0),
+            store: store)
+
+        let now = SystemClock().now()
+        var (old, new): ([KeyPurpose: GatewayKey], [KeyPurpose: GatewayKey]) = ([:], [:])
+        for purpose in [KeyPurpose.link, .root] {
+            old[purpose] = keyring.active(purpose)
+            let made = try holder.make(purpose, at: now)
+            new[purpose] = made
+            _ = try keyring.add(made)
+            try change(&keyring, .promote, made, at: now)
+            try change(&keyring, .destroy, try #require(old[purpose]), at: now)
+        }
+        try change(&keyring, .suspend, try #require(keyring.active(.origin)), at: now)
+        let (oldRoot, newRoot) = (try #require(old[.root]), try #require(new[.root]))
+        let (oldLink, newLink) = (try #require(old[.link]), try #require(new[.link]))
+
+        // No file can be written under this name.
+        let place = "\(path)/\(try keys.current(.index).id).\(newRoot.id).key.part"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+        #expect(throws: KeyFileError.self) { try holder.follow(keyring) }
+        #expect(gateKeys.keyring == keyring)
+        #expect(throws: NoOriginKey.self) { try gateKeys.origin() }
+        #expect(try !names().contains { $0.hasPrefix(oldLink.id) })
+        #expect(try names().contains("\(oldRoot.id).key"), "it wraps keys still")
+        // Either root key opens what there is.
+        _ = try PrivateKeyDirectory(at: path, acceptsThrowaway: true)
+
+        try FileManager.default.removeItem(atPath: place)
+        try holder.follow(keyring)
+        #expect(try !names().contains { $0.contains(oldRoot.id) })
+        let after = try PrivateKeyDirectory(at: path, acceptsThrowaway: true)
+        #expect(try after.current(.link).id == newLink.id)
+        #expect(after.keys.values.joined().allSatisfy { !$0.isWrapped || $0.wrappers == [newRoot.id] })
+    }
+}
