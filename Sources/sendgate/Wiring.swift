@@ -90,7 +90,9 @@ struct Wiring {
             of: configuration.stateDirectory, readingAgain: &keys, by: readKeys,
             damageFound: { logger.critical("in the store, \($0)") })
         // Its lock is held now, so that no other process writes keys.
-        try PrivateKeyDirectory.eraseUnfinished(in: configuration.keysDirectory)
+        try Self.warning(logger) {
+            try PrivateKeyDirectory.eraseUnfinished(in: configuration.keysDirectory)
+        }
         if try store.read({ try $0.restoreUnderWay() }) != nil { throw CommandFailure.restoreUnderWay }
         let lineage = try store.read { try $0.trailLineage() }
         let origin = try TrailLineage.origin(lineage, configured: configuration.trailOrigin)
@@ -226,7 +228,7 @@ struct Wiring {
         try await core.start(version: Sendgate.version)
         // As recorded, with the moment of the entry.
         guard let keyring = try store.read({ try $0.keyring() }) else { return }
-        try keyHolder.follow(keyring)
+        try Self.warning(logger) { try keyHolder.follow(keyring) }
     }
 
     /// Serves until SIGTERM or SIGINT, then drains: the sockets take nothing new, the relay finishes what is under
@@ -257,6 +259,17 @@ struct Wiring {
     }
 
     // MARK: Keys
+
+    /// Goes on where key files cannot be written: every key is in use as recorded, and only its files are not yet as the
+    /// record says.
+    private static func warning(_ logger: Logger, _ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as KeyFileError {
+            guard case .cannotWrite = error else { throw error }
+            logger.warning("\(error); the next start tries again", metadata: ["hint": "\(error.hint)"])
+        }
+    }
 
     /// The keyring with what the key directory holds now; recorded with the start.
     ///

@@ -67,24 +67,27 @@ final class GatewayFixture: Sendable {
         return Status.samples(String(decoding: reply.body, as: UTF8.self))
     }
 
-    /// One request as the caller `dev`.
-    func ask(_ method: String, _ target: String, _ body: JSONObject? = nil) async throws -> (
-        status: Int, object: JSONObject
-    ) {
+    /// One request, as the caller `dev` unless another is named.
+    func ask(
+        _ method: String, _ target: String, _ body: JSONObject? = nil,
+        as caller: CallerName = DevelopmentGateway.caller
+    ) async throws -> (status: Int, object: JSONObject) {
         let request = WireRequest(
             kind: .single, method: method, target: target,
             headers: body == nil ? [] : [("content-type", "application/json")],
             body: body.map { CanonicalJSON.write($0) } ?? [])
-        let reply = await reply(to: request)
+        let reply = await reply(to: request, from: caller)
         let value = try CanonicalJSON.read(reply.body, limits: .document)
         return (reply.status, try #require(value.objectValue))
     }
 
-    private func reply(to request: WireRequest) async -> Answer {
+    private func reply(
+        to request: WireRequest, from caller: CallerName = DevelopmentGateway.caller
+    ) async -> Answer {
         let peer = Peer(
             credentials: PeerCredentials(
                 userID: geteuid(), groupID: getegid(), processID: getpid(), supplementaryGroups: []),
-            boundCaller: DevelopmentGateway.caller, listener: 0)
+            boundCaller: caller, listener: 0)
         return await withCheckedContinuation { continuation in
             wiring.gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
         }

@@ -1,11 +1,14 @@
+import CanonicalJSON
 import Foundation
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import KeyFiles
 import KeyLifecycle
+import Logging
 import OpenSSLCrypto
 import SQLiteStore
+import Synchronization
 import Testing
 
 @testable import sendgate
@@ -84,5 +87,70 @@ import Testing
         let after = try PrivateKeyDirectory(at: path, acceptsThrowaway: true)
         #expect(try after.current(.link).id == newLink.id)
         #expect(after.keys.values.joined().allSatisfy { !$0.isWrapped || $0.wrappers == [newRoot.id] })
+    }
+
+    /// Has a key destroyed whose file cannot be erased, and stops the gateway.
+    ///
+    /// - Returns: Also the directory that is in the way.
+    private func destroyInVain() async throws -> (
+        key: String, place: String, configuration: GatewayConfiguration
+    ) {
+        let gate = try await GatewayFixture(in: folder.root)
+        let made = try await gate.ask("POST", "/v1/keys", ["purpose": "link"])
+        let key = try #require(made.object["key"]?.stringValue, "\(made.object)")
+        // No file can be renamed to this name, and none under it can be overwritten.
+        let place = "\(path)/\(key).key.doomed"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+        for (caller, status) in [(DevelopmentGateway.caller, 202), (CallerName("keys-team"), 200)] {
+            let answer = try await gate.ask("POST", "/v1/keys/\(key)/destroy", as: caller)
+            #expect(answer.status == status, "\(answer.object)")
+        }
+        try await gate.stop()
+        gate.wiring.store.close()
+        return (key, place, gate.wiring.configuration)
+    }
+
+    @Test func `a start goes on where a destroyed key's file cannot be erased, and names it`() async throws {
+        let (key, place, configuration) = try await destroyInVain()
+        #expect(try names().contains("\(key).key"))
+        func started() async throws -> [String] {
+            let log = CapturedLog()
+            let wiring = try Wiring(
+                configuration, environment: [:], logger: Logger(label: "test") { _ in log })
+            try await wiring.start()
+            let core = Task { try await wiring.core.run() }
+            core.cancel()
+            try await core.value
+            wiring.store.close()
+            return log.warnings.withLock { $0 }
+        }
+        let warnings = try await started()
+        for file in [place, "\(path)/\(key).key"] {
+            #expect(warnings.contains { $0.contains("`\(file)`") }, "\(warnings)")
+        }
+        try FileManager.default.removeItem(atPath: place)
+        #expect(try await !started().contains { $0.contains("cannot write key file") })
+        #expect(try !names().contains { $0.hasPrefix(key) })
+    }
+}
+
+/// Keeps the warnings.
+private final class CapturedLog: LogHandler {
+    let warnings = Mutex<[String]>([])
+    var metadata: Logger.Metadata {
+        get { [:] }
+        set {}
+    }
+    var logLevel: Logger.Level {
+        get { .warning }
+        set {}
+    }
+    subscript(metadataKey _: String) -> Logger.Metadata.Value? {
+        get { nil }
+        set {}
+    }
+
+    func log(event: LogEvent) {
+        if event.level == .warning { warnings.withLock { $0.append("\(event.message)") } }
     }
 }
