@@ -33,6 +33,10 @@ extension EndToEnd {
                     [Machine.sendgate, "drift"] + arguments + ["--socket", gate.socket()], in: scratch,
                     within: 60)
             }
+            // Before the first audit, none is under way, and none has an age.
+            let unaudited = try connection.request("GET", "/metrics").text
+            #expect(unaudited.contains("\nsendgate_drift_run_under_way 0\n"))
+            #expect(!unaudited.contains("\nsendgate_drift_run_age_seconds "))
             let begun = try sendgate("run", "--no-wait", "--json")
             #expect(begun.ending == .exit(0) && begun.output.contains(#""started_by":"dev""#), "\(begun)")
             let deadline = Deadline(seconds: 30)

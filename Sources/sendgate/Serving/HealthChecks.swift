@@ -186,9 +186,11 @@ struct HealthChecks: Sendable {
                     isTrue: reviews.contains { $0.category == category })
             }
         }
-        if let run = try? store.read({ try $0.driftRun() }) {
-            page.add(.driftRunUnderWay, [], isTrue: run.isUnderWay)
-            if let finishedAt = run.auditFinishedAt {
+        // Before the first audit there is no run, and so none under way.
+        if let newest = try? store.read({ try [$0.driftRun()] }) {
+            let run = newest[0]
+            page.add(.driftRunUnderWay, [], isTrue: run?.isUnderWay == true)
+            if let finishedAt = run?.auditFinishedAt {
                 let age = clock.now().milliseconds - finishedAt.milliseconds
                 page.add(.driftRunAge, [], .milliseconds(max(0, age)))
             }
