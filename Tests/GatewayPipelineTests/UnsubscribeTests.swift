@@ -139,7 +139,8 @@ import Testing
 
         let until = gate.clock.now().advanced(bySeconds: 900)
         let off = LinkStanding(
-            category: .marketing, channel: .push, locale: "en", isOff: true, undoableUntil: until)
+            category: .marketing, channel: .push, locale: "en", isOff: true, undoableUntil: until,
+            wasMuted: true)
         #expect(await ask(.mute, link) == .known(off))
         let after = try (entryCount, state())
         #expect(after.0 > before.0)
@@ -226,6 +227,7 @@ import Testing
             return
         }
         #expect(!standing.isOff && standing.undoableUntil == nil)
+        #expect(standing.wasMuted && standing.isUndone)
         let after = try state()
         #expect(after.words == before.words)
         #expect(
@@ -435,6 +437,7 @@ import Testing
             return
         }
         #expect(standing.isOff && standing.undoableUntil == nil)
+        #expect(standing.wasMuted && !standing.isUndone)
         // A day later a mute can be taken back again.
         gate.clock.advance(seconds: 86_400)
         try await gate.consent("u_1", id: "c2")
@@ -442,6 +445,11 @@ import Testing
             "product", "PUT", "/v1/recipients/u_1/preferences/marketing",
             ["channel": "push", "device": "d_1", "source": "in_app_settings", "state": "user_on"])
         try #require(chosen.status == 200, "\(chosen.json)")
+        guard case .known(let chosenAgain) = await ask(.look, link) else {
+            Issue.record("the link is not known")
+            return
+        }
+        #expect(!chosenAgain.isOff && chosenAgain.wasMuted && !chosenAgain.isUndone)
         gate.clock.advance(seconds: 1)
         _ = await ask(.mute, link)
         guard case .known(let undone) = await ask(.undo, link) else {

@@ -14,6 +14,8 @@ final class FakeHandler: UnsubscribeHandler {
     struct State {
         var isOff = false
         var undoableUntil: Instant?
+        var wasMuted = false
+        var isUndone = false
         var locale: String?
         var isBusy = false
         var asked: [String] = []
@@ -41,7 +43,7 @@ final class FakeHandler: UnsubscribeHandler {
             let isDone = change(&state)
             let standing = LinkStanding(
                 category: .marketing, channel: .email, locale: state.locale, isOff: state.isOff,
-                undoableUntil: state.undoableUntil)
+                undoableUntil: state.undoableUntil, wasMuted: state.wasMuted, isUndone: state.isUndone)
             return isDone ? .known(standing) : .tooLate(standing)
         }
         if let answer { reply(answer) }
@@ -54,6 +56,7 @@ final class FakeHandler: UnsubscribeHandler {
         answer("mute", token, reply) { state in
             if !state.isOff { state.undoableUntil = Instant(seconds: 900) }
             state.isOff = true
+            (state.wasMuted, state.isUndone) = (true, false)
             return true
         }
     }
@@ -61,6 +64,7 @@ final class FakeHandler: UnsubscribeHandler {
         answer("undo", token, reply) { state in
             guard state.undoableUntil != nil else { return false }
             state.isOff = false
+            state.isUndone = true
             state.undoableUntil = nil
             return true
         }
@@ -147,6 +151,29 @@ final class FakeHandler: UnsubscribeHandler {
             }
             #expect(asked() == Array(repeating: "look \(FakeHandler.token)", count: 1 + requests.count))
             #expect(handler.state.withLock { !$0.isOff })
+        }
+    }
+
+    @Test func `a query says nothing that the link does not bear out`() async throws {
+        try await serve(preferences: nil) { address in
+            func body(_ query: String) throws -> String {
+                let page = try PageClient.get(address, path + query)
+                #expect(page.status == 200)
+                return page.text
+            }
+            let unused = try body("")
+            for query in ["?undone", "?late"] {
+                let text = try body(query)
+                #expect(text.hasSuffix(unused.drop { $0 != "<" }), "\(query)")
+                #expect(!text.contains(#"role="status""#), "\(query)")
+            }
+            // Switched on again by other means: nothing was taken back.
+            handler.state.withLock { ($0.wasMuted, $0.isUndone) = (true, false) }
+            #expect(try !body("?undone").contains("Undone"))
+            #expect(try body("?late").contains("There is nothing to undo"))
+            // Off by the app's own switch, and no link was used.
+            handler.state.withLock { ($0.isOff, $0.wasMuted) = (true, false) }
+            #expect(try !body("?late").contains("cannot be undone") && !body("?undone").contains("Undone."))
         }
     }
 

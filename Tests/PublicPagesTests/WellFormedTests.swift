@@ -22,7 +22,8 @@ import Testing
                             for notice in [Pages.Notice.none, .undone, .tooLate] {
                                 let standing = LinkStanding(
                                     category: category, channel: channel, locale: nil, isOff: isOff,
-                                    undoableUntil: until)
+                                    undoableUntil: until, wasMuted: notice != .none,
+                                    isUndone: notice == .undone && !isOff)
                                 all.append(
                                     ("link \(standing)", texts, pages.link(standing, notice, in: texts)))
                             }

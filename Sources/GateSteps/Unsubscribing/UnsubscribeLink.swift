@@ -62,10 +62,17 @@ package struct LinkStanding: Hashable, Sendable {
     package var isOff: Bool
     /// Until when the mute can be taken back; `nil` when there is none that can.
     package var undoableUntil: Instant?
+    /// Whether a link ever switched it off there.
+    package var wasMuted: Bool
+    /// Whether the newest that was said there is that such a mute was taken back.
+    package var isUndone: Bool
 
     package init(
-        category: Category, channel: Channel, locale: String?, isOff: Bool, undoableUntil: Instant?
+        category: Category, channel: Channel, locale: String?, isOff: Bool, undoableUntil: Instant?,
+        wasMuted: Bool = false, isUndone: Bool = false
     ) {
+        self.wasMuted = wasMuted
+        self.isUndone = isUndone
         self.category = category
         self.channel = channel
         self.locale = locale

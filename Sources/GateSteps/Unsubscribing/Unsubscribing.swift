@@ -97,6 +97,8 @@ package struct LinkTarget {
     let place: Tag?
     /// When links switched the category off at that place, while the newest choice there is such a mute.
     private let mutes: [Instant]
+    /// Whether a link ever switched the category off at that place.
+    private let wasMuted: Bool
 
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package static func load(
@@ -107,10 +109,12 @@ package struct LinkTarget {
         else { throw StepRefusal(.notFound, detail: "the link does not work any more") }
         let place = person.person.destination(tagged: link.destination, on: link.channel)?.tag
         let choice = Self.choice(of: link, at: place, in: person.person.state)
-        let mutes =
-            choice?.isMute == true
-            ? try store.preferenceHistory(of: link.subject).filter { $0.isMute && $0.isAbout(choice!) } : []
-        return LinkTarget(link: link, person: person, place: place, mutes: mutes.map(\.at))
+        let mutes = try choice.map { choice in
+            try store.preferenceHistory(of: link.subject).filter { $0.isMute && $0.isAbout(choice) }
+        }
+        return LinkTarget(
+            link: link, person: person, place: place,
+            mutes: choice?.isMute == true ? mutes?.map(\.at) ?? [] : [], wasMuted: mutes?.isEmpty == false)
     }
 
     package func standing(at now: Instant, under policy: CompiledPolicy) -> LinkStanding {
@@ -123,7 +127,8 @@ package struct LinkTarget {
             category: link.category, channel: link.channel, locale: person.person.record.locale,
             isOff: [nil, place].contains { chosen.preference(scope, link.channel, at: $0).isOff },
             undoableUntil: undoableMute(at: now, under: policy)?.choice.at.advanced(
-                bySeconds: UnsubscribeLink.undoSeconds))
+                bySeconds: UnsubscribeLink.undoSeconds),
+            wasMuted: wasMuted, isUndone: wasMuted && choice?.isUndo == true)
     }
 
     private var choice: PreferenceRecord? { Self.choice(of: link, at: place, in: person.person.state) }
@@ -179,6 +184,9 @@ package struct LinkTarget {
 extension PreferenceRecord {
     /// Whether a link on the gateway's own pages switched it off.
     fileprivate var isMute: Bool { state.isOff && source == .unsubscribeLink && caller == .gateway }
+
+    /// Whether it brings back what a mute took the place of (``StepContext/undoMute(_:at:)``).
+    fileprivate var isUndo: Bool { !state.isOff && source != .driftAudit && caller == .gateway }
 
     fileprivate func isAbout(_ other: PreferenceRecord) -> Bool {
         scope == other.scope && channel == other.channel && destination == other.destination

@@ -6,7 +6,8 @@ struct Pages: Sendable {
     /// The app's page for all other preferences; `nil` leaves the link out.
     let preferencesURL: String?
 
-    /// What a link's own page says above its button, by the query that a form's answer leads to.
+    /// What a link's own page says above its button, by the query that a form's answer leads to. A query that the
+    /// state of the link does not bear out says nothing: anyone can write one behind a link.
     enum Notice: String {
         case none = ""
         case undone
@@ -26,14 +27,14 @@ struct Pages: Sendable {
             if standing.undoableUntil != nil {
                 say(texts.undoHint)
                 content.append(Self.form(action: "undo", label: texts.undo))
-            } else if notice == .tooLate {
+            } else if notice == .tooLate, standing.wasMuted {
                 say(texts.tooLate, asStatus: true)
             }
         } else {
             switch notice {
-            case .undone: say(texts.undone, asStatus: true)
-            case .tooLate: say(texts.alreadyOn, asStatus: true)
-            case .none: break
+            case .undone where standing.isUndone: say(texts.undone, asStatus: true)
+            case .tooLate where standing.wasMuted: say(texts.alreadyOn, asStatus: true)
+            case .none, .undone, .tooLate: break
             }
             content.append(Self.subject(of: standing, in: texts))
             say(texts.ask)
