@@ -1,8 +1,10 @@
+import AuditTrail
 import CanonicalJSON
 import Foundation
 import GateSteps
 import GateVocabulary
 import Testing
+import WireProtocol
 
 @testable import sendgate
 
@@ -219,6 +221,30 @@ import Testing
         let chart = try Chart(ReportChart(low).text)
         #expect(chart.figures["accepted_by_provider.push"] == ["part": "195", "of": "200"])
         #expect(try report(refused: 4).alarms.isEmpty)
+    }
+
+    @Test func `a message counts once, as accepted if one receipt says so`() throws {
+        let now = Instant(seconds: 1_795_000_000)
+        func share(_ told: [(message: UInt64, event: ReceiptBody.Event)]) throws -> Share? {
+            var figures = TrailFigures(ReportPeriod(), countsPeople: false)
+            for (message, event) in told {
+                figures.add([.receipt(event.fate, category: .security, channel: .push)], at: now)
+                figures.providerOutcomes.add(
+                    ReceiptEntry(
+                        send: SendID(high: 1, low: message), destination: Tag(high: 2, low: 3),
+                        event: Code(event), at: now, caller: CallerName("product"),
+                        channel: Code(Channel.push)))
+            }
+            let report = Report(figures, try figures.samples { _ in nil })
+            return report.acceptedByProviders.first { $0.channel == .push }?.share
+        }
+        let often: [(UInt64, ReceiptBody.Event)] = [
+            (1, .acceptedByProvider), (1, .failed), (1, .failed), (1, .expired), (1, .acceptedByProvider),
+        ]
+        #expect(try share(often) == Share(part: 1, of: 1))
+        #expect(try share(often.reversed()) == Share(part: 1, of: 1))
+        #expect(try share([(1, .failed), (1, .tokenGone), (1, .userObserved)]) == Share(part: 0, of: 1))
+        #expect(try share(often + [(2, .failed), (2, .failed)]) == Share(part: 1, of: 2))
     }
 
     @Test func `the chart of the week parses and its bars are the figures`() throws {

@@ -61,7 +61,8 @@ struct Report {
     /// By channel, in the order of channels.
     var accepted: [(channel: Channel, share: Share)]
     var acceptedInAll: Share
-    /// By channel: of what providers spoke of, the share that they accepted, as receipts report it.
+    /// By channel: of the messages that providers spoke of, the share that they accepted, as receipts report it. Each
+    /// message counts once.
     var acceptedByProviders: [(channel: Channel, share: Share)]
     var tapThrough: [(category: Category, share: Share)]
     var timeToOpen: [(category: Category, latency: Latency)]
@@ -110,6 +111,7 @@ struct Report {
         acceptedInAll = accepted([:])
         func reported(_ event: SendEventKind, _ channel: Channel) -> UInt64 {
             samples.sum(.receipts, where: ["event": event.rawValue, "channel": channel.rawValue])
+                - figures.providerOutcomes.uncountedCount(of: event, on: channel)
         }
         acceptedByProviders = Channel.allCases.map { channel in
             let taken = reported(.acceptedByProvider, channel)

@@ -39,7 +39,8 @@ struct Durations {
 /// What the entries of a trail come to within a period: counted by the very tables that `/metrics` is written from.
 ///
 /// Entries before the period are read for what they say of messages that end in it, and for the people. As large as the
-/// outbox was, and as what is known of all recipients where those are counted too.
+/// outbox was, as the messages that ``ProviderOutcomes`` remembers, and as what is known of all recipients where those are
+/// counted too.
 struct TrailFigures {
     struct Review: Hashable {
         var at: Instant
@@ -60,6 +61,7 @@ struct TrailFigures {
     private(set) var timeToOpen: [Category: Durations] = [:]
     private(set) var timeToAccept: [Tier: Durations] = [:]
     private(set) var reviews: [Review] = []
+    var providerOutcomes = ProviderOutcomes()
     /// Entries in the period.
     private(set) var entryCount: UInt64 = 0
     private(set) var first: Instant?
@@ -82,6 +84,7 @@ struct TrailFigures {
         guard period.contains(time) else { return }
         add(observations, at: time)
         if kind == .review { try addReview(bytes) }
+        if kind == .receipt { providerOutcomes.add(try TrailEntry(reading: bytes).knownBody()) }
     }
 
     /// One entry of the period.
