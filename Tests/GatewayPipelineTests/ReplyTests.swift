@@ -137,13 +137,13 @@ import Testing
         for number in 0..<count { try await customer("u_\(number)") }
         let first = try await reply("STOP")
         #expect(first.status == 503, "\(first.json)")
-        #expect(try entries(of: "reply").isEmpty)
+        #expect(try gate.entries("reply").isEmpty)
         let second = try await reply("STOP")
         #expect(second.status == 200 && second["effect"] == "withdrawn", "\(second.json)")
         for number in 0..<count {
             #expect(try await standing("u_\(number)")["marketing sms n"] == "withdrawn", "u_\(number)")
         }
-        #expect(try #require(try entries(of: "reply").first)["subjects"]?.arrayValue?.count == 5)
+        #expect(try #require(try gate.entries("reply").first)["subjects"]?.arrayValue?.count == 5)
         let again = try await reply("STOP")
         #expect(again.status == 200 && again.json["replayed"] == true, "\(again.json)")
         // Of one who agrees again, it counts the next time.

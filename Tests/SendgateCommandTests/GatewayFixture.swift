@@ -87,7 +87,8 @@ final class GatewayFixture: Sendable {
         let peer = Peer(
             credentials: PeerCredentials(
                 userID: geteuid(), groupID: getegid(), processID: getpid(), supplementaryGroups: []),
-            boundCaller: caller, listener: 0)
+            boundCaller: caller,
+            listener: wiring.configuration.listeners.firstIndex { $0.caller == caller } ?? 0)
         return await withCheckedContinuation { continuation in
             wiring.gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
         }

@@ -54,26 +54,32 @@ import Testing
         let key = try #require(
             try CanonicalJSON.read(Array(added.output.utf8)).objectValue?["key"]?.stringValue)
         try FileManager.default.removeItem(atPath: "\(directory)/keys/\(key).key")
-        let gate = try await GatewayFixture(in: folder.root)
-        try await gate.listening { socket in
-            for command in [["promote", key], ["rotate", purpose]] {
-                for option in [["--dry-run"], []] {
-                    let run = try await CommandLineRun(["keys"] + command + option + ["--socket", socket])
-                    #expect(run.status == 1 && run.errors.contains("put `\(key).key` back"), "\(run)")
+        do {
+            let gate = try await GatewayFixture(in: folder.root)
+            try await gate.listening { socket in
+                for command in [["promote", key], ["rotate", purpose]] {
+                    for option in [["--dry-run"], []] {
+                        let run = try await CommandLineRun(
+                            ["keys"] + command + option + ["--socket", socket])
+                        #expect(run.status == 1 && run.errors.contains("put `\(key).key` back"), "\(run)")
+                    }
                 }
             }
+            try await gate.stop()
         }
-        try await gate.stop()
         let next = try await GatewayFixture(in: folder.root)
         #expect(try await states(next)[purpose] == ["active", "pre_activation"])
         try await next.stop()
     }
 
     @Test func `an origin key that is suspended is rotated as one in use is`() async throws {
-        let first = try await GatewayFixture(in: folder.root)
-        let listed = try await first.ask("GET", "/v1/keys").object["keys"]?.arrayValue
-        var key = try #require(listed?.first { $0["purpose"] == "origin" }?["key"]?.stringValue)
-        try await first.stop()
+        var key: String
+        do {
+            let first = try await GatewayFixture(in: folder.root)
+            let listed = try await first.ask("GET", "/v1/keys").object["keys"]?.arrayValue
+            key = try #require(listed?.first { $0["purpose"] == "origin" }?["key"]?.stringValue)
+            try await first.stop()
+        }
         for _ in 0..<2 {
             let suspended = try await CommandLineRun("keys", "suspend", key, "--dev", directory)
             #expect(suspended.status == 0, "\(suspended)")

@@ -89,7 +89,7 @@ import Testing
         ] { #expect(run.status == 0, "\(run.errors)") }
         let policy = try #require(
             try FileManager.default.contentsOfDirectory(atPath: folder.path("role")).first
-        ).dropLast(".key".count)
+        ).dropLast(".key".count).suffix(16)
         func sign(_ lists: [String], _ more: [String], as name: String) async throws -> CommandLineRun {
             try await CommandLineRun(
                 ["keys", "authority", "sign", "--directory", authority, "--gateway", "gate.example.com/prod"]
