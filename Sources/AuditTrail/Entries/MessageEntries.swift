@@ -122,7 +122,7 @@ package struct AcknowledgementEntry: EntryBody {
     }
 }
 
-/// A notice that a law obliges us to send reached nobody; names the way it must go instead.
+/// A notice that a law obliges us to send reached its recipient by no channel; names the way it must go instead.
 package struct MandatoryUnreachedEntry: EntryBody {
     package static let kind = EntryKind.mandatoryUnreached
     package static let blank = Self(

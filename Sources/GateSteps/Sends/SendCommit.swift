@@ -4,7 +4,7 @@ import GateVocabulary
 import RecipientModel
 import SendPlanning
 
-/// Writing what was evaluated. Every send is written here, whoever asked for it.
+/// Writing what was evaluated. Every send is written here, a caller's and the gateway's own.
 extension StepContext {
     /// Writes a send whose decisions are made: its entry, the record that its id is found by, what it tells, its messages
     /// and the forward that caps count.
@@ -14,7 +14,7 @@ extension StepContext {
     ///   - record: With the index that the next entry will have.
     ///   - drafts: Its decisions, in the order of the entry's deliveries.
     ///   - event: What it tells on its channel, which is told once.
-    ///   - requiringRoom: Whether there has to be room in the outbox.
+    ///   - requiringRoom: Whether the bounds of the outbox are held.
     ///   - isHeldBack: Whether the messages are put in the outbox later in this step.
     func commit(
         _ entry: SendEntry, overall: Decision, as record: SendRecord, _ drafts: [DeliveryDraft],
