@@ -214,6 +214,7 @@ final class FakeHandler: UnsubscribeHandler {
 
     @Test(arguments: [
         ("application/x-www-form-urlencoded", "List-Unsubscribe=One-Click"),
+        ("application/x-www-form-urlencoded", "List-Unsubscribe=One-Click\r\n"),
         ("Application/X-WWW-Form-URLEncoded; charset=utf-8", "List%2DUnsubscribe=One%2dClick"),
         (
             "multipart/form-data; boundary=----b17",

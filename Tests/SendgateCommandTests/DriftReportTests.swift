@@ -1,3 +1,4 @@
+import CanonicalJSON
 import GateVocabulary
 import Testing
 
@@ -11,6 +12,11 @@ import Testing
         #expect(repaired.contains("--orders") && !repaired.contains("suppressed"))
         #expect(suppressed.contains("suppressed") && !suppressed.contains("--orders"))
         #expect(DriftKind.subscribedWhileOff.words(after: .repaired).contains("--orders"))
+    }
+
+    @Test func `an audit that goes on does not say that all sides agree`() {
+        #expect(DriftReport(["examined": 0]).nothingFound == "nothing found so far")
+        #expect(DriftReport(["finished_at": "2026-11-26T12:00:00Z"]).nothingFound == "all sides agree")
     }
 
     @Test(arguments: DriftKind.allCases)

@@ -41,7 +41,9 @@ enum FormBody {
     // MARK: application/x-www-form-urlencoded
 
     private static func urlEncoded(_ body: [UInt8]) throws(Failure) -> [(name: String, value: String)] {
-        let fields = body.split(separator: UInt8(ascii: "&"))
+        // Some programs end the line of a form.
+        let line = body.suffix(2) == Array("\r\n".utf8) ? body.dropLast(2) : body[...]
+        let fields = line.split(separator: UInt8(ascii: "&"))
         guard fields.count <= fieldCountMax else { throw .malformed }
         var read: [(name: String, value: String)] = []
         for field in fields {

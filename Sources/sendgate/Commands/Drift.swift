@@ -150,6 +150,9 @@ struct DriftReport {
     /// - Parameter run: As `GET /v1/drift` gives it.
     init(_ run: JSONObject) { self.run = run }
 
+    /// What is said where nothing was found: by an audit that goes on, no more than that.
+    var nothingFound: String { run["finished_at"] == nil ? "nothing found so far" : "all sides agree" }
+
     func show() {
         let started = run["started_at"]?.stringValue ?? "?"
         let end = run["finished_at"]?.stringValue.map { "finished \($0)" } ?? "under way"
@@ -159,7 +162,7 @@ struct DriftReport {
             "\(count("examined")) recipients examined, \(count("unreadable")) unreadable; \(count("recorded")) entries \(run["dry_run"] == true ? "would be" : "were") written, \(count("resolved")) of them for drifts that are no more"
         )
         let rows = run["found"]?.arrayValue ?? []
-        guard !rows.isEmpty else { return Terminal.print("all sides agree") }
+        guard !rows.isEmpty else { return Terminal.print(nothingFound) }
         var table = Table("count", "finding", "action", "")
         for row in rows {
             let kind = row["finding"]?.stringValue ?? "?"
