@@ -115,38 +115,14 @@ enum Sample {
 
     /// Everything known, everything in favour.
     static var facts: Facts {
-        var facts = Facts()
-        facts.now = now
-        facts.due = now
+        var facts = Facts.ready(at: now)
         facts.expiry = now.advanced(bySeconds: 3600)
-        facts.params = .valid
-        facts.fallback = .notFallback
-        facts.repetition = .first
-        facts.recipient = .registered
-        facts.age = .adult
         let region = RegionObservation(
             code: RegionCode("NO")!, source: .kyc, observedAt: now.advanced(bySeconds: -86_400))
         facts.accountRegion = region
         facts.deviceRegions = [region]
-        facts.privacy = .generic
         facts.consent = ConsentFact(state: .given, method: .writtenConsent)
-        facts.purposeConsent = ConsentFact(state: .given, method: .inAppToggle)
-        facts.ownRequest = ConsentFact(state: .neverAsked)
-        facts.withheld = false
-        facts.pushEnabled = true
-        facts.accountPreference = .default
-        facts.destinationPreference = .default
-        facts.accountTypePreference = .default
-        facts.destinationTypePreference = .default
-        facts.quietHours = .off
-        facts.destination = .active
-        facts.platform = .ios
-        facts.osPermission = .granted
-        facts.criticalAlerts = true
-        facts.deviceKey = .usable
-        facts.typeCount = 0
-        facts.categoryCount = 0
-        facts.everythingCount = 0
+        facts.sizes = nil
         return facts
     }
 

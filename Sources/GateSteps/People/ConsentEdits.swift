@@ -453,10 +453,7 @@ extension StepContext {
             guard everyText || category == .marketing, policy.category(category).switchOff == .anyone else {
                 return true
             }
-            return state.preferences.contains {
-                $0.scope == category.rawValue && $0.channel == address.channel && $0.destination == place
-                    && $0.state.isOff
-            }
+            return state.preference(category.rawValue, address.channel, at: place).isOff
         }
     }
 

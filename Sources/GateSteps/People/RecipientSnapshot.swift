@@ -46,10 +46,7 @@ package final class RecipientSnapshot {
     }
 
     package func preference(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceState {
-        let choice = state.preferences.first {
-            $0.scope == scope && $0.channel == channel && $0.destination == destination
-        }
-        return choice?.state ?? .default
+        state.preference(scope, channel, at: destination)
     }
 
     /// When a type with a time of its own goes out to one destination.
@@ -184,5 +181,14 @@ package enum Destination: Hashable {
     /// Zones to read quiet hours in, the device's first.
     package func timeZones(account: String?) -> [String?] {
         [device?.timeZone, account]
+    }
+}
+
+extension RecipientState {
+    func preference(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceState {
+        let choice = preferences.first {
+            $0.scope == scope && $0.channel == channel && $0.destination == destination
+        }
+        return choice?.state ?? .default
     }
 }
