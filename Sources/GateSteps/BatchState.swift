@@ -8,7 +8,26 @@ package import RecipientModel
 /// batch. No accessor calls other code while it holds a property, so the exclusivity checks that the attributes
 /// switch off could find nothing.
 package final class BatchState {
-    package typealias Known<Value> = Result<Value, StoreError>
+    /// A row that was looked up, or why it cannot be read. The row lies in a box of its own, so that keeping, passing on and
+    /// forgetting it counts one reference, however many the row itself has.
+    package indirect enum Known<Value> {
+        case success(Value)
+        case failure(StoreError)
+
+        package func get() throws(StoreError) -> Value {
+            switch self {
+            case .success(let value): return value
+            case .failure(let error): throw error
+            }
+        }
+
+        package func map<Other>(_ change: (Value) -> Other) -> Known<Other> {
+            switch self {
+            case .success(let value): .success(change(value))
+            case .failure(let error): .failure(error)
+            }
+        }
+    }
 
     /// The end of the trail when the batch began; `nil` before anything was loaded.
     @exclusivity(unchecked) package var tail: TrailTail?

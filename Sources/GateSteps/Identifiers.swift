@@ -29,7 +29,8 @@ extension IdentifierDrawing {
 
 /// Random ids in the order they are taken, drawn before the step that takes them.
 package final class IdentifierPool: IdentifierDrawing {
-    package private(set) var unused: ArraySlice<(high: UInt64, low: UInt64)>
+    // Set whole, or shortened by what calls nothing: the check of an access at the same time would find nothing.
+    @exclusivity(unchecked) package private(set) var unused: ArraySlice<(high: UInt64, low: UInt64)>
 
     package init(_ drawn: ArraySlice<(high: UInt64, low: UInt64)>) { unused = drawn }
 

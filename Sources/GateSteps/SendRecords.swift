@@ -254,20 +254,16 @@ package struct StoredEntry: Hashable, Sendable {
     package var time: Instant
     /// Canonical JSON, at most 65,535 bytes.
     package var bytes: [UInt8]
-    /// SHA-256(0x00 ‖ bytes), 32 bytes.
-    package var leaf: [UInt8]
 
-    package init(index: UInt64, time: Instant, bytes: [UInt8], leaf: [UInt8]) {
+    package init(index: UInt64, time: Instant, bytes: [UInt8]) {
         self.index = index
         self.time = time
         self.bytes = bytes
-        self.leaf = leaf
     }
 
-    /// An entry with the leaf hash of its bytes.
-    package init(index: UInt64, time: Instant, bytes: [UInt8]) {
-        self.init(index: index, time: time, bytes: bytes, leaf: TreeHash.leaf(bytes).bytes)
-    }
+    /// SHA-256(0x00 ‖ bytes), 32 bytes (RFC 6962, section 2.1). Computed anew each time: who needs it is the connection
+    /// that writes an answer and the publisher that grows the tree, and neither holds up the engine's thread.
+    package var leaf: [UInt8] { TreeHash.leaf(bytes).bytes }
 }
 
 extension SendRecord {

@@ -174,20 +174,36 @@ package final class StepView: HistoryReading {
     package func insertSend(_ record: SendRecord) throws { change.sends.append(record) }
 
     package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
-        let own = change.forwards.lazy.filter { $0.subject == subject }.map(\.record)
-        var records = Array(own.reversed())
-        records += state.addedForwards[subject, default: []].reversed()
         if change.erased.contains(subject) || state.erased.contains(subject) { return [] }
-        if try self.state(of: subject) != nil {
+        var records: [ForwardRecord] = []
+        for (owner, record) in change.forwards.reversed() where owner == subject { records.append(record) }
+        if let added = state.addedForwards[subject] { records += added.reversed() }
+        if try hasState(subject) {
             let ask = Ask.forwards(subject, since: since)
             let loaded = try known(state.forwards[subject], ask)
             guard loaded.since <= since else { throw MissingRows(ask) }
+            // The store has each send once.
+            guard !records.isEmpty else { return Self.newest(loaded.records, since: since, limit: limit) }
             records += loaded.records
         }
         // A send counts once, from its first forward: the last of its records here.
         var seen: Set<SendID> = []
         records = records.reversed().filter { $0.send.map { seen.insert($0).inserted } ?? true }.reversed()
-        return Array(records.filter { $0.at >= since }.prefix(limit))
+        return Self.newest(records, since: since, limit: limit)
+    }
+
+    private static func newest(_ records: [ForwardRecord], since: Instant, limit: Int) -> [ForwardRecord] {
+        let isWhole = records.count <= limit && records.allSatisfy { $0.at >= since }
+        return isWhole ? records : Array(records.lazy.filter { $0.at >= since }.prefix(limit))
+    }
+
+    /// Whether there is a state of a person, without a copy of it.
+    private func hasState(_ subject: SubjectID) throws -> Bool {
+        if change.states[subject] == nil, !change.newSubjects.isEmpty { return try state(of: subject) != nil }
+        switch state.states[subject] {
+        case .success(.some): return true
+        default: return try state(of: subject) != nil
+        }
     }
 
     /// A send counts once, at its first forward, however many destinations it has.

@@ -3,13 +3,12 @@ import GateVocabulary
 
 /// Consecutive entries of the trail that lie in one row of `entry`:
 ///
-///     bytes = (i64 time ‖ leaf[32] ‖ u32 length ‖ entry) …     integers big-endian
+///     bytes = (i64 time ‖ u32 length ‖ entry) …     integers big-endian
 struct EntrySegment: ~Copyable {
     /// A row ends where a multiple of this does, so that none has entries of two bundles of 256, and that one entry is read
     /// without many others.
     static let countMax: UInt64 = 64
-    private static let headByteCount = 8 + leafByteCount + 4
-    private static let leafByteCount = 32
+    private static let headByteCount = 8 + 4
 
     /// Index of the first.
     private(set) var first: UInt64 = 0
@@ -23,12 +22,10 @@ struct EntrySegment: ~Copyable {
     }
 
     mutating func append(_ entry: StoredEntry) {
-        precondition(entry.leaf.count == Self.leafByteCount, "a leaf hash has 32 bytes")
         if count == 0 { first = entry.index }
         count += 1
         newestTime = entry.time
         bytes.put(entry.time)
-        entry.leaf.withUnsafeBytes { bytes.put(raw: $0) }
         bytes.put(entry.bytes)
     }
 
@@ -52,13 +49,12 @@ struct EntrySegment: ~Copyable {
                             bigEndian: $0.loadUnaligned(fromByteOffset: headByteCount - 4, as: UInt32.self)))
                 )
             }
-            let leaf = rest.dropFirst(8).prefix(leafByteCount)
             rest = rest.dropFirst(headByteCount)
             guard rest.count >= byteCount, Instant.storable.contains(milliseconds) else { throw damaged() }
             entries.append(
                 StoredEntry(
                     index: first + UInt64(entries.count), time: Instant(milliseconds: milliseconds),
-                    bytes: Array(rest.prefix(byteCount)), leaf: Array(leaf)))
+                    bytes: Array(rest.prefix(byteCount))))
             rest = rest.dropFirst(byteCount)
         }
         guard rest.isEmpty else { throw damaged() }

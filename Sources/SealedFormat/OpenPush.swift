@@ -28,18 +28,19 @@ package struct OpenPushContent: Hashable, Sendable {
     /// - Parameter value: The text of a member, or `nil` where the push has none. Texts longer than 65,535 bytes are
     ///   no push's: a body has 4,096.
     package init(_ value: (OpenPushMember) -> String?) throws(SealedFormatError) {
-        var members: [UInt8] = []
-        var count: UInt8 = 0
+        var members: [UInt8] = [0]
+        // More than most take, and less than a page: a body has 4,096 bytes.
+        members.reserveCapacity(1_024)
         for member in OpenPushMember.allCases {
             guard let text = value(member) else { continue }
             guard text.utf8.count <= UInt16.max else {
                 throw .malformedField(member.rawValue, expected: "at most \(UInt16.max) bytes")
             }
-            count += 1
+            members[0] += 1
             members.append(lengthPrefixed: member.rawValue)
             members.append(lengthPrefixed: text)
         }
-        bytes = [count] + members
+        bytes = members
     }
 }
 

@@ -124,7 +124,12 @@ extension [UInt8] {
     }
 
     mutating func append(lengthPrefixed name: String) {
-        append(bigEndian: UInt16(name.utf8.count))
-        append(contentsOf: name.utf8)
+        var name = name
+        name.withUTF8 { name in
+            let count = UInt16(name.count)
+            append(UInt8(truncatingIfNeeded: count >> 8))
+            append(UInt8(truncatingIfNeeded: count))
+            append(contentsOf: name)
+        }
     }
 }

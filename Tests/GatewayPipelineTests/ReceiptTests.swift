@@ -299,6 +299,27 @@ import Testing
         #expect(held.json["devices"]?.arrayValue?.first?.objectValue?["active"] == true, "\(held.json)")
     }
 
+    @Test func `nothing was seen of a send that was refused, and its device stays`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let refused = try await gate.call(
+            "marketing", "POST", "/v1/sends",
+            [
+                "id": "p1", "type": "promo.offer", "recipient": ["user": "u_1"],
+                "params": [
+                    "offer_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10", "headline": "No fees this week",
+                ],
+            ])
+        #expect(refused.status == 403, "\(refused.json)")
+        let send = try #require(refused["send_id"])
+        for event in ["accepted_by_provider", "failed", "token_gone", "expired", "user_observed"] {
+            let reply = try await receipt(gate, send, event)
+            #expect(reply.status == 409 && "\(reply.json)".contains("was not let through"), "\(reply.json)")
+        }
+        let held = try await gate.call("auditor", "GET", "/v1/recipients/u_1")
+        #expect(held.json["devices"]?.arrayValue?.first?.objectValue?["active"] == true, "\(held.json)")
+    }
+
     @Test func `a receipt about no send, another destination or somebody erased is one that finds nothing`()
         async throws
     {

@@ -100,8 +100,8 @@ extension StepContext {
         return Recorded(trail)
     }
 
-    /// Refuses a receipt for a message that never left: one that waits here untried, went into a summary, or was
-    /// recalled.
+    /// Refuses a receipt for a message that never left: one that was refused or suppressed, waits here untried, went into a
+    /// summary, or was recalled.
     private func refuseReceipt(of send: SendRecord, at tag: Tag, known: [EventRecord]) throws {
         if let end = known.first(where: { $0.event == .withdrawn || $0.event == .summarised }) {
             throw StepRefusal(
@@ -117,6 +117,14 @@ extension StepContext {
                 .wrongState,
                 detail:
                     "this message still waits here, so nothing was observed of it; look for the `send_id` of another"
+            )
+        }
+        // What became of a message that left is an event; a decision against it is none.
+        if row == nil, known.isEmpty {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "this send was not let through to this destination, so nothing was observed of it; look for the `send_id` of another"
             )
         }
     }

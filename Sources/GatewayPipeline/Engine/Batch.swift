@@ -11,16 +11,18 @@ import SealedFormat
 ///
 ///     load what the operations name → step … step → seals are ready → one commit
 ///
-/// Confined to the engine's thread; it lives exactly as long as one try at one commit.
+/// Confined to the engine's thread; it lives exactly as long as one try at one commit. What every step touches is read whole,
+/// or changed by what calls nothing else, so the exclusivity checks that the attributes switch off could find nothing.
 package final class Batch {
     package let policy: CompiledPolicy
     let dependencies: EngineDependencies
     let inFlight: MessagesInFlight
     private let store: any GateStore
     let state: BatchState
-    private var changes: [(step: StepNumber, change: Change)] = []
+    @exclusivity(unchecked) private var changes: [(step: StepNumber, change: Change)] = []
     /// Bodies that are being sealed or signed.
-    private var tickets: [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
+    @exclusivity(unchecked) private var tickets:
+        [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
     /// Offers of earlier batches that a step of this one asked for.
     private var recalled: [MessageID: MessageOffer] = [:]
     /// Steps that an earlier try ended with, and why.
@@ -28,7 +30,7 @@ package final class Batch {
     private let identifiers: IdentifierSupply
     /// Which operation steps, so that a failed seal refuses the right one.
     var operation = -1 { didSet { stepCount = 0 } }
-    private var stepCount = 0
+    @exclusivity(unchecked) private var stepCount = 0
 
     /// The step of an operation, the same in every try.
     struct StepNumber: Hashable {
@@ -286,7 +288,8 @@ package final class Batch {
 /// Ids drawn ahead, so that a step finds them without asking the random source each time.
 final class IdentifierSupply {
     private let source: any IdentifierSource
-    var unused: ArraySlice<(high: UInt64, low: UInt64)> = []
+    // Set and read whole, or changed by what calls nothing but the random source.
+    @exclusivity(unchecked) var unused: ArraySlice<(high: UInt64, low: UInt64)> = []
     /// Sixteen bytes each; a send takes two.
     private static let drawnCount = 64
 
