@@ -54,11 +54,13 @@ private final class ScriptedLibrary: TrailLibrary {
     private let end = ProcessEnd()
     private let marked = DispatchSemaphore(value: 0)
 
-    private func publisher(of gate: GatewayHarness) -> TrailPublisher {
+    private func publisher(
+        of gate: GatewayHarness, intervalMilliseconds: Int = 1
+    ) -> TrailPublisher {
         let (library, end, marked) = (library, end, marked)
         return TrailPublisher(
-            store: gate.store, library: library, clock: gate.clock, intervalMilliseconds: 1,
-            retryMilliseconds: 1,
+            store: gate.store, library: library, clock: gate.clock,
+            intervalMilliseconds: intervalMilliseconds, retryMilliseconds: 1,
             mark: { size in
                 library.note("mark \(size)")
                 marked.signal()
@@ -200,6 +202,43 @@ private final class ScriptedLibrary: TrailLibrary {
         release.signal()
         publisher.drain()
         #expect(publisher.publishedSize == 3 && publisher.lagMilliseconds() == 0)
+    }
+
+    @Test func `what is committed within one interval is one checkpoint`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        // No test takes an hour: what ends the pause is the stop.
+        let publisher = publisher(of: gate, intervalMilliseconds: 3_600_000)
+        publisher.start()
+        await wait(marked)
+        for number in 2...41 {
+            try await gate.register("u_\(number)", device: nil)
+            publisher.entriesWereCommitted()
+        }
+        publisher.drain()
+        #expect(library.steps == ["integrate", "publish", "mark 2", "integrate", "publish", "mark 42"])
+        #expect(library.indices == Array(0..<42))
+    }
+
+    @Test func `under load a checkpoint comes at most each half second`() async throws {
+        let gate = try GatewayHarness()
+        let interval = TrailPublisher.checkpointIntervalMilliseconds
+        // An entry that just missed one checkpoint waits for the next, which is due within the second that is promised.
+        #expect(interval == 500)
+        let startedAt = ContinuousClock.now
+        let publisher = publisher(of: gate, intervalMilliseconds: interval)
+        publisher.start()
+        for number in 1...100 {
+            try await gate.register("u_\(number)", device: nil)
+            publisher.entriesWereCommitted()
+        }
+        publisher.drain()
+        let elapsed = startedAt.duration(to: .now)
+        // The first at once, the last because of the stop.
+        let most = 2 + Int(elapsed / .milliseconds(interval))
+        let count = library.steps.count { $0 == "publish" }
+        #expect(count <= most, "\(count) checkpoints in \(elapsed)")
+        #expect(library.steps.last == "mark 100")
     }
 
     @Test func `what was left when it stops is published first`() async throws {
