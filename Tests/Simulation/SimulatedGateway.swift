@@ -62,7 +62,7 @@ final class SimulatedGateway {
     static let origin = "simulated.example/trail"
     static let users: [String: UInt32] = [
         "marketing": 2001, "payments": 2002, "security": 2003, "product": 2004, "keys-team": 2005,
-        "auditor": 2006, "help": 2007, "social": 2008,
+        "auditor": 2006, "help": 2007, "social": 2008, "replies": 2009, "keys-witness": 2010,
     ]
 
     let store: InMemoryStore
@@ -77,6 +77,18 @@ final class SimulatedGateway {
         var status: Int
         var json: JSONObject
         subscript(_ key: String) -> String? { json[key]?.stringValue }
+
+        /// What was decided: of the send as a whole, then at each destination.
+        var decisions: [[String]] {
+            func decision(_ said: JSONObject) -> [String] {
+                ["destination", "outcome", "reason", "detail", "not_before"].map {
+                    said[$0]?.stringValue ?? ""
+                }
+            }
+            let places = (json["deliveries"]?.arrayValue ?? []).compactMap(\.objectValue)
+                .filter { $0["destination"] != nil }
+            return [decision(json)] + places.map(decision).sorted { $0[0] < $1[0] }
+        }
     }
 
     /// What every simulated gateway of a process shares: threads that seal, and keys.
@@ -130,7 +142,7 @@ final class SimulatedGateway {
             engine: engine, store: store, library: library, policy: inForce, attestation: parts.attestation,
             dependencies: dependencies,
             management: GatewayManagement(
-                privateKeys: NoPrivateKeys(), checks: { [] }, addMetrics: { _ in },
+                privateKeys: LoadedPrivateKeys(), checks: { [] }, addMetrics: { _ in },
                 policySource: PolicySource(
                     load: { PolicySource.Loaded(policy: policy, reviewedDigest: policy.digest) },
                     versionsOnlyRise: false)), work: WorkSignal())
@@ -178,17 +190,50 @@ final class SimulatedGateway {
             body: body.map { CanonicalJSON.write(.object($0)) } ?? [])
         let box = ReplyBox()
         gateway.handle(request, from: peer) { box.put($0) }
-        return {
-            let answer = box.take()
-            do {
-                guard case .object(let json) = try CanonicalJSON.read(answer.body) else {
-                    return Reply(status: answer.status, json: [:])
-                }
-                return Reply(status: answer.status, json: json)
-            } catch {
-                return Reply(status: 0, json: ["unreadable": .string("\(error)")])
+        return { Self.read(box.take()) }
+    }
+
+    private static func read(_ answer: Answer) -> Reply {
+        do {
+            guard case .object(let json) = try CanonicalJSON.read(answer.body) else {
+                return Reply(status: answer.status, json: [:])
             }
+            return Reply(status: answer.status, json: json)
+        } catch {
+            return Reply(status: 0, json: ["unreadable": .string("\(error)")])
         }
+    }
+
+    /// Explains a send. The answer is read before anything is stepped, so that a seed makes the same ids each time.
+    func explain(_ body: JSONObject) -> Reply {
+        let reply = ask("auditor", "POST", "/v1/sends/explain", body)()
+        step()
+        return reply
+    }
+
+    /// Audits the next people of the drift run that is under way.
+    func audit(personCountMax: Int) -> DriftRun? {
+        let known = Mutex<DriftRun?>(nil)
+        engine.submit(
+            DriftAuditOperation(personCountMax: personCountMax) { result in
+                if case .success(let run) = result { known.withLock { $0 = run } }
+            })
+        step()
+        return known.withLock { $0 }
+    }
+
+    /// Records a key of the gateway's own that was just made.
+    func add(_ key: GatewayKey, by caller: CallerName) -> Reply {
+        let box = ReplyBox()
+        engine.submit(
+            EditOperation(
+                caller: caller, lane: .security, order: .free,
+                edit: { step, now in
+                    let added = try step.addGatewayKey(key, replacing: nil, by: caller, at: now)
+                    return { Answer(KeyChangedAnswer(added.key, trail: $0[added.trail])) }
+                }, reply: { box.put($0) }))
+        step()
+        return Self.read(box.take())
     }
 
     // MARK: The relay
@@ -256,6 +301,17 @@ final class SimulatedGateway {
     }
 }
 
+extension StoreContents {
+    struct Counts: Hashable {
+        var entries: Int
+        var sends: Int
+        var outbox: Int
+    }
+
+    /// How much there is, where nothing is changed without being more or less.
+    var counts: Counts { Counts(entries: entries.count, sends: sends.count, outbox: outbox.count) }
+}
+
 /// Where an answer will be. A repeated one is read on a reader's thread.
 private final class ReplyBox: Sendable {
     private let reply = Mutex<Answer?>(nil)
@@ -283,12 +339,12 @@ private struct StepOperation: EngineOperation {
     func refuse(_ failure: EngineFailure) {}
 }
 
-/// No key is made or changed here.
-private struct NoPrivateKeys: PrivateKeys {
+/// The private half of every key is there, and none is made: a key is recorded by ``SimulatedGateway/add(_:by:)``.
+private struct LoadedPrivateKeys: PrivateKeys {
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
         throw EngineFailure.unavailable("no keys are made here")
     }
-    func isLoaded(_ id: String) -> Bool { false }
+    func isLoaded(_ id: String) -> Bool { true }
     func follow(_ keyring: Keyring) {}
     func erase(_ key: GatewayKey) {}
 }

@@ -74,7 +74,11 @@ struct Simulation {
         "erasure", "policy", "crash", "lost answer", "conflict", "stale", "capped", "told before",
         "together", "key registered", "key proved", "key replaced", "proof wrong", "proof too late",
         "key changed", "key revoked", "key compromised", "compromised key refused", "sealed", "constant text",
-        "opened",
+        "opened", "explained", "number added", "number confirmed", "number replaced", "number removed",
+        "agreed to texts", "text", "offer by text", "text goes", "stop", "stop heard", "other reply",
+        "reply again", "receipt", "receipt again", "receipt of nothing", "token gone", "audit",
+        "audit counted", "audit left off", "audit found", "gateway key added", "gateway key proposed",
+        "gateway key in use", "gateway key changed", "gateway key refused",
     ]
 
     let environment: SimulatedEnvironment
@@ -82,7 +86,7 @@ struct Simulation {
     private let trouble: Trouble
     private let policies: [CompiledPolicy]
     var dice: SeededNumbers
-    private var policy: CompiledPolicy
+    private(set) var policy: CompiledPolicy
     private(set) var gate: SimulatedGateway
     private(set) var broken: [String] = []
     private(set) var counts: [String: Int] = [:]
@@ -90,6 +94,7 @@ struct Simulation {
     struct Person {
         var user: String
         var phone = SimulatedPhone()
+        var line = SimulatedLine()
         var consentCount = 0
         /// The consent in force, as answers have it.
         var consent: String?
@@ -104,7 +109,7 @@ struct Simulation {
     private(set) var secrets: Set<String> = []
     private var userCount = 0
 
-    private struct Sent {
+    struct Sent {
         var caller: String
         var body: JSONObject
         var reply: SimulatedGateway.Reply
@@ -112,16 +117,33 @@ struct Simulation {
         var user: String
     }
     /// The newest sends, for repeats and cancellations.
-    private var sent: [Sent] = []
-    private var idCount = 0
-    /// By send: whose it is, and what.
-    private var sends: [SendID: (user: String, type: String, isMarketing: Bool, event: String?)] = [:]
+    private(set) var sent: [Sent] = []
+    var idCount = 0
+    /// What a send is, and whose.
+    private struct Promised {
+        var user: String
+        var type: String
+        var isMarketing: Bool
+        var event: String?
+    }
+    private var sends: [SendID: Promised] = [:]
     private var delivered: [SendID: MessageID] = [:]
     private var eventsTold: [String: SendID] = [:]
     private var cancelled: Set<SendID> = []
+    /// Cancelled while they waited: the hop never had them.
+    private(set) var takenBack: Set<SendID> = []
+    /// What was handed over last, and what was reported of it.
+    var handedOver: [HandedOver] = []
+    var receipts: [Receipt] = []
+    /// Whether the audit that is under way only counts; `nil` where none is.
+    var auditUnderWay: Bool?
+    var gatewayKeys: [String: SimulatedGatewayKey] = [:]
     /// What the trail alone tells, as far as it was read.
     private var fold = EvidenceFold()
     private var foldedCount = 0
+    var recordedReceipts = RecordedReceipts()
+    /// By id: the state that the newest entry about a key of the gateway's own gives it.
+    var keysTold: [String: String] = [:]
 
     /// What goes wrong with the next commits.
     private final class Trouble: Sendable {
@@ -247,17 +269,27 @@ struct Simulation {
         let (committed, policies) = (gate.store.committed, policies)
         func policy(_ digest: PolicyDigest) -> CompiledPolicy? { policies.first { $0.digest == digest } }
         var touched: Set<SubjectID> = []
+        var hasKeyChanges = false
         do {
             for entry in committed.entries[foldedCount...] {
                 let different = try fold.differences(in: entry.bytes, policies: policy)
                 require(different.isEmpty, "entry \(entry.index) claims what does not follow: \(different)")
                 try fold.apply(entry.bytes, policies: policy)
                 let members = try CanonicalJSON.read(entry.bytes)
+                if members["kind"] == "receipt" {
+                    let twice = recordedReceipts.add(members)
+                    require(twice == nil, "entry \(entry.index) tells a second time \(twice ?? "")")
+                }
+                if members["kind"] == "gateway_key" {
+                    hasKeyChanges = true
+                    keysTold[members["key"]?.stringValue ?? ""] = members["state"]?.stringValue
+                }
                 if let subject = members["subject"]?.stringValue.flatMap(SubjectID.init(hexadecimal:)) {
                     touched.insert(subject)
                 }
             }
             foldedCount = committed.entries.count
+            if hasKeyChanges { try requireKeyring() }
             for subject in touched {
                 let stored = try gate.store.read { try $0.state(of: subject) }?.evidence
                 let told = fold.people[subject]
@@ -275,20 +307,33 @@ struct Simulation {
         switch dice.below(100) {
         case 0..<44: send(to: index)
         case 44..<48: sendTogether()
-        case 48..<51: send(to: index)
+        case 48..<51: send(to: index, isExplained: true)
         case 51..<54: key(of: index)
-        case 54..<60: repeatSend()
-        case 60..<63: consent(of: index)
-        case 63..<66: withdraw(of: index)
-        case 66..<69: cancel()
-        case 69..<89: relay()
-        case 89..<93: report()
-        case 93: update(index)
-        case 94: clock()
-        case 95 where dice.onceIn(4): swapPolicy()
-        case 96 where dice.onceIn(20): crash()
+        case 54..<59: repeatSend()
+        case 59..<62: consent(of: index)
+        case 62..<65: withdraw(of: index)
+        case 65..<68: cancel()
+        case 68..<84: relay()
+        case 84..<88: report()
+        case 88: update(index)
+        case 89: clock()
+        case 90..<93: line(of: index)
+        case 93: hearReply()
+        case 94..<96: receipt()
+        case 96: operate()
         case 97 where people[index].commandCount > 60: forget(index)
-        case 98 where dice.onceIn(100): gate.prune()
+        default: hop()
+        }
+    }
+
+    /// What happens to the gateway as a whole.
+    private mutating func operate() {
+        switch dice.below(100) {
+        case 0..<25: swapPolicy()
+        case 25..<30: crash()
+        case 30..<31: gate.prune()
+        case 31..<56: audit()
+        case 56..<66: changeGatewayKeys()
         default: hop()
         }
     }
@@ -321,13 +366,40 @@ struct Simulation {
         }
     }
 
-    private mutating func send(to index: Int) {
+    /// - Parameter isExplained: Whether what becomes of it is asked first, at the same moment.
+    private mutating func send(to index: Int, isExplained: Bool = false) {
         let (caller, body, event) = draft(to: index)
         let user = people[index].user
+        let explained = isExplained ? explain(body, by: caller) : nil
         let reply = call(caller, "POST", "/v1/sends", body)
         judge(reply, of: caller, body, to: index, event: event)
+        if let explained {
+            require(
+                explained.decisions == reply.decisions,
+                "a send is explained as \(explained.json), and decided as \(reply.json)")
+        }
         sent.append(Sent(caller: caller, body: body, reply: reply, person: index, user: user))
         if sent.count > 64 { sent.removeFirst() }
+    }
+
+    /// The answer to what would become of a send: nothing but the count of such answers is written.
+    private mutating func explain(_ body: JSONObject, by caller: String) -> SimulatedGateway.Reply {
+        var question = body
+        question["id"] = nil
+        question["caller"] = .string(caller)
+        let (people, before) = (states(), gate.store.committed.counts)
+        let reply = gate.explain(question)
+        count("explained")
+        require(reply.status == 200, "to explain is answered \(reply.status): \(reply.json)")
+        var after = gate.store.committed.counts
+        if after.entries == before.entries + 1, let newest = gate.store.committed.entries.last {
+            let isCount = String(decoding: newest.bytes, as: UTF8.self).contains(#""kind":"explain""#)
+            require(isCount, "to explain is recorded: \(String(decoding: newest.bytes, as: UTF8.self))")
+            after.entries -= 1
+        }
+        require(after == before, "to explain changes what is stored: \(before), then \(after)")
+        require(states() == people, "to explain changes a person")
+        return reply
     }
 
     private mutating func draft(to index: Int) -> (caller: String, body: JSONObject, event: String?) {
@@ -335,11 +407,13 @@ struct Simulation {
         idCount += 1
         let id: JSONValue = .string("s\(idCount)")
         var (caller, event): (String, String?) = ("payments", nil)
-        let body: JSONObject
+        var body: JSONObject
+        let mayBeText = people[index].line.number != nil || dice.onceIn(8)
         switch dice.below(10) {
         case 0..<4:
             caller = "marketing"
             body = example("promo.offer", id, to: user, as: caller)
+            if mayBeText, dice.onceIn(3) { body["channel"] = "sms" }
         case 4..<6:
             caller = "security"
             body = example(
@@ -351,7 +425,9 @@ struct Simulation {
             once["params"] = .object(
                 once["params"]!.objectValue!.setting("transaction_id", to: .string(value)))
             body = once
-        default: body = example("transaction.remittance_sent", id, to: user, as: caller)
+        default:
+            body = example("transaction.remittance_sent", id, to: user, as: caller)
+            if mayBeText, dice.onceIn(2) { body["channel"] = "sms" }
         }
         return (caller, body, event)
     }
@@ -393,17 +469,27 @@ struct Simulation {
             return require(false, "an answer without a send: \(reply.json)")
         }
         let isMarketing = caller == "marketing"
+        let isText = body["channel"] == "sms"
+        let promised = Promised(user: person.user, type: type, isMarketing: isMarketing, event: event)
         if reply.json["replayed"] == nil || reply.json["replayed"] == false {
-            sends[send] = (person.user, type, isMarketing, event)
-            requireSealed(reply, type, to: index)
+            sends[send] = promised
+            if !isText { requireSealed(reply, type, to: index) }
         } else if sends[send] == nil {
             // The answer to the first asking was lost.
-            sends[send] = (person.user, type, isMarketing, event)
+            sends[send] = promised
         }
         guard reply["outcome"] == "forward" else { return }
         count("forward")
+        if isText {
+            count(isMarketing ? "offer by text" : "text")
+            require(
+                person.line.mayReceive(isMarketing: isMarketing, at: person.line.number),
+                "a text of \(type) to \(person.user), whose line is \(person.line): \(reply.json)")
+        }
         if isMarketing {
-            require(person.consent != nil, "an offer to \(person.user) without a consent: \(reply.json)")
+            require(
+                isText || person.consent != nil,
+                "an offer to \(person.user) without a consent: \(reply.json)")
             let cap = policy.bundle.limits.categories[.marketing]
             let since = now.advanced(bySeconds: -(cap?.windowSeconds ?? 0))
             people[index].offers.append(now)
@@ -438,28 +524,38 @@ struct Simulation {
     }
 
     private mutating func consent(of index: Int) {
-        guard
-            let notice = policy.bundle.notices.values.first(where: {
-                $0.key.id == "promo" && $0.key.language == "en"
-            })
-        else { return }
-        people[index].consentCount += 1
-        let id = "c\(people[index].consentCount)"
-        let reply = call(
-            "product", "POST", "/v1/recipients/\(people[index].user)/consents",
-            [
-                "id": .string(id), "purpose": "marketing", "channel": "push", "state": "given",
-                "event_time": .string(environment.now().rfc3339), "method": "in_app_toggle",
-                "jurisdiction": "DE",
-                "notice": [
-                    "id": .string(notice.key.id), "version": .string(notice.key.version),
-                    "language": .string(notice.key.language), "sha256": .string(notice.sha256),
-                ],
-            ])
-        require(reply.status == 200, "a consent is answered \(reply.status): \(reply.json)")
-        requireEntry(of: reply)
+        guard let (id, _) = agree(index, to: "marketing", under: "promo", on: "push") else { return }
         count("consent")
         people[index].consent = id
+    }
+
+    /// A person says yes to what a notice asks.
+    ///
+    /// - Returns: The record's id, and the answer.
+    mutating func agree(
+        _ index: Int, to purpose: String, under name: String, on channel: String, at address: String? = nil
+    ) -> (id: String, reply: SimulatedGateway.Reply)? {
+        let notices = policy.bundle.notices.values
+        guard let notice = notices.first(where: { $0.key.id == name && $0.key.language == "en" }) else {
+            require(false, "there is no notice \(name)")
+            return nil
+        }
+        people[index].consentCount += 1
+        let id = "c\(people[index].consentCount)"
+        var body: JSONObject = [
+            "id": .string(id), "purpose": .string(purpose), "channel": .string(channel), "state": "given",
+            "event_time": .string(environment.now().rfc3339), "method": "in_app_toggle",
+            "jurisdiction": "DE",
+            "notice": [
+                "id": .string(notice.key.id), "version": .string(notice.key.version),
+                "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+            ],
+        ]
+        body["address"] = address.map { .string($0) }
+        let reply = call("product", "POST", "/v1/recipients/\(people[index].user)/consents", body)
+        require(reply.status == 200, "a consent is answered \(reply.status): \(reply.json)")
+        requireEntry(of: reply)
+        return (id, reply)
     }
 
     private mutating func withdraw(of index: Int) {
@@ -485,7 +581,9 @@ struct Simulation {
         let reply = call(send.caller, "POST", "/v1/sends/\(id)/cancel")
         require(reply.status == 200, "a cancellation is answered \(reply.status): \(reply.json)")
         count("cancel")
-        if let send = SendID(uuidText: id), reply.json["gone"] == [] { cancelled.insert(send) }
+        guard let send = SendID(uuidText: id), reply.json["gone"] == [] else { return }
+        cancelled.insert(send)
+        if reply.json["withdrawn"] != [] { takenBack.insert(send) }
     }
 
     private mutating func relay() {
@@ -499,11 +597,15 @@ struct Simulation {
         guard let send = sends[delivery.send] else { return }
         let person = people.first { $0.user == send.user }
         require(person != nil, "a message to \(send.user), who is forgotten")
-        require(
-            !send.isMarketing || person?.consent != nil,
-            "an offer to \(send.user) goes after its consent was withdrawn")
         require(!cancelled.contains(delivery.send), "send \(delivery.send) goes after it was cancelled")
-        if let person { requireConfidential(delivery, send.type, to: person) }
+        if let person, delivery.channel == .sms {
+            requireText(delivery, send.type, isMarketing: send.isMarketing, to: person)
+        } else if let person {
+            require(
+                !send.isMarketing || person.consent != nil,
+                "an offer to \(send.user) goes after its consent was withdrawn")
+            requireConfidential(delivery, send.type, to: person)
+        }
         let first = delivered[delivery.send] ?? delivery.message
         require(first == delivery.message, "send \(delivery.send) has two messages for one device")
         delivered[delivery.send] = first
@@ -517,7 +619,11 @@ struct Simulation {
         case 0..<6:
             guard gate.report(delivery.message, .accepted(status: 202), retryAt: nil) else { return }
             count("handed over")
-            guard let event = sends[delivery.send]?.event else { return }
+            guard let send = sends[delivery.send] else { return }
+            handedOver.append(
+                HandedOver(send: delivery.send, destination: delivery.destination.text, user: send.user))
+            if handedOver.count > 24 { handedOver.removeFirst() }
+            guard let event = send.event else { return }
             let other = eventsTold[event]
             require(other == nil || other == delivery.send, "\(event) is told twice")
             eventsTold[event] = delivery.send
