@@ -1,4 +1,3 @@
-import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateTestKit
@@ -19,13 +18,11 @@ import Testing
         let disturbance = Mutex<InMemoryStore.Disturbance?>(nil)
     }
 
-    private func gate(
-        _ contents: StoreContents = StoreContents()
-    ) throws -> (gate: SimulatedGateway, next: Next, environment: SimulatedEnvironment) {
+    private func gate() throws -> (gate: SimulatedGateway, next: Next, environment: SimulatedEnvironment) {
         let next = Next()
         let environment = SimulatedEnvironment(seed: 4)
         let policy = try Repository.policy()
-        let store = InMemoryStore(contents) { _ in next.disturbance.withLock { $0.take() } }
+        let store = InMemoryStore { _ in next.disturbance.withLock { $0.take() } }
         try store.write { try $0.archiveNotices(of: policy) }
         let gate = try SimulatedGateway(
             over: store, environment: environment, policy: policy, parts: Self.parts.get())
@@ -166,60 +163,5 @@ import Testing
         #expect(Set(subjects).count == 2 && subjects.count == 2)
         try gate.store.finishErasures()
         #expect(try gate.store.read { try $0.subject(of: user)?.id } == subjects.last)
-    }
-
-    @Test func `what is said of two people comes to the same in any order`() throws {
-        let (base, _, _) = try gate()
-        for user in ["u_1", "u_2"] { try register(user, at: base) }
-        let policy = try Repository.policy()
-        let notice = try #require(
-            policy.bundle.notices.values.first { $0.key.id == "promo" && $0.key.language == "en" })
-        func commands(_ user: String) -> [(SimulatedGateway, SimulatedEnvironment) throws -> String] {
-            [
-                { gate, environment in
-                    let reply = gate.call(
-                        "product", "POST", "/v1/recipients/\(user)/consents",
-                        [
-                            "id": "c1", "purpose": "marketing", "channel": "push", "state": "given",
-                            "event_time": .string(environment.now().rfc3339), "method": "in_app_toggle",
-                            "jurisdiction": "DE",
-                            "notice": [
-                                "id": .string(notice.key.id), "version": .string(notice.key.version),
-                                "language": .string(notice.key.language), "sha256": .string(notice.sha256),
-                            ],
-                        ])
-                    return "\(user) \(reply.status)"
-                },
-                { gate, _ in
-                    let body = try example("promo.offer", "p-\(user)", to: user, as: "marketing", at: gate)
-                    let reply = gate.call("marketing", "POST", "/v1/sends", body)
-                    return "\(user) \(reply.status) \(reply["reason"] ?? "")"
-                },
-                { gate, _ in
-                    let reply = gate.call(
-                        "product", "PUT", "/v1/recipients/\(user)/preferences/marketing",
-                        ["state": "user_off", "source": "in_app_settings", "channel": "push"])
-                    return "\(user) \(reply.status)"
-                },
-                { gate, _ in
-                    let body = try example("promo.offer", "q-\(user)", to: user, as: "marketing", at: gate)
-                    let reply = gate.call("marketing", "POST", "/v1/sends", body)
-                    return "\(user) \(reply.status) \(reply["reason"] ?? "")"
-                },
-            ]
-        }
-        let (one, two) = (commands("u_1"), commands("u_2"))
-        let orders = [
-            one + two, two + one, zip(one, two).flatMap { [$0, $1] }, zip(two, one).flatMap { [$0, $1] },
-        ]
-        var seen: Set<[String]> = []
-        var states: Set<[SubjectID: RecipientState]> = []
-        for order in orders {
-            let (gate, _, environment) = try gate(base.store.committed)
-            seen.insert(try order.map { try $0(gate, environment) }.sorted())
-            states.insert(gate.store.committed.states)
-        }
-        #expect(seen.count == 1 && states.count == 1, "\(seen)")
-        #expect(seen.first?.contains("u_1 202 allowed") == true && seen.first?.count == 8, "\(seen)")
     }
 }
