@@ -2,256 +2,224 @@ import GateVocabulary
 import GatewayPipeline
 import RecipientModel
 
-// How a person's state lies in its sealed column. The version is the first byte; a changed order is a new version.
+// How a person's state lies in its sealed column.
 
-extension RecipientState {
+extension RecipientState: SealedRow {
     /// Bytes of one state at most, before they are sealed: 20 devices, 20 addresses and every consent and choice at each
     /// of them take a tenth of it.
     static let byteCountMax = 1 << 20
 
     static let table = "person"
+    static let layouts: ClosedRange<UInt8> = 2...2
+    var fieldByteCount: Int { 1024 }
 
-    var sealedFields: [UInt8] {
-        var fields = FieldWriter(version: 2, capacity: 1024)
-        fields.put(consentCount)
-        fields.put(choiceCount)
-        fields.put(record) { $1.write(to: &$0) }
-        fields.put(list: devices) { $1.write(to: &$0) }
-        fields.put(list: addresses) { $1.write(to: &$0) }
-        fields.put(list: keys) { $1.write(to: &$0) }
-        fields.put(list: words.sortedWords) { fields, word in
-            fields.put(word.scope.purpose.text)
-            fields.put(word.scope.channel)
-            fields.put(optional: word.scope.address)
-            fields.put(word.word.state)
-            fields.put(word.word.method)
-            fields.put(optional: word.word.expiresAt)
-            fields.put(word.word.moment)
-            fields.put(word.word.position)
-            fields.put(optional: word.word.withdrawnUntil)
-        }
-        fields.put(list: preferences) { $1.write(to: &$0) }
-        fields.put(list: prompts) { fields, prompt in
-            fields.put(prompt.device)
-            fields.put(prompt.shownAt)
-            fields.put(optional: prompt.answer)
-        }
-        fields.put(list: drifts) { fields, finding in
-            fields.put(finding.kind)
-            fields.put(finding.action)
-            fields.put(optional: finding.device)
-            fields.put(optional: finding.category)
-            fields.put(finding.old)
-            fields.put(optional: finding.new)
-        }
-        return fields.bytes
-    }
-
-    init(sealedFields: [UInt8], subject: SubjectID) throws {
-        var fields = try FieldReader(sealedFields, version: 2, table: Self.table)
-        let consentCount = try fields.integer(in: 0...StoredRow.countMax)
-        let choiceCount = try fields.integer(in: 0...StoredRow.countMax)
-        let record = try fields.optional { try RecipientRecord(from: &$0, subject: subject) }
-        let devices = try fields.list { try DeviceRecord(from: &$0, subject: subject) }
-        let addresses = try fields.list { try AddressRecord(from: &$0, subject: subject) }
-        let keys = try fields.list { try DeviceKeyRecord(from: &$0, subject: subject) }
-        let words = try fields.list { fields in
-            let scope = ConsentWords.Scope(
-                purpose: Purpose(try fields.text()), channel: try fields.code(),
-                address: try fields.optional { try $0.id() })
-            let word = ConsentWords.Word(
-                state: try fields.code(), method: try fields.code(),
-                expiresAt: try fields.optional { try $0.instant() }, moment: try fields.instant(),
-                position: try fields.integer(in: 1...StoredRow.countMax),
-                withdrawnUntil: try fields.optional { try $0.instant() })
-            return (scope, word)
-        }
-        let preferences = try fields.list { try PreferenceRecord(from: &$0, subject: subject) }
-        let prompts = try fields.list { fields in
-            PermissionPrompt(
-                subject: subject, device: try fields.id(), shownAt: try fields.instant(),
-                answer: try fields.optional { try $0.code() })
-        }
-        let drifts = try fields.list { fields in
-            DriftFinding(
-                try fields.code(), try fields.code(), device: try fields.optional { try $0.id() },
-                category: try fields.optional { try $0.code() }, old: try fields.text(),
-                new: try fields.optional { try $0.text() })
-        }
-        try fields.finish()
-        self.init(
-            subject, record: record, devices: devices, addresses: addresses, keys: keys,
-            words: ConsentWords(Dictionary(words) { _, last in last }), preferences: preferences,
-            prompts: prompts, drifts: drifts, consentCount: consentCount, choiceCount: choiceCount)
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ person: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        let consentCount = try fields.integer(person?.consentCount, in: 0...StoredRow.countMax)
+        let choiceCount = try fields.integer(person?.choiceCount, in: 0...StoredRow.countMax)
+        return Self(
+            fields.subject(person?.subject), record: try fields.optional(person?.record),
+            devices: try fields.list(person?.devices), addresses: try fields.list(person?.addresses),
+            keys: try fields.list(person?.keys), words: try fields.required(person?.words),
+            preferences: try fields.list(person?.preferences), prompts: try fields.list(person?.prompts),
+            drifts: try fields.list(person?.drifts), consentCount: consentCount, choiceCount: choiceCount)
     }
 }
 
-extension ConsentWords {
-    /// In the order of the ledger, so that one state has one encoding.
-    fileprivate var sortedWords: [(scope: Scope, word: Word)] {
-        words.map { (scope: $0.key, word: $0.value) }.sorted { one, other in
-            (one.word.position, one.scope.channel.rawValue, one.scope.address.map(\.hexadecimal) ?? "")
-                < (
-                    other.word.position, other.scope.channel.rawValue,
-                    other.scope.address.map(\.hexadecimal) ?? ""
-                )
-        }
+extension RecipientRecord: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ record: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            subject: fields.subject(record?.subject), region: try fields.optional(record?.region),
+            age: try fields.optional(record?.age), locale: try fields.optional(record?.locale),
+            timeZone: try fields.optional(record?.timeZone), privacy: try fields.required(record?.privacy),
+            pushEnabled: try fields.required(record?.pushEnabled),
+            quietHours: try fields.optional(record?.quietHours),
+            registeredAt: try fields.required(record?.registeredAt),
+            updatedAt: try fields.required(record?.updatedAt))
     }
 }
 
-extension RecipientRecord {
-    fileprivate func write(to fields: inout FieldWriter) {
-        fields.put(optional: region)
-        fields.put(optional: age)
-        fields.put(optional: locale)
-        fields.put(optional: timeZone)
-        fields.put(privacy)
-        fields.put(pushEnabled)
-        fields.put(quietHours) { fields, hours in
-            fields.put(Int64(hours.startMinute))
-            fields.put(Int64(hours.endMinute))
-        }
-        fields.put(registeredAt)
-        fields.put(updatedAt)
-    }
-
-    fileprivate init(from fields: inout FieldReader, subject: SubjectID) throws {
-        self.init(
-            subject: subject, region: try fields.optional { try $0.region() },
-            age: try fields.optional { try $0.code() }, locale: try fields.optional { try $0.text() },
-            timeZone: try fields.optional { try $0.text() }, privacy: try fields.code(),
-            pushEnabled: try fields.flag(),
-            quietHours: try fields.optional {
-                QuietHours(
-                    startMinute: Int(try $0.integer(in: 0...1439)),
-                    endMinute: Int(try $0.integer(in: 0...1439)))
-            },
-            registeredAt: try fields.instant(), updatedAt: try fields.instant())
+extension RegionObservation: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ region: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            code: try fields.region(region?.code), source: try fields.required(region?.source),
+            observedAt: try fields.required(region?.observedAt))
     }
 }
 
-extension DeviceRecord {
-    fileprivate func write(to fields: inout FieldWriter) {
-        fields.put(tag)
-        fields.put(id.text)
-        fields.put(platform)
-        fields.put(app)
-        fields.put(token)
-        fields.put(optional: region)
-        fields.put(optional: timeZone)
-        fields.put(osPermission)
-        fields.put(criticalAlerts)
-        fields.put(isActive)
-        fields.put(seenAt)
-        fields.put(subscriptions) { fields, subscriptions in
-            fields.put(list: subscriptions.states.sorted { $0.key.code < $1.key.code }) { fields, state in
-                fields.put(state.key)
-                fields.put(state.value)
-            }
-            fields.put(subscriptions.observedAt)
-        }
+extension QuietHours: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ hours: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            startMinute: try fields.integer(hours?.startMinute, in: 0...1439),
+            endMinute: try fields.integer(hours?.endMinute, in: 0...1439))
     }
+}
 
-    fileprivate init(from fields: inout FieldReader, subject: SubjectID) throws {
-        self.init(
-            subject: subject, tag: try fields.id(), id: DestinationID(try fields.text()),
-            platform: try fields.code(), app: try fields.text(), token: try fields.text(),
-            region: try fields.optional { try $0.region() }, timeZone: try fields.optional { try $0.text() },
-            osPermission: try fields.code(), criticalAlerts: try fields.flag(), isActive: try fields.flag(),
-            seenAt: try fields.instant(),
-            subscriptions: try fields.optional { fields in
-                let states = try fields.list { (try $0.code(Category.self), try $0.flag()) }
-                return ProviderSubscriptions(
-                    states: Dictionary(states) { _, last in last }, observedAt: try fields.instant())
+extension DeviceRecord: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ device: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            subject: fields.subject(device?.subject), tag: try fields.required(device?.tag),
+            id: try fields.required(device?.id), platform: try fields.required(device?.platform),
+            app: try fields.required(device?.app), token: try fields.required(device?.token),
+            region: try fields.optional(device?.region), timeZone: try fields.optional(device?.timeZone),
+            osPermission: try fields.required(device?.osPermission),
+            criticalAlerts: try fields.required(device?.criticalAlerts),
+            isActive: try fields.required(device?.isActive), seenAt: try fields.required(device?.seenAt),
+            subscriptions: try fields.optional(device?.subscriptions))
+    }
+}
+
+extension ProviderSubscriptions: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ subscriptions: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            states: try fields.dictionary(subscriptions?.states) { $0.key.code < $1.key.code },
+            observedAt: try fields.required(subscriptions?.observedAt))
+    }
+}
+
+extension AddressRecord: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ address: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            subject: fields.subject(address?.subject), tag: try fields.required(address?.tag),
+            id: try fields.required(address?.id), channel: try fields.required(address?.channel),
+            value: try fields.required(address?.value), numberPrefix: address?.numberPrefix,
+            verifiedAt: try fields.optional(address?.verifiedAt),
+            updatedAt: try fields.required(address?.updatedAt))
+    }
+}
+
+extension DeviceKeyRecord: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ record: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        let key = try fields.required(record?.key)
+        let device = try fields.required(record?.device)
+        let suite = try fields.required(record?.suite)
+        let publicKey = try fields.required(record?.publicKey)
+        let state = try fields.required(record?.state)
+        let createdAt = try fields.required(record?.createdAt)
+        let changedAt = try fields.required(record?.changedAt)
+        return Self(
+            key: key, subject: fields.subject(record?.subject), device: device, suite: suite,
+            publicKey: publicKey, state: state, challenge: try fields.optional(record?.challenge),
+            createdAt: createdAt, changedAt: changedAt)
+    }
+}
+
+extension DeviceKeyRecord.PendingChallenge: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ challenge: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            expectedProof: try fields.required(challenge?.expectedProof),
+            expectedOldKeyProof: try fields.optional(challenge?.expectedOldKeyProof),
+            oldKey: try fields.optional(challenge?.oldKey),
+            expiresAt: try fields.required(challenge?.expiresAt),
+            triesLeft: try fields.integer(challenge?.triesLeft, in: 0...Int64(Int32.max)))
+    }
+}
+
+extension ConsentWords: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ words: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        // In the order of the ledger.
+        Self(
+            try fields.dictionary(words?.words) { one, other in
+                (one.value.position, one.key.channel.rawValue, one.key.address.map(\.hexadecimal) ?? "")
+                    < (
+                        other.value.position, other.key.channel.rawValue,
+                        other.key.address.map(\.hexadecimal) ?? ""
+                    )
             })
     }
 }
 
-extension AddressRecord {
-    fileprivate func write(to fields: inout FieldWriter) {
-        fields.put(tag)
-        fields.put(id.text)
-        fields.put(channel)
-        fields.put(value)
-        fields.put(optional: verifiedAt)
-        fields.put(updatedAt)
-    }
-
-    fileprivate init(from fields: inout FieldReader, subject: SubjectID) throws {
-        self.init(
-            subject: subject, tag: try fields.id(), id: DestinationID(try fields.text()),
-            channel: try fields.code(), value: try fields.text(),
-            verifiedAt: try fields.optional { try $0.instant() }, updatedAt: try fields.instant())
+extension ConsentWords.Scope: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ scope: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            purpose: try fields.required(scope?.purpose), channel: try fields.required(scope?.channel),
+            address: try fields.optional(scope?.address))
     }
 }
 
-extension DeviceKeyRecord {
-    fileprivate func write(to fields: inout FieldWriter) {
-        fields.put(key)
-        fields.put(device)
-        fields.put(suite)
-        fields.put(publicKey)
-        fields.put(state)
-        fields.put(createdAt)
-        fields.put(changedAt)
-        fields.put(challenge) { fields, challenge in
-            fields.put(challenge.expectedProof)
-            fields.put(challenge.expectedOldKeyProof) { $0.put($1) }
-            fields.put(challenge.oldKey) { $0.put($1) }
-            fields.put(challenge.expiresAt)
-            fields.put(Int64(challenge.triesLeft))
-        }
-    }
-
-    fileprivate init(from fields: inout FieldReader, subject: SubjectID) throws {
-        let key = try fields.id(KeyID.self)
-        let device = try fields.id(Tag.self)
-        let suite = try fields.text()
-        let publicKey = try fields.byteArray()
-        let state = try fields.text()
-        let createdAt = try fields.instant()
-        let changedAt = try fields.instant()
-        let challenge = try fields.optional { fields in
-            PendingChallenge(
-                expectedProof: try fields.byteArray(),
-                expectedOldKeyProof: try fields.optional { try $0.byteArray() },
-                oldKey: try fields.optional { try $0.id() }, expiresAt: try fields.instant(),
-                triesLeft: Int(try fields.integer(in: 0...Int64(Int32.max))))
-        }
-        self.init(
-            key: key, subject: subject, device: device, suite: suite, publicKey: publicKey, state: state,
-            challenge: challenge, createdAt: createdAt, changedAt: changedAt)
+extension ConsentWords.Word: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ word: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            state: try fields.required(word?.state), method: try fields.required(word?.method),
+            expiresAt: try fields.optional(word?.expiresAt), moment: try fields.required(word?.moment),
+            position: try fields.integer(word?.position, in: 1...StoredRow.countMax),
+            withdrawnUntil: try fields.optional(word?.withdrawnUntil))
     }
 }
 
-extension PreferenceRecord {
-    fileprivate func write(to fields: inout FieldWriter) {
-        fields.put(scope)
-        fields.put(channel)
-        fields.put(optional: destination)
-        fields.put(state)
-        fields.put(source)
-        fields.put(at)
-        fields.put(caller.text)
-    }
+/// One line of the history, and the newest of each choice in the state.
+extension PreferenceRecord: SealedRow {
+    static let table = LedgerKind.choice.name
+    static let layouts: ClosedRange<UInt8> = 1...1
+    var fieldByteCount: Int { 128 }
 
-    fileprivate init(from fields: inout FieldReader, subject: SubjectID) throws {
-        self.init(
-            subject: subject, scope: try fields.text(), channel: try fields.code(),
-            destination: try fields.optional { try $0.id() }, state: try fields.code(),
-            source: try fields.code(), at: try fields.instant(), caller: CallerName(try fields.text()))
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ choice: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            subject: fields.subject(choice?.subject), scope: try fields.required(choice?.scope),
+            channel: try fields.required(choice?.channel),
+            destination: try fields.optional(choice?.destination),
+            state: try fields.required(choice?.state), source: try fields.required(choice?.source),
+            at: try fields.required(choice?.at), caller: try fields.required(choice?.caller))
     }
+}
 
-    /// One line of the history.
-    var sealedFields: [UInt8] {
-        var fields = FieldWriter(version: 1)
-        write(to: &fields)
-        return fields.bytes
+extension PermissionPrompt: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ prompt: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            subject: fields.subject(prompt?.subject), device: try fields.required(prompt?.device),
+            shownAt: try fields.required(prompt?.shownAt), answer: try fields.optional(prompt?.answer))
     }
+}
 
-    init(sealedFields: [UInt8], subject: SubjectID) throws {
-        var fields = try FieldReader(sealedFields, version: 1, table: LedgerKind.choice.name)
-        try self.init(from: &fields, subject: subject)
-        try fields.finish()
+extension DriftFinding: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ finding: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(
+            try fields.required(finding?.kind), try fields.required(finding?.action),
+            device: try fields.optional(finding?.device), category: try fields.optional(finding?.category),
+            old: try fields.required(finding?.old), new: try fields.optional(finding?.new))
     }
 }

@@ -92,30 +92,16 @@ struct FieldWriter: ~Copyable {
         if let value { write(&self, value) }
     }
 
-    /// A count, then the values.
-    mutating func put<Value>(list: [Value], _ write: (inout FieldWriter, Value) -> Void) {
-        put(Int64(list.count))
-        for value in list { write(&self, value) }
-    }
-
-    mutating func put(optional text: String?) { put(text) { $0.put($1) } }
     mutating func put(optional instant: Instant?) { put(instant) { $0.put($1) } }
     mutating func put<Code: StoredCode>(optional value: Code?) { put(value) { $0.put($1) } }
-    mutating func put(optional tag: Tag?) { put(tag) { $0.put($1) } }
-    mutating func put(optional region: RegionObservation?) {
-        put(region) { writer, region in
-            writer.put(region.code.description)
-            writer.put(region.source)
-            writer.put(region.observedAt)
-        }
-    }
 }
 
 /// Reads back what ``FieldWriter`` wrote, and refuses every other encoding as damage.
 struct FieldReader {
     private let bytes: [UInt8]
-    private let table: String
+    let table: String
     let version: UInt8
+    let subject: SubjectID?
     private var position = 1
 
     init(_ bytes: [UInt8], version: UInt8, table: String) throws {
@@ -123,9 +109,12 @@ struct FieldReader {
     }
 
     /// A row of an older layout has what that layout had; the reader looks at ``version``.
-    init(_ bytes: [UInt8], versions: ClosedRange<UInt8>, table: String) throws {
+    init(
+        _ bytes: [UInt8], versions: ClosedRange<UInt8>, table: String, subject: SubjectID? = nil
+    ) throws {
         self.bytes = bytes
         self.table = table
+        self.subject = subject
         version = bytes.first ?? 0
         guard versions.contains(version) else {
             throw StoreError.damaged(
@@ -134,7 +123,7 @@ struct FieldReader {
     }
 
     private func cutShort() -> StoreError { .damaged(table: table, "a sealed row is cut short") }
-    private func unknown(_ what: String) -> StoreError {
+    func unknown(_ what: String) -> StoreError {
         .damaged(table: table, "a sealed row holds an unknown \(what)")
     }
 
@@ -205,33 +194,13 @@ struct FieldReader {
 
     mutating func text() throws -> String {
         let range = try part()
-        let text = bytes.withUnsafeBufferPointer {
-            String(validating: UnsafeBufferPointer(rebasing: $0[range]), as: UTF8.self)
-        }
+        let text = try? String(copying: UTF8Span(validating: bytes.span.extracting(range)))
         guard let text else { throw unknown("text, which is not UTF-8") }
         return text
     }
 
     mutating func optional<Value>(_ read: (inout FieldReader) throws -> Value) throws -> Value? {
         try flag() ? try read(&self) : nil
-    }
-
-    mutating func list<Value>(_ read: (inout FieldReader) throws -> Value) throws -> [Value] {
-        let count = try integer()
-        var values: [Value] = []
-        // A wrong count ends the loop with an error after the last byte, not with an allocation.
-        var number: Int64 = 0
-        while number < count {
-            values.append(try read(&self))
-            number += 1
-        }
-        return values
-    }
-
-    mutating func region() throws -> RegionObservation {
-        guard let code = RegionCode(try text()) else { throw unknown("region") }
-        let source = try self.code(RegionSource.self)
-        return RegionObservation(code: code, source: source, observedAt: try instant())
     }
 
     var isAtEnd: Bool { position >= bytes.count }

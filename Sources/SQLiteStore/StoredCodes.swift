@@ -7,7 +7,7 @@ import RecipientModel
 ///
 /// - Warning: Append only. Moving or removing a value changes the meaning of every row ever written;
 ///   `StoredCodeTests` pins each list.
-protocol StoredCode: Equatable, Sendable {
+protocol StoredCode: SealedValue, Equatable, Sendable {
     static var codes: [Self] { get }
 }
 

@@ -91,6 +91,44 @@ import Testing
         }
     }
 
+    /// What a person may have or lack has a value in at least one of the records that are read back.
+    @Test func `every field of a sealed row reads back as it was written`() throws {
+        let state = RecipientState.full
+        #expect(try RecipientState(sealedFields: state.sealedFields, subject: .sample(1)) == state)
+        let (consent, choice) = (ConsentRecord.full, PreferenceRecord.full)
+        #expect(
+            try ConsentRecord(sealedFields: consent.sealedFields, subject: .sample(1), sequence: 0) == consent
+        )
+        #expect(try PreferenceRecord(sealedFields: choice.sealedFields, subject: .sample(1)) == choice)
+        let details = SendRecord.Details(
+            type: TypeID("t"), requestID: "r", destinationNames: [.sample(1): "d", .sample(2): "e"])
+        #expect(try SendRecord.Details(sealedFields: details.sealedFields) == details)
+        let content = OutboxRecord.Content(
+            headers: [1], body: [2, 3], facts: [4], event: .sample(5), mayHaveArrived: true, isCancelled: true
+        )
+        #expect(try OutboxRecord.Content(sealedFields: content.sealedFields) == content)
+        #expect(content.sealedFields.count == content.fieldByteCount)
+        for record: Any in [state, consent, choice, details, content] {
+            let (present, absent) = Self.fields(of: record, at: "\(type(of: record))")
+            #expect(absent.subtracting(present) == [])
+        }
+    }
+
+    /// The paths of what may be absent or empty, by whether it is.
+    private static func fields(of value: Any, at path: String) -> (present: Set<String>, absent: Set<String>)
+    {
+        let mirror = Mirror(reflecting: value)
+        let isOptional = [.optional, .collection, .dictionary].contains(mirror.displayStyle)
+        guard !isOptional || !mirror.children.isEmpty else { return ([], [path]) }
+        var found: (present: Set<String>, absent: Set<String>) = (isOptional ? [path] : [], [])
+        for child in mirror.children {
+            let inner = fields(of: child.value, at: isOptional ? path : "\(path).\(child.label ?? "")")
+            found.present.formUnion(inner.present)
+            found.absent.formUnion(inner.absent)
+        }
+        return found
+    }
+
     @Test func `a state in the layout of a newer build is damage that names both layouts`() throws {
         var fields = RecipientState.full.sealedFields
         fields[0] += 1
@@ -460,6 +498,13 @@ extension RecipientState {
             .device(device, action: .registered), .address(.full, action: .registered, replaced: nil),
             .deviceKey(.full, proof: nil), .consent(.full), .preference(.full),
             .permissionPrompt(prompt, action: .answered),
+            .subscriptions(
+                .sample(2),
+                ProviderSubscriptions(states: [.marketing: true, .security: false], observedAt: .sample)),
+            .drift(
+                DriftFinding(
+                    .subscribedWhileOff, .marked, device: .sample(2), category: .marketing, old: "on",
+                    new: "off")),
         ]
         for change in changes { state.apply(change) }
         return state

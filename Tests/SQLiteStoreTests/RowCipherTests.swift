@@ -156,9 +156,11 @@ import Testing
         #expect(isDamaged(in: RecipientState.table) { _ = try read(fields + [0]) })
         // A count that promises more than there is ends with an error, not with an allocation. The first list's count
         // is after two counts and the flag of the record.
-        var endless = fields
-        endless[18] = 0x7F
-        #expect(isDamaged(in: RecipientState.table) { _ = try read(endless) })
+        for number in 18..<24 {
+            var endless = fields
+            endless[number] = 0x0F
+            #expect(isDamaged(in: RecipientState.table) { _ = try read(endless) })
+        }
     }
 
     // MARK: Looking for remnants
