@@ -103,7 +103,7 @@ package final class StepView: HistoryReading {
         let stored = try known(state.holders[address], .holders(address))
         let all = Set(stored + state.addedHolders[address, default: []])
         return try all.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.filter { subject in
-            try self.state(of: subject)?.addresses.contains { AddressKey($0) == address } == true
+            try self.state(of: subject)?.addresses[address] != nil
         }
     }
 

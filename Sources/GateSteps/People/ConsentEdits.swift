@@ -387,7 +387,7 @@ extension StepContext {
     ) throws -> Bool {
         guard let subject = try view.subject(subject),
             var person = try RecipientWithLedger.load(subject, from: view),
-            let place = person.person.addresses.first(where: { AddressKey($0) == address })?.tag
+            let place = person.person.addresses[address]?.tag
         else { return false }
         let before = Will(person)
         let channel = address.channel
@@ -437,7 +437,7 @@ extension StepContext {
     /// Whether ``stop(_:of:everyText:by:at:)`` would change nothing, told from the state alone.
     func isStopped(_ address: AddressKey, of subject: SubjectID, everyText: Bool) throws -> Bool {
         guard let state = try view.state(of: subject),
-            let place = state.addresses.first(where: { AddressKey($0) == address })?.tag
+            let place = state.addresses[address]?.tag
         else { return true }
         let words = state.words.words
         let isGiven = words.contains { scope, word in

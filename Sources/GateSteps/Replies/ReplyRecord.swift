@@ -15,6 +15,11 @@ package struct AddressKey: Hashable, Sendable {
     package init(_ address: AddressRecord) { self.init(address.channel, address.value) }
 }
 
+extension [AddressRecord] {
+    /// The one of a person's addresses that is this number or mailbox, whatever the person calls it.
+    subscript(address: AddressKey) -> AddressRecord? { first { AddressKey($0) == address } }
+}
+
 /// The answer to one reply of a recipient. Kept as long as a send is, so that a carrier that reports the reply again
 /// gets the same answer.
 package struct ReplyRecord: Hashable, Sendable {

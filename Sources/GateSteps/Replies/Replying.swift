@@ -56,7 +56,7 @@ extension StepContext {
         for holder in stopped {
             let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
             let isNews = try stop(address, of: holder, everyText: everyText, by: caller, at: now)
-            if isNews, let before, let place = before.addresses.first(where: { AddressKey($0) == address }) {
+            if isNews, let before, let place = before.addresses[address] {
                 try recordDisabling(by: .reply, on: [body.channel], at: place.tag, before: before, at: now)
             }
         }
