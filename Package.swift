@@ -315,7 +315,7 @@ let package = Package(
         tests(
             "SendgateClientTests",
             [
-                "CanonicalJSON", "GatewayPipeline", "SendgateClient",
+                "CanonicalJSON", "GatewayPipeline", "GateVocabulary", "SendgateClient",
                 "UnixSocketEndpoint", logging,
             ]),
         tests(
