@@ -1,3 +1,4 @@
+import AuditTrail
 import CommandTerminal
 import Foundation
 import GateSteps
@@ -39,16 +40,22 @@ import TrailDirectory
         try FileManager.default.copyItem(atPath: folder.path("gate/state"), toPath: folder.path("backup"))
         try await change()
         try await run()
-        try FileManager.default.removeItem(atPath: folder.path("gate/state"))
-        try FileManager.default.copyItem(atPath: folder.path("backup"), toPath: folder.path("gate/state"))
+        try replace(folder.path("gate/state"), by: folder.path("backup"))
     }
 
-    private func work() throws -> RestoreWork {
-        try RestoreWork(
-            DevelopmentGateway(
-                directory: directory, policies: CommandLineRun.policies, hop: nil, otherUserIDs: [],
-                logLevel: .critical
-            ).configuration, trail: trail)
+    /// - Parameter external: A checkpoint that was kept elsewhere.
+    private func work(external: String? = nil) throws -> RestoreWork {
+        var configuration = try DevelopmentGateway(
+            directory: directory, policies: CommandLineRun.policies, hop: nil, otherUserIDs: [],
+            logLevel: .critical
+        ).configuration
+        configuration.externalCheckpointPath = external
+        return try RestoreWork(configuration, trail: trail)
+    }
+
+    private func replace(_ path: String, by copy: String) throws {
+        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.copyItem(atPath: copy, toPath: path)
     }
 
     private func plan(_ work: RestoreWork, isTailLost: Bool = false) throws -> RestoreUnderWay {
@@ -95,6 +102,44 @@ import TrailDirectory
                 && refused.errors.contains("sendgate restore"), "\(refused.errors)")
         #expect(try await restore().status == 0)
         #expect(try await CommandLineRun("clock", "accept", "--dev", directory).status == 0)
+    }
+
+    @Test func `a trail behind the external checkpoint is restored from only where its tail is given up`()
+        async throws
+    {
+        let state = folder.path("gate/state")
+        try await run()
+        try FileManager.default.copyItem(atPath: state, toPath: folder.path("oldest"))
+        try await run()
+        try FileManager.default.copyItem(atPath: state, toPath: folder.path("old"))
+        try FileManager.default.copyItem(atPath: trail, toPath: folder.path("old-trail"))
+        try await run()
+        try FileManager.default.copyItem(atPath: trail, toPath: folder.path("newest-trail"))
+        let external = folder.path("newest-trail/checkpoint")
+        // Of the newest trail is nothing lost.
+        try replace(state, by: folder.path("oldest"))
+        do {
+            let work = try work(external: external)
+            defer { work.close() }
+            #expect(try !plan(work).entry.isTailLost)
+        }
+        // One that is older than the checkpoint, beside databases that are older still, and beside those of its time.
+        try replace(trail, by: folder.path("old-trail"))
+        for backup in ["oldest", "old"] {
+            try replace(state, by: folder.path(backup))
+            let work = try work(external: external)
+            defer { work.close() }
+            let refusal = #expect(throws: CommandFailure.self) { _ = try plan(work) }
+            #expect(refusal?.message.contains("ends before the") == true, "\(refusal as Any)")
+            #expect(
+                refusal?.hint?.contains("put the newest copy of the trail there") == true
+                    && refusal?.hint?.contains("`--tail-lost`") == true, "\(refusal as Any)")
+            #expect(try work.store.read { try $0.restoreUnderWay() } == nil)
+        }
+        let work = try work(external: external)
+        defer { work.close() }
+        let restored = try work.run(plan(work, isTailLost: true)) { _, _ in }
+        #expect(restored.isTailLost)
     }
 
     @Test func `the list of keys is there before the entries that let a gateway start`() async throws {

@@ -22,7 +22,8 @@ struct RestoreCommand: GateCommand {
             on under a new origin, with an entry that cites the old one. Stop the gateway first. Ended in the middle, \
             it goes on when it is run again; until it is done the gateway does not start. Exit status 3 when the trail \
             is damaged or of another history, or lacks a bundle in policies/ that its entries were decided under; \
-            nothing is touched then.
+            nothing is touched then. A trail that is behind the `external_checkpoint` of the configuration is refused, \
+            too: it is not the newest.
 
             With --tail-lost entries beyond this trail are known to be lost, and a person may have withdrawn or objected \
             in them: of everybody consents to marketing and social are then withdrawn, and both are switched off on \

@@ -78,8 +78,8 @@ struct RestoreWork {
 
     /// Verifies the whole trail and compares the store with its beginning.
     ///
-    /// - Throws: `CommandFailure` for a trail that is damaged, of another gateway, or that does not begin as the store, and
-    ///   for key files without which no gateway would start afterwards.
+    /// - Throws: `CommandFailure` for a trail that is damaged, of another gateway, behind the external checkpoint, or that does
+    ///   not begin as the store, and for key files without which no gateway would start afterwards.
     func plan(
         isTailLost: Bool, progress: @escaping (_ done: UInt64, _ total: UInt64) -> Void
     ) throws -> Plan {
@@ -105,6 +105,7 @@ struct RestoreWork {
             try demandKeyFiles(after: changedKeys)
             return .restore(underWay)
         }
+        try demandNewest(checkpoint, isTailLost: isTailLost)
         guard count <= checkpoint.size else {
             // Published by the next start.
             guard isTailLost else { return .nothing }
@@ -193,6 +194,15 @@ struct RestoreWork {
             hint:
                 "nothing was touched; put \(files) back from the newest copy of the key directory, and run the command again"
         )
+    }
+
+    /// Requires that the trail has what was signed over it elsewhere. Not asked of a restore that goes on, which was begun
+    /// with this trail, nor with `--tail-lost`: the checkpoint may be signed by a key that came into use in the lost entries.
+    private func demandNewest(_ checkpoint: Checkpoint, isTailLost: Bool) throws {
+        guard let path = configuration.externalCheckpointPath, !isTailLost else { return }
+        try ExternalCheckpoint(at: path, of: configuration.trailOrigin).demandNewest(
+            trail.reader,
+            trusting: TrailTrust(origin: checkpoint.origin, keys: trailKeys(named: checkpoint.origin)))
     }
 
     private func trailKeys(named name: String) throws -> [NoteVerifierKey] {
