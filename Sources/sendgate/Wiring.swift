@@ -61,10 +61,12 @@ struct Wiring {
         let pageSocket = try configuration.publicListen.map { try PageSocket($0) }
 
         func readKeys() throws -> PrivateKeyDirectory {
-            try PrivateKeyDirectory(
-                at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
-                credentials: environment["CREDENTIALS_DIRECTORY"],
-                acceptsThrowaway: configuration.isDevelopment)
+            try CommandFailure.tellingOfRestore(in: configuration.stateDirectory) {
+                try PrivateKeyDirectory(
+                    at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
+                    credentials: environment["CREDENTIALS_DIRECTORY"],
+                    acceptsThrowaway: configuration.isDevelopment)
+            }
         }
         var keys = try readKeys()
         let indexKey = HMACKey(try keys.current(.index).secret)
@@ -294,12 +296,14 @@ struct Wiring {
         by readKeys: () throws -> PrivateKeyDirectory,
         damageFound: @escaping @Sendable (StoredDamage) -> Void = { _ in }
     ) throws -> SQLiteStore {
-        try SQLiteStore(
-            directory: directory, damageFound: damageFound,
-            readingKeys: {
-                keys = try readKeys()
-                return (try rowCipher(keys), HMACKey(try keys.current(.index).secret))
-            })
+        try CommandFailure.tellingOfRestore(in: directory) {
+            try SQLiteStore(
+                directory: directory, damageFound: damageFound,
+                readingKeys: {
+                    keys = try readKeys()
+                    return (try rowCipher(keys), HMACKey(try keys.current(.index).secret))
+                })
+        }
     }
 
     /// Every data key. The newest seals in a new state directory, and in others the one that was promoted last.

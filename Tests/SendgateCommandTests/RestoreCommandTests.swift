@@ -93,6 +93,41 @@ import TrailDirectory
         #expect(try await CommandLineRun(command + ["--dev", directory]).status == 0)
     }
 
+    @Test(arguments: ["data", "index", "link"])
+    func `a start without a key says that a restore has not ended, too`(_ purpose: String) async throws {
+        let keys = folder.path("gate/keys")
+        var name = ""
+        try await putBackupBack {
+            name = try #require(
+                FileManager.default.contentsOfDirectory(atPath: keys)
+                    .first { $0.hasPrefix("dev-\(purpose)-") })
+            guard purpose == "data" else { return }
+            // With another one the directory is whole, and only the databases know which is missing.
+            let added = try await CommandLineRun("keys", "add", purpose, "--dev", directory)
+            try #require(added.status == 0, "\(added)")
+        }
+        func expectFailure(tellsOfRestore: Bool) async throws {
+            for command in ["serve", "store check"] {
+                let failed = try await CommandLineRun(
+                    command.split(separator: " ").map(String.init) + ["--dev", directory]
+                        + (command == "serve" ? ["--policies", CommandLineRun.policies] : []))
+                #expect(failed.status == 1, "\(failed)")
+                #expect(failed.errors.contains("\(purpose) key"), "\(failed.errors)")
+                #expect(
+                    failed.errors.contains("a restore was begun in this state directory and has not ended")
+                        == tellsOfRestore
+                        && failed.errors.contains("run `sendgate restore` again") == tellsOfRestore,
+                    "\(failed.errors)")
+            }
+        }
+        try FileManager.default.moveItem(atPath: "\(keys)/\(name)", toPath: folder.path("aside"))
+        try await expectFailure(tellsOfRestore: false)
+        try FileManager.default.moveItem(atPath: folder.path("aside"), toPath: "\(keys)/\(name)")
+        try begin()
+        try FileManager.default.moveItem(atPath: "\(keys)/\(name)", toPath: folder.path("aside"))
+        try await expectFailure(tellsOfRestore: true)
+    }
+
     @Test func `the clock is not accepted in a backup that lacks entries of its trail`() async throws {
         try await putBackupBack()
         let refused = try await CommandLineRun("clock", "accept", "--dev", directory)

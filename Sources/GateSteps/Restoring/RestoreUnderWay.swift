@@ -10,6 +10,9 @@ package struct RestoreUnderWay: Hashable, Sendable {
     /// The `restore` entry is in the store; what is left is to end what could not be brought back.
     package var isRecorded: Bool
 
+    /// The setting of the store that is there until it ends.
+    package static let settingName = "restoring"
+
     package init(_ entry: RestoreEntry) {
         self.entry = entry
         isRecorded = false

@@ -38,12 +38,12 @@ extension RecordReading {
 
     /// The restore that was begun and has not ended; its counts are those so far.
     package func restoreUnderWay() throws -> RestoreUnderWay? {
-        guard let text = try setting(RestoreSettings.underWay) else { return nil }
+        guard let text = try setting(RestoreUnderWay.settingName) else { return nil }
         guard let object = (try? CanonicalJSON.read(Array(text.utf8)))?.objectValue,
             let progress = RestoreUnderWay(object)
         else {
             throw StoreError.damaged(
-                table: "setting", row: RestoreSettings.underWay, "it holds no state of a restore")
+                table: "setting", row: RestoreUnderWay.settingName, "it holds no state of a restore")
         }
         return progress
     }
@@ -60,7 +60,7 @@ extension StepView {
 
     /// `nil` ends it.
     package func setRestoreUnderWay(_ progress: RestoreUnderWay?) throws {
-        try setSetting(RestoreSettings.underWay, to: progress?.object.text)
+        try setSetting(RestoreUnderWay.settingName, to: progress?.object.text)
     }
 }
 
@@ -70,5 +70,4 @@ extension JSONObject {
 
 private enum RestoreSettings {
     static let lineage = "trail_lineage"
-    static let underWay = "restoring"
 }

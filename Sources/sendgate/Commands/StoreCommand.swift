@@ -26,9 +26,11 @@ struct StateOptions: ParsableArguments {
         let (state, trail, keysPath, rootPath, limits) = try places()
         try WritePermissions.demand(state: state, trail: nil)
         func readKeys() throws -> PrivateKeyDirectory {
-            try PrivateKeyDirectory(
-                at: keysPath, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
-                acceptsThrowaway: dev != nil)
+            try CommandFailure.tellingOfRestore(in: state) {
+                try PrivateKeyDirectory(
+                    at: keysPath, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
+                    acceptsThrowaway: dev != nil)
+            }
         }
         var keys = try readKeys()
         let store = try Wiring.openStore(of: state, readingAgain: &keys, by: readKeys)

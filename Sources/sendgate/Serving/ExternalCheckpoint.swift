@@ -99,9 +99,3 @@ extension TrailLineage {
         return lineage.origin
     }
 }
-
-extension CommandFailure {
-    static let restoreUnderWay = CommandFailure(
-        "a restore was begun in this state directory and has not ended",
-        hint: "run `sendgate restore` again; it goes on where it was")
-}

@@ -53,10 +53,12 @@ struct RestoreWork {
         try WritePermissions.demand(
             state: configuration.stateDirectory, trail: configuration.trailDirectory)
         func readKeys() throws -> PrivateKeyDirectory {
-            try PrivateKeyDirectory(
-                at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
-                credentials: Console.current.credentialsDirectory,
-                acceptsThrowaway: configuration.isDevelopment)
+            try CommandFailure.tellingOfRestore(in: configuration.stateDirectory) {
+                try PrivateKeyDirectory(
+                    at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
+                    credentials: Console.current.credentialsDirectory,
+                    acceptsThrowaway: configuration.isDevelopment)
+            }
         }
         var read = try readKeys()
         store = try Wiring.openStore(of: configuration.stateDirectory, readingAgain: &read, by: readKeys)

@@ -1,0 +1,20 @@
+extension SQLiteStore {
+    /// Whether a state directory has a setting, where it cannot be opened because a key is missing.
+    ///
+    /// - Warning: Without keys nothing verifies the answer. It is good for what a person is told, and for no decision.
+    package static func hasUnverifiedSetting(_ name: String, in directory: String) -> Bool {
+        let limits = SQLiteStoreLimits()
+        guard
+            let gate = try? Connection(
+                path: "\(directory)/\(Schema.gate.file)", file: Schema.gate.file, role: .reader,
+                cacheByteCount: limits.readerCacheByteCount,
+                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds)
+        else { return false }
+        defer { gate.close() }
+        return gate.exclusively { (try? gate.first(unverifiedSetting, { $0.add(name) }) { _ in true }) ?? nil }
+            ?? false
+    }
+
+    private static let unverifiedSetting = StatementText(
+        Schema.setting.name, "SELECT 1 FROM setting WHERE name = ?")
+}
