@@ -360,6 +360,20 @@ import WireProtocol
         #expect(try !entries(gate).contains { $0["kind"] == "send" })
     }
 
+    /// One that waited would be sealed to the key that is in use when it is due.
+    @Test func `a notice goes at once, in quiet hours too`() async throws {
+        let gate = try await gate()
+        try await gate.register("u_1", quiet: ["start": "00:00", "end": "23:59"])
+        let first = try await key(in: .active, gate)
+        let second = try await add(gate)
+        try #require(try await perform(.promote, on: second, gate).status == 200)
+        let notice = try #require(try entries(gate).last { $0["kind"] == "send" })
+        #expect(
+            notice["deliveries"]?.arrayValue?.first?["decision"]?["outcome"] == "forward", "\(notice)")
+        let envelope = try #require(try await gate.claim(.security).first.flatMap(sealed))
+        #expect(try opened(envelope, by: first, gate).keyID == first.id)
+    }
+
     @Test func `a notice that waits is taken back when the replaced key turns out to be compromised`()
         async throws
     {

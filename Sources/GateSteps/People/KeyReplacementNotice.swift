@@ -42,8 +42,14 @@ extension StepContext {
         try commitOwn(
             material.send, of: type, on: .push, as: [draft], to: person,
             requestID: "key-replaced-\(material.send.uuidText)", isHeldBack: true, at: now)
-        guard draft.decision.outcome == .forward else { return nil }
-        return KeyReplacementNotice(draft: draft, person: person)
+        switch draft.decision.outcome {
+        case .forward: return KeyReplacementNotice(draft: draft, person: person)
+        case .reject, .suppress: return nil
+        case .defer, .digest:
+            // One that waited would be sealed when it is due, and then to the key that replaced this one. `BundleChecker`
+            // wants a security type without a time, quiet hours that security passes, and no cap on it.
+            preconditionFailure("the notice to a replaced key was put off: \(draft.decision.reason)")
+        }
     }
 
     /// Puts a notice in the outbox, once everything that waited was decided again: a replaced key still opens it.
