@@ -30,6 +30,8 @@ package struct StepRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case invalidPublicKey
         /// The request is allowed, but came too often; ``StepRefusal/retryAfterSeconds`` says when it is taken again.
         case rateLimited
+        /// Something outside the store that the change needs cannot be used now.
+        case unavailable
     }
 
     package var kind: Kind

@@ -11,6 +11,10 @@ package struct PrivateKeyDirectory: Sendable {
     /// gateway takes the newest. The others still open or verify what they protected.
     package let keys: [KeyPurpose: [PrivateKeyFile]]
     package let path: String
+    /// A root key that is kept elsewhere.
+    package let rootPath: String?
+    /// The folder a service manager lays credentials in.
+    package let credentials: String?
 
     /// Purposes that a gateway cannot run without.
     package static let required: [KeyPurpose] = [.root, .origin, .trail, .data, .index, .link]
@@ -124,6 +128,8 @@ package struct PrivateKeyDirectory: Sendable {
         }
         self.keys = keys
         self.path = path
+        self.rootPath = rootPath
+        self.credentials = credentials
     }
 
     /// Requires that the directory is the gateway's own, or root's, and closed to other users.
@@ -169,6 +175,49 @@ package struct PrivateKeyDirectory: Sendable {
     /// The files of one key.
     static func files(of id: String, in path: String) throws -> [String] {
         try names(in: path).filter { Self.id(of: $0) == id }.map { "\(path)/\($0)" }
+    }
+
+    /// Whether a start would read this key: one of its files is there, can be opened, and holds the same secret.
+    ///
+    /// - Parameters:
+    ///   - roots: By id, what opens a wrapped key.
+    ///   - rootPath: A root key kept elsewhere, in a file of any name.
+    package static func holds(
+        _ key: PrivateKeyFile, in path: String, roots: [String: PrivateKeyFile], rootPath: String?,
+        credentials: String?
+    ) -> Bool {
+        let files =
+            ((try? files(of: key.id, in: path)) ?? [])
+            + (key.purpose == .root ? rootPath.map { [$0] } ?? [] : [])
+        return files.contains { file in
+            guard let read = try? PrivateKeyFile.read(file, roots: roots, credentials: credentials) else {
+                return false
+            }
+            return read.id == key.id && HMACKey.constantTimeEqual(read.secret, key.secret)
+        }
+    }
+
+    /// The file that ``requireWritable(at:)`` makes and removes. No key file has such a name.
+    private static let probeName = "writable.probe"
+
+    /// Requires that the directory takes a file as long as a key's and lets it go again.
+    ///
+    /// The file system is asked by doing it: mode bits say nothing to root, and nothing of a file system that is mounted for
+    /// reading or full. A kill in between leaves a file of zeros, which is no key and which the next call replaces.
+    package static func requireWritable(at path: String) throws {
+        let probe = "\(path)/\(probeName)"
+        func refusal() -> KeyFileError {
+            .cannotWrite(path: probe, reason: String(cString: strerror(errno)))
+        }
+        guard unlink(probe) == 0 || errno == ENOENT else { throw refusal() }
+        let descriptor = open(probe, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw refusal() }
+        let zeros = [UInt8](repeating: 0, count: PrivateKeyFile.byteCountMax)
+        let isWritten = zeros.withUnsafeBytes { write(descriptor, $0.baseAddress!, $0.count) } == zeros.count
+        let failure = isWritten ? nil : refusal()
+        close(descriptor)
+        guard unlink(probe) == 0 else { throw refusal() }
+        if let failure { throw failure }
     }
 
     /// Destroys what a kill left of key files that were being written, whose keys were never used, and of key files that were

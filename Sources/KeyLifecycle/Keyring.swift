@@ -52,6 +52,10 @@ package struct GatewayKey: Sendable, Hashable {
         event == .destroy || (event == .promote && purpose == .root)
     }
 
+    /// Whether key files change with the event: a destroyed key's are removed, and under another root key the others are
+    /// wrapped anew. These are the events that two callers ask for, as neither can be taken back.
+    package func isFollowedByWriting(_ event: KeyEvent) -> Bool { needsTwoCallers(for: event) }
+
     package init(
         id: String, purpose: KeyPurpose, state: KeyState, createdAt: Instant, changedAt: Instant,
         publicKey: [UInt8]?, proposed: ProposedEvent? = nil
@@ -138,7 +142,7 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
     case stillNeeded(String)
     case secondCallerMissing(until: Instant)
     case tooManyKeys(KeyPurpose)
-    /// The gateway that runs does not have the private half of the key, whose file was not there when it started.
+    /// The private half of the key is not there: its file is gone, or was when the gateway started.
     case notLoaded(GatewayKey)
 
     package var message: String {
@@ -165,7 +169,7 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
         case .tooManyKeys(let purpose):
             "there are \(Keyring.keyCountMax) \(purpose.rawValue) keys; destroy those that nothing needs"
         case .notLoaded(let key):
-            "the \(key.purpose.rawValue) key `\(key.id)` (\(key.purpose.use)) cannot come into use, because its file was not there at the start; nothing was recorded; put `\(key.id).key` back and start again, or \(key.state == .preActivation ? "destroy" : "revoke") the key and add another"
+            "the \(key.purpose.rawValue) key `\(key.id)` (\(key.purpose.use)) cannot come into use, because its file is not there as it was made, or was not at the start; nothing was recorded; put `\(key.id).key` back and start again, or \(key.state == .preActivation ? "destroy" : "revoke") the key and add another"
         }
     }
 }

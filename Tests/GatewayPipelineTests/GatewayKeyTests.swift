@@ -335,6 +335,56 @@ import WireProtocol
         #expect(entries.last?["caller"] == "keys-witness")
     }
 
+    /// A destroyed key whose file stays, or a root key that wraps nothing, would be found out by an alarm at best.
+    @Test(arguments: [("origin", "destroy"), ("root", "destroy"), ("root", "promote")])
+    func `what key files must follow is not recorded while they cannot be written`(
+        purpose: String, verb: String
+    ) async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add(purpose, to: gate)
+        func expectRefused(_ caller: String) async throws {
+            let before = try gate.store.read { (try $0.entryCount(), try $0.keyring()) }
+            gate.privateKeys.fail(.readOnly)
+            let answer = await gate.ask(caller, "POST", "/v1/keys/\(key)/\(verb)")
+            let text = String(decoding: answer.body, as: UTF8.self)
+            #expect(answer.status == 503 && text.contains("nothing was recorded"), "\(text)")
+            #expect(text.contains("make the key directory writable"), "\(text)")
+            gate.privateKeys.fail(nil)
+            #expect(try gate.store.read { try $0.entryCount() } == before.0)
+            #expect(try gate.store.read { try $0.keyring() } == before.1)
+        }
+        // For the first of the two callers as for the second.
+        try await expectRefused("keys-team")
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/\(verb)").status == 202)
+        try await expectRefused("keys-witness")
+        #expect(await gate.ask("keys-witness", "POST", "/v1/keys/\(key)/\(verb)").status == 200)
+        // What is followed in memory alone goes on: a stolen key is stopped whatever the disk does.
+        gate.privateKeys.fail(.readOnly)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/origin-1/suspend").status == 200)
+    }
+
+    @Test(arguments: [("origin", "destroy"), ("root", "promote")])
+    func `a change that is recorded and that key files do not follow is answered by no success`(
+        purpose: String, verb: String
+    ) async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add(purpose, to: gate)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/\(verb)").status == 202)
+        gate.privateKeys.fail(.stuck)
+        let answer = await gate.ask("keys-witness", "POST", "/v1/keys/\(key)/\(verb)")
+        let text = String(decoding: answer.body, as: UTF8.self)
+        let state = verb == "destroy" ? "destroyed" : "active"
+        #expect(answer.status == 503 && text.contains("`\(key)` is `\(state)` and recorded so"), "\(text)")
+        #expect(try gate.store.read { try $0.keyring() }?[key]?.state.rawValue == state)
+        await gate.settle()
+        #expect(gate.alarms.all.contains { $0.contains("not wholly followed") })
+        // A change of another key is done for all that.
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/origin-1/suspend").status == 200)
+        gate.privateKeys.fail(nil)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/origin-1/resume").status == 200)
+        #expect(gate.privateKeys.erased == (verb == "destroy" ? [key] : []))
+    }
+
     @Test func `rows are sealed anew in pieces, and then the old data key can go`() async throws {
         let gate = try await Self.started()
         try await gate.register("u1")

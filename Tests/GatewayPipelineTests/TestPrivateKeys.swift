@@ -10,11 +10,20 @@ import Synchronization
 
 /// Private halves in memory, used as the gateway's own are.
 final class TestPrivateKeys: PrivateKeys {
+    /// What is wrong with the place that key files are in.
+    enum Fault: Error {
+        /// Nothing can be written, which is known before.
+        case readOnly
+        /// It can be written, and yet no file can be removed or wrapped anew.
+        case stuck
+    }
+
     private struct State {
         var made: [String: SecretBytes] = [:]
         var followed: [Keyring] = []
         var erased: [String] = []
         var lost: Set<String> = []
+        var fault: Fault?
     }
     private let state = Mutex(State())
     private let keys: GateKeys
@@ -36,6 +45,15 @@ final class TestPrivateKeys: PrivateKeys {
 
     func isLoaded(_ id: String) -> Bool { state.withLock { !$0.lost.contains(id) } }
 
+    func fail(_ fault: Fault?) { state.withLock { $0.fault = fault } }
+
+    func requireWritable() throws { if state.withLock({ $0.fault }) == .readOnly { throw Fault.readOnly } }
+
+    func isFollowed(_ key: GatewayKey) -> Bool {
+        state.withLock { $0.fault == nil }
+            || key.state != .destroyed && (key.purpose != .root || key.state != .active)
+    }
+
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
         let secret = try SecretBytes.random(byteCount: 32)
         let id = "\(purpose.rawValue)-\(Hexadecimal.encode(try SecureRandom.bytes(8)))"
@@ -50,6 +68,7 @@ final class TestPrivateKeys: PrivateKeys {
     func follow(_ keyring: Keyring) throws {
         let secret = state.withLock { state in
             state.followed.append(keyring)
+            guard state.fault == nil else { return keyring.active(.origin).flatMap { state.made[$0.id] } }
             state.erased += keyring.keys.filter { $0.state == .destroyed }.map(\.id)
                 .filter { !state.erased.contains($0) }
             return keyring.active(.origin).flatMap { state.made[$0.id] }
@@ -65,6 +84,7 @@ final class TestPrivateKeys: PrivateKeys {
         }
         let links = link.map { LinkKeys(current: $0, older: [firstLink]) } ?? keys.links
         keys.replace(with: keyring, origin: origin, links: links)
+        if let fault = state.withLock({ $0.fault }) { throw fault }
     }
 
     func erase(_ key: GatewayKey) { state.withLock { $0.erased.append(key.id) } }

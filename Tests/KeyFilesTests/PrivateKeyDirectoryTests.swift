@@ -86,6 +86,58 @@ import Testing
         }
     }
 
+    @Test func `a directory is asked by a file whether it can be written, and none is left`() throws {
+        try withFolder { path in
+            let missing = #expect(throws: KeyFileError.self) {
+                try PrivateKeyDirectory.requireWritable(at: path)
+            }
+            #expect(
+                missing?.message.contains("No such file or directory") == true,
+                "\(String(describing: missing))")
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let before = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+            try PrivateKeyDirectory.requireWritable(at: path)
+            // What a kill left of an earlier call is in nothing's way, and is no key to a start.
+            #expect(
+                FileManager.default.createFile(atPath: "\(path)/writable.probe", contents: Data("0".utf8)))
+            #expect(throws: Never.self) { try PrivateKeyDirectory(at: path, acceptsThrowaway: false) }
+            try PrivateKeyDirectory.requireWritable(at: path)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path).sorted() == before)
+            // Its mode lets root and owner write; the file system takes no file all the same.
+            #expect(throws: KeyFileError.self) { try PrivateKeyDirectory.requireWritable(at: "/proc/self") }
+        }
+    }
+
+    @Test func `a key is there while a start would read it, and not once its file is gone or another`() throws
+    {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            let root = try keys.current(.root)
+            let moved = "\(path)-root"
+            defer { try? FileManager.default.removeItem(atPath: moved) }
+            func isThere(_ key: PrivateKeyFile, rootPath: String? = nil) -> Bool {
+                PrivateKeyDirectory.holds(
+                    key, in: path, roots: [root.id: root], rootPath: rootPath, credentials: nil)
+            }
+            for key in keys.keys.values.joined() {
+                #expect(isThere(key), "\(key.id)")
+                var other = key
+                other.secret = try SecretBytes.random(byteCount: PrivateKeyFile.secretByteCount)
+                #expect(!isThere(other), "\(key.id)")
+                let file = "\(path)/\(key.id).key"
+                chmod(file, 0o644)
+                #expect(!isThere(key), "\(key.id)")
+                chmod(file, 0o400)
+                try FileManager.default.moveItem(atPath: file, toPath: moved)
+                #expect(!isThere(key), "\(key.id)")
+                // A root key may be kept elsewhere, under any name.
+                #expect(isThere(key, rootPath: moved) == (key.purpose == .root), "\(key.id)")
+                try FileManager.default.moveItem(atPath: moved, toPath: file)
+            }
+        }
+    }
+
     @Test func `a directory of another user's is refused, and root's is not`() throws {
         try #require(getuid() == 0, "gives files to other users, so run it as root")
         try withFolder { path in

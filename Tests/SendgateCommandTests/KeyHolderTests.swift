@@ -101,13 +101,59 @@ import Testing
         // No file can be renamed to this name, and none under it can be overwritten.
         let place = "\(path)/\(key).key.doomed"
         try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
-        for (caller, status) in [(DevelopmentGateway.caller, 202), (CallerName("keys-team"), 200)] {
+        for (caller, status) in [(DevelopmentGateway.caller, 202), (CallerName("keys-team"), 503)] {
             let answer = try await gate.ask("POST", "/v1/keys/\(key)/destroy", as: caller)
             #expect(answer.status == status, "\(answer.object)")
+            let detail = answer.object["detail"]?.stringValue
+            #expect(detail?.contains("`\(path)/\(key).key`") ?? (status == 202), "\(answer.object)")
         }
         try await gate.stop()
         gate.wiring.store.close()
         return (key, place, gate.wiring.configuration)
+    }
+
+    @Test(arguments: ["origin", "trail", "data", "link", "root"])
+    func `a key whose file went while the gateway ran does not come into use`(purpose: String) async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let made = try await gate.ask("POST", "/v1/keys", ["purpose": .string(purpose)])
+        var keys = [(try #require(made.object["key"]?.stringValue, "\(made.object)"), "promote")]
+        if purpose == "origin" {
+            let origin = try names().first { $0.contains("origin-") && !$0.hasPrefix(keys[0].0) }
+            let old = String(try #require(origin).dropLast(".key".count))
+            #expect(try await gate.ask("POST", "/v1/keys/\(old)/suspend").status == 200)
+            keys.append((old, "resume"))
+        }
+        let before = try await gate.ask("GET", "/v1/keys").object
+        for (key, verb) in keys {
+            let (file, aside) = ("\(path)/\(key).key", folder.path("aside"))
+            try FileManager.default.moveItem(atPath: file, toPath: aside)
+            let answer = try await gate.ask("POST", "/v1/keys/\(key)/\(verb)")
+            let told = answer.object["detail"]?.stringValue ?? ""
+            #expect(answer.status == 409 && told.contains("put `\(key).key` back"), "\(answer.object)")
+            #expect(try await gate.ask("GET", "/v1/keys").object == before)
+            try FileManager.default.moveItem(atPath: aside, toPath: file)
+        }
+        // With the file put back the same is done, or proposed to a second caller.
+        for (key, verb) in keys.reversed().prefix(1) {
+            let answer = try await gate.ask("POST", "/v1/keys/\(key)/\(verb)")
+            #expect(answer.status == (purpose == "root" ? 202 : 200), "\(answer.object)")
+        }
+        try await gate.stop()
+    }
+
+    @Test func `a key directory that is gone is told before a destruction is recorded`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let made = try await gate.ask("POST", "/v1/keys", ["purpose": "link"])
+        let key = try #require(made.object["key"]?.stringValue, "\(made.object)")
+        let before = try await gate.ask("GET", "/v1/keys").object
+        try FileManager.default.moveItem(atPath: path, toPath: folder.path("aside"))
+        let answer = try await gate.ask("POST", "/v1/keys/\(key)/destroy")
+        #expect(answer.status == 503, "\(answer.object)")
+        #expect(answer.object["detail"]?.stringValue?.contains("nothing was recorded") == true)
+        try FileManager.default.moveItem(atPath: folder.path("aside"), toPath: path)
+        #expect(try await gate.ask("GET", "/v1/keys").object == before)
+        #expect(try await gate.ask("POST", "/v1/keys/\(key)/destroy").status == 202)
+        try await gate.stop()
     }
 
     @Test func `a start goes on where a destroyed key's file cannot be erased, and names it`() async throws {

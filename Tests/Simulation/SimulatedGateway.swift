@@ -345,6 +345,8 @@ private struct LoadedPrivateKeys: PrivateKeys {
         throw EngineFailure.unavailable("no keys are made here")
     }
     func isLoaded(_ id: String) -> Bool { true }
+    func requireWritable() {}
     func follow(_ keyring: Keyring) {}
+    func isFollowed(_ key: GatewayKey) -> Bool { true }
     func erase(_ key: GatewayKey) {}
 }

@@ -26,10 +26,13 @@ extension StepContext {
 
     /// Changes the state of a key, with one entry for each key that changes.
     ///
-    /// - Parameter isLoaded: Whether the private half of a key is there.
+    /// - Parameters:
+    ///   - isLoaded: Whether the private half of a key is there.
+    ///   - requireWritable: Throws where key files cannot change. Called for a change that has to be followed by writing,
+    ///     also for the first of its two callers.
     package func changeGatewayKey(
         _ id: String, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant,
-        isLoaded: (String) -> Bool
+        isLoaded: (String) -> Bool, requireWritable: () throws -> Void
     ) throws -> GatewayKeyChange {
         var keyring = try view.keyring() ?? Keyring()
         let proposed = keyring[id]?.proposed
@@ -41,6 +44,7 @@ extension StepContext {
                 isLoaded: isLoaded)
         }
         if let key = keyring[id], let refusal = try view.refusal(toUse: key) { throw refusal }
+        if keyring[id]?.isFollowedByWriting(event) == true { try requireWritable() }
         if let data = keyring.active(.data), data.id != active { view.useDataKey(data.id) }
         return try adopt(transitions, in: keyring, by: caller, proposed: proposed, at: now)
     }

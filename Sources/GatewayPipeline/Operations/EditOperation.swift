@@ -48,6 +48,7 @@ extension Problem {
             case .unknownEvent: .unknownEvent
             case .invalidPublicKey: .invalidPublicKey
             case .rateLimited: .rateLimited
+            case .unavailable: .unavailable
             }
         self.init(
             name, detail: refusal.detail, violations: refusal.violations,

@@ -97,11 +97,23 @@ extension Gateway {
         change(for: caller, answer: answer) { step, now in
             try step.changeGatewayKey(
                 order.key, order.event, because: order.cause, by: caller, at: now,
-                isLoaded: privateKeys.isLoaded)
+                isLoaded: privateKeys.isLoaded
+            ) {
+                do {
+                    try privateKeys.requireWritable()
+                } catch {
+                    throw StepRefusal(
+                        .unavailable,
+                        detail:
+                            "\(error); nothing was recorded; make the key directory writable for the gateway (it exists, is the gateway's, on a file system that is mounted for writing and not full), and ask again"
+                    )
+                }
+            }
         }
     }
 
-    /// Commits a change of the keyring and follows it before the answer, so that a caller with an answer can rely on it.
+    /// Commits a change of the keyring and follows it before the answer, so that a caller with an answer can rely on it. Where
+    /// files do not follow it, the answer is no success, although the change is recorded.
     private func change(
         for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void,
         _ step: @escaping @Sendable (StepContext, Instant) throws -> StepContext.GatewayKeyChange
@@ -121,6 +133,13 @@ extension Gateway {
                             alarm(
                                 "the keyring is committed and not wholly followed; the next change tries again: \(error)"
                             )
+                            if !privateKeys.isFollowed(key) {
+                                return Problem(
+                                    .unavailable,
+                                    detail:
+                                        "`\(key.id)` is `\(key.state.rawValue)` and recorded so, and key files are not as that asks: \(error); mend it, and the next change of a key or the next start does the rest"
+                                ).answer
+                            }
                         }
                         return Answer(
                             status: key.proposed == nil ? 200 : 202,

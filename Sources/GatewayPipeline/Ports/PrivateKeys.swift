@@ -8,14 +8,23 @@ package protocol PrivateKeys: Sendable {
     /// Makes a key. Durable when it returns, and not yet in use.
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey
 
-    /// Whether the private half of a key is there to be used.
+    /// Whether the private half of a key is there to be used, now and after a start: in memory, and where a start reads it.
     func isLoaded(_ id: String) -> Bool
+
+    /// Throws unless private halves can be written and destroyed now, which is tried and not guessed.
+    ///
+    /// Asked before a change is recorded that has to be followed by writing; see `GatewayKey.isFollowedByWriting(_:)`.
+    func requireWritable() throws
 
     /// Uses the keys as a committed keyring has them: signs with those that are active, has the active root key wrap the
     /// others, and destroys the private halves of those that are destroyed. Idempotent.
     ///
     /// What needs no writing is in force even where it throws; what could not be written is tried again by the next call.
     func follow(_ keyring: Keyring) throws
+
+    /// Whether the files are as this key of the keyring that was followed last has them: none of one that is destroyed, and
+    /// the active root key wraps every other.
+    func isFollowed(_ key: GatewayKey) -> Bool
 
     /// Destroys the private half of a key that was made and is in no keyring. Idempotent.
     func erase(_ key: GatewayKey) throws

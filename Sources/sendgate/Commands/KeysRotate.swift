@@ -100,10 +100,10 @@ struct KeysRotate: GateCommand {
         let promoted = try await connection.post(Self.promotion(of: new), [:])
         if promoted.status == 202 { return try KeyChange.show(promoted, of: new, asJSON: output.json) }
         // Another command that runs the same rotation may have been first.
-        if promoted.status != 200,
-            try await keyring(connection).first(where: { $0.state == "active" })?.id != new
-        {
-            throw promoted.reportProblem()
+        if promoted.status != 200 {
+            guard promoted.status == 409,
+                try await keyring(connection).first(where: { $0.state == "active" })?.id == new
+            else { throw promoted.reportProblem() }
         }
         try await finish(connection, old: old, new: new)
     }

@@ -83,7 +83,7 @@ struct HealthChecks: Sendable {
         }
         if let key = keyring.keys.first(where: isLost) {
             details.append(
-                "key `\(key.id)`, which is `\(key.state.rawValue)`, cannot come into use: its file was not there at the start"
+                "key `\(key.id)`, which is `\(key.state.rawValue)`, cannot come into use: its file is not there, or was not at the start"
             )
         }
         if !SecretMemory.protection.isLocked {

@@ -18,6 +18,8 @@ import Synchronization
 /// Which data key seals is the store's to know, in the same commit as the keyring.
 final class KeyHolder: PrivateKeys {
     private let directory: String
+    private let rootPath: String?
+    private let credentials: String?
     private let prefix: String
     private let trailOrigin: String
     private let state: Mutex<State>
@@ -37,7 +39,7 @@ final class KeyHolder: PrivateKeys {
         _ keys: PrivateKeyDirectory, as keyring: Keyring, prefix: String, trailOrigin: String,
         gateKeys: GateKeys, library: PublishedTrail, store: SQLiteStore
     ) throws {
-        directory = keys.path
+        (directory, rootPath, credentials) = (keys.path, keys.rootPath, keys.credentials)
         self.prefix = prefix
         self.trailOrigin = trailOrigin
         let files = Dictionary(
@@ -60,7 +62,15 @@ final class KeyHolder: PrivateKeys {
         return try GatewayKey(file, at: now)
     }
 
-    func isLoaded(_ id: String) -> Bool { state.withLock { $0.files[id] != nil } }
+    func isLoaded(_ id: String) -> Bool {
+        let files = state.withLock { $0.files }
+        guard let key = files[id] else { return false }
+        return PrivateKeyDirectory.holds(
+            key, in: directory, roots: files.filter { $1.purpose == .root }, rootPath: rootPath,
+            credentials: credentials)
+    }
+
+    func requireWritable() throws { try PrivateKeyDirectory.requireWritable(at: directory) }
 
     func follow(_ keyring: Keyring) throws {
         let files = state.withLock { state in
@@ -102,6 +112,16 @@ final class KeyHolder: PrivateKeys {
             }
         }
         if let first = failures.first { throw first }
+    }
+
+    func isFollowed(_ key: GatewayKey) -> Bool {
+        state.withLock { state in
+            switch (key.purpose, key.state) {
+            case (_, .destroyed): state.files[key.id] == nil
+            case (.root, .active): state.files.values.allSatisfy { !$0.isWrapped || $0.wrappers == [key.id] }
+            default: true
+            }
+        }
     }
 
     func erase(_ key: GatewayKey) throws {

@@ -293,6 +293,8 @@ private struct NoPrivateKeys: PrivateKeys {
         throw EngineFailure.unavailable("no keys are made here")
     }
     func isLoaded(_ id: String) -> Bool { false }
+    func requireWritable() {}
     func follow(_ keyring: Keyring) {}
+    func isFollowed(_ key: GatewayKey) -> Bool { true }
     func erase(_ key: GatewayKey) {}
 }
