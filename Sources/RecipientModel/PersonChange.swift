@@ -22,8 +22,8 @@ package enum PersonChange: Hashable, Sendable {
     case permissionPrompt(PermissionPrompt, action: PromptAction)
     /// - Parameter by: `nil` of a wrong proof, which changes no state, and of entries from before they said it.
     case deviceKey(DeviceKeyRecord, proof: Proof?, by: KeyTransition? = nil)
-    /// An unproved key is deleted to make room for a newer one: registrations that are never proved must not grow a
-    /// person's state.
+    /// A key that was never proved, or one that ended, is deleted to make place for a newer one: registrations must not grow a
+    /// person's state without bound.
     case deviceKeyForgotten(DeviceKeyRecord)
     case consent(ConsentRecord)
     case preference(PreferenceRecord)

@@ -12,7 +12,8 @@ package struct RecipientState: Hashable, Sendable {
     package private(set) var devices: [DeviceRecord] = []
     /// By tag; at most 20 by what the pipeline accepts.
     package private(set) var addresses: [AddressRecord] = []
-    /// Of every device ever registered, in the order of their registration.
+    /// Of devices that are registered or were, in the order of their registration. Entries let go of those that ended long
+    /// ago (``PersonChange/deviceKeyForgotten(_:)``).
     package private(set) var keys: [DeviceKeyRecord] = []
     /// What the consent ledger comes to.
     package private(set) var words = ConsentWords()

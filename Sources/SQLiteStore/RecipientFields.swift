@@ -5,8 +5,8 @@ import RecipientModel
 // How a person's state lies in its sealed column.
 
 extension RecipientState: SealedRow {
-    /// Bytes of one state at most, before they are sealed: 20 devices, 20 addresses and every consent and choice at each
-    /// of them take a tenth of it.
+    /// Bytes of one state at most, before they are sealed: 20 devices with as many keys as are kept, 20 addresses and every
+    /// consent and choice at each of them take less than half of it.
     static let byteCountMax = 1 << 20
 
     static let table = "person"

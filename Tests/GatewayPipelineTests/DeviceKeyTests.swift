@@ -571,6 +571,45 @@ import WireProtocol
         #expect(try await state(gate, all[8].id) == "active")
     }
 
+    @Test
+    func `of the keys that ended the newest are kept, and a compromised one is refused when it is let go of`()
+        async throws
+    {
+        let gate = try await gate()
+        let stolen = try await key(in: .compromised, gate)
+        var all: [Registered] = []
+        for _ in 0..<RecipientState.endedKeyCountMax + 2 {
+            gate.clock.advance(seconds: 15)
+            all.append(try await add(gate))
+            try #require(try await perform(.promote, on: all[all.count - 1], gate).status == 200)
+        }
+        // The trail says that it is let go of, in the state that it was in.
+        let last = try entries(gate).last {
+            $0["kind"]?.stringValue == "device_key" && $0["key_id"]?.stringValue == stolen.id
+        }
+        #expect(
+            last?["forgotten"] == true && last?["state"]?.stringValue == "compromised",
+            "\(String(describing: last))")
+        #expect(try await state(gate, stolen.id) == nil)
+        #expect(try await perform(.destroy, on: stolen, gate).status == 404)
+        gate.clock.advance(seconds: 15)
+        let again = try await post(gate, stolen.pair)
+        #expect(
+            again.status == 409 && again["detail"]?.contains("revoked as compromised") == true,
+            "\(again.json)")
+        // Every other is there: the one in use, and those before it, of which one may yet turn out to be compromised.
+        for key in all.dropLast() { #expect(try await state(gate, key.id) == "deactivated") }
+        #expect(try await keyInUse(gate, "s1") == all.last?.id)
+        #expect(try await perform(.revokeCompromised, on: all[0], gate).status == 200)
+        // The next one lets go of the one that was registered first, and of no other.
+        gate.clock.advance(seconds: 15)
+        _ = try await add(gate)
+        #expect(try await state(gate, all[0].id) == nil)
+        for key in all.dropFirst().dropLast() { #expect(try await state(gate, key.id) == "deactivated") }
+        gate.clock.advance(seconds: 15)
+        #expect(try await post(gate, all[0].pair).status == 409)
+    }
+
     @Test func `a device registers four keys a minute, however often it is asked to and put anew`()
         async throws
     {

@@ -84,6 +84,65 @@ import Testing
         #expect(try store.read { try $0.state(of: state.subject) } == state)
     }
 
+    @Test func `ten thousand registrations of one device leave a state of a few kilobytes`() throws {
+        let subject = SubjectID.sample(1)
+        let device = try #require(try Self.largest().devices.first)
+        var state = RecipientState(subject)
+        state.apply(.device(device, action: .registered))
+        var byteCountMax = 0
+        for number in 0..<10_000 {
+            // As a step does: a registration, and the security team's word for it.
+            for key in state.surplusKeys() { state.apply(.deviceKeyForgotten(key)) }
+            let now = Instant.sample.advanced(bySeconds: Int64(number))
+            if var old = state.keys.last {
+                (old.state, old.changedAt) = ("deactivated", now)
+                state.apply(.deviceKey(old, proof: nil, by: .init(event: .deactivate, cause: .rotation)))
+            }
+            let key = DeviceKeyRecord(
+                key: .sample(1_000 + number), subject: subject, device: device.tag,
+                suite: "P256_SHA256_AES256GCM", publicKey: [UInt8](repeating: 4, count: 65), state: "active",
+                challenge: nil, createdAt: now, changedAt: now)
+            state.apply(.deviceKey(key, proof: nil, by: .init(event: .promote)))
+            if number.isMultiple(of: 50) { byteCountMax = max(byteCountMax, state.sealedFields.count) }
+        }
+        let kept = RecipientState.endedKeyCountMax + 2
+        #expect(state.keys.map(\.key) == (10_000 - kept..<10_000).map { .sample(1_000 + $0) })
+        #expect(state.keys.map(\.state).filter { $0 == "active" }.count == 1)
+        #expect(byteCountMax < 16 * 1024, "\(byteCountMax)")
+    }
+
+    @Test func `a state from before there was a bound comes under it step by step`() throws {
+        var state = try Self.largest(keyCount: 0)
+        let removed = (0..<4_000).map { number in
+            DeviceKeyRecord(
+                key: .sample(1_000 + number), subject: state.subject, device: .sample(500 + number % 7),
+                suite: "P256_SHA256_AES256GCM", publicKey: [UInt8](repeating: 4, count: 65), state: "active",
+                challenge: nil, createdAt: .sample, changedAt: .sample)
+        }
+        for key in removed { state.apply(.deviceKey(key, proof: nil)) }
+        while true {
+            let surplus = state.surplusKeys()
+            guard !surplus.isEmpty else { break }
+            #expect(surplus.count <= RecipientState.surplusKeyCountMax)
+            // What had not ended is destroyed by what lets go of it.
+            #expect(surplus.allSatisfy { $0.state == "destroyed" })
+            for key in surplus { state.apply(.deviceKeyForgotten(key)) }
+        }
+        // Those that were registered last stay, for the limit of registrations.
+        #expect(state.keys == removed.suffix(RecipientState.removedDeviceKeyCountMax))
+    }
+
+    @Test
+    func
+        `all the keys that are kept of a person take the largest state to no more than half of what is held`()
+        throws
+    {
+        // Of each of 20 devices: one in use, four to be proved, those that ended; and those of removed devices.
+        let count = 20 * (RecipientState.endedKeyCountMax + 6) + RecipientState.removedDeviceKeyCountMax
+        let byteCount = try Self.largest(keyCount: count).sealedFields.count
+        #expect(byteCount < RecipientState.byteCountMax / 2, "\(byteCount)")
+    }
+
     @Test func `a state beyond what is held is refused in words, and the one before stays`() throws {
         let state = try Self.largest()
         let beyond = try Self.largest(keyCount: 10_000)

@@ -11,6 +11,8 @@ struct SimulatedPhone {
     static let device = "d_1"
     /// Keys that wait to be proved; one more takes the place of the oldest.
     static let waitingCountMax = 4
+    /// Keys that ended and are kept.
+    static let endedCountMax = 32
     static let proofCountMax = 5
     /// Registrations that are taken within a minute.
     static let registrationCountMax = 4
@@ -98,10 +100,15 @@ struct SimulatedPhone {
         return key.state == .active || (key.state == .deactivated && !key.isRevoked && active != nil)
     }
 
-    /// A key is registered: the surplus of those that wait is forgotten.
+    /// A key is registered: the surplus of those that wait is forgotten, and of those that ended.
     mutating func add(_ key: Key) {
         let waiting = keys.filter { $0.state == .waiting }
         for surplus in waiting.dropLast(Self.waitingCountMax - 1) {
+            keys.removeAll { $0.id == surplus.id }
+            forgotten.append(surplus.id)
+        }
+        let ended = keys.filter { [.deactivated, .compromised, .destroyed].contains($0.state) }
+        for surplus in ended.dropLast(Self.endedCountMax) {
             keys.removeAll { $0.id == surplus.id }
             forgotten.append(surplus.id)
         }

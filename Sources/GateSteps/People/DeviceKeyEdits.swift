@@ -44,9 +44,11 @@ extension StepContext {
         }
         try requireUncompromised(body.publicKey, suite)
         let unproved = known.filter { KeyState(rawValue: $0.state) == .preActivation }
-        for var surplus in unproved.dropFirst(Self.unprovedKeyCountMax - 1) {
-            surplus.state = KeyState.destroyed.rawValue
-            try record(.deviceKeyForgotten(surplus), of: surplus.subject, by: caller, at: now)
+        var surplus = unproved.dropFirst(Self.unprovedKeyCountMax - 1).map(\.forgotten)
+        // Here alone the number of keys grows.
+        surplus += try view.state(of: person.subject.id)?.surplusKeys() ?? []
+        for key in surplus {
+            try record(.deviceKeyForgotten(key), of: person.subject.id, by: caller, at: now)
         }
         let key = try identifiers.newKeyID()
         let expiry = now.advanced(bySeconds: Self.challengeSeconds)
