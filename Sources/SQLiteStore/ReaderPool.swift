@@ -1,4 +1,5 @@
 import Dispatch
+import GatewayPipeline
 import Synchronization
 
 /// One pair of read-only connections with its cache of names.
@@ -12,6 +13,30 @@ final class Reader: @unchecked Sendable {
     init(gate: Connection, subjects: Connection) {
         self.gate = gate
         self.subjects = subjects
+    }
+
+    /// Runs `body` over one snapshot of both databases.
+    func read<Result>(
+        _ mappings: SubjectMappings, _ damages: DamageLog, _ body: (any StoreReading) throws -> Result
+    ) throws -> Result {
+        try gate.exclusively {
+            try subjects.exclusively {
+                defer {
+                    subjects.rollBack()
+                    gate.rollBack()
+                }
+                // The gate's snapshot is fixed before that of the subjects. An erasure marks in the gate,
+                // destroys the mapping, and then takes the mark away: a reader that sees the mapping in this
+                // order sees the mark too.
+                try gate.begin(writing: false)
+                _ = try Sequences(from: gate)
+                try subjects.begin(writing: false)
+                let reading = GateReading(
+                    gate: gate, subjects: subjects, strings: strings, mappings: mappings, damages: damages)
+                defer { reading.close() }
+                return try damages.noting { try body(reading) }
+            }
+        }
     }
 }
 

@@ -310,27 +310,7 @@ package final class SQLiteStore: GateStore {
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
         try refuseWhenStopped()
-        return try readers.lend { reader in
-            try reader.gate.exclusively {
-                try reader.subjects.exclusively {
-                    defer {
-                        reader.subjects.rollBack()
-                        reader.gate.rollBack()
-                    }
-                    // The gate's snapshot is fixed before that of the subjects. An erasure marks in the gate,
-                    // destroys the mapping, and then takes the mark away: a reader that sees the mapping in this
-                    // order sees the mark too.
-                    try reader.gate.begin(writing: false)
-                    _ = try Sequences(from: reader.gate)
-                    try reader.subjects.begin(writing: false)
-                    let reading = GateReading(
-                        gate: reader.gate, subjects: reader.subjects, strings: reader.strings,
-                        mappings: mappings, damages: damages)
-                    defer { reading.close() }
-                    return try damages.noting { try body(reading) }
-                }
-            }
-        }
+        return try readers.lend { try $0.read(mappings, damages, body) }
     }
 
     package var dataKeyUse: DataKeyUse {

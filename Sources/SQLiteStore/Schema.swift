@@ -16,15 +16,7 @@ struct Schema: Sendable {
 
     /// Brings the file up to date. Call inside the writing connection.
     func prepare(_ connection: Connection) throws {
-        let found = Int32(try connection.pragma("PRAGMA application_id")) ?? 0
-        let version = Int(try connection.pragma("PRAGMA user_version")) ?? 0
-        let objectCount = Int(try connection.pragma("SELECT count(*) FROM sqlite_schema")) ?? 0
-        guard found == applicationID || (found == 0 && version == 0 && objectCount == 0) else {
-            throw StoreOpeningError.notOurs(file: file, applicationID: found)
-        }
-        guard version <= steps.count else {
-            throw StoreOpeningError.newerSchema(file: file, found: version, newestKnown: steps.count)
-        }
+        let version = try stepCount(of: connection)
         for (number, step) in steps.enumerated().dropFirst(version) {
             try connection.begin(writing: true)
             do {
@@ -37,6 +29,28 @@ struct Schema: Sendable {
                 throw error
             }
         }
+    }
+
+    /// Requires that a file is up to date, of which nothing may change.
+    func require(_ connection: Connection) throws {
+        let version = try stepCount(of: connection)
+        guard version == steps.count else {
+            throw StoreOpeningError.olderSchema(file: file, found: version, newestKnown: steps.count)
+        }
+    }
+
+    /// How many steps have run.
+    private func stepCount(of connection: Connection) throws -> Int {
+        let found = Int32(try connection.pragma("PRAGMA application_id")) ?? 0
+        let version = Int(try connection.pragma("PRAGMA user_version")) ?? 0
+        let objectCount = Int(try connection.pragma("SELECT count(*) FROM sqlite_schema")) ?? 0
+        guard found == applicationID || (found == 0 && version == 0 && objectCount == 0) else {
+            throw StoreOpeningError.notOurs(file: file, applicationID: found)
+        }
+        guard version <= steps.count else {
+            throw StoreOpeningError.newerSchema(file: file, found: version, newestKnown: steps.count)
+        }
+        return version
     }
 }
 

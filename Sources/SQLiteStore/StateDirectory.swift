@@ -10,10 +10,11 @@ final class StateDirectory: Sendable {
     let path: String
     private let lock: Mutex<Int32?>
 
+    /// - Parameter isReadOnly: Makes and writes nothing. The lock keeps a process that writes away, and no other that reads.
     /// - Throws: ``StoreOpeningError``.
-    init(path: String) throws {
+    init(path: String, isReadOnly: Bool = false) throws {
         self.path = path
-        if mkdir(path, 0o700) != 0, errno != EEXIST {
+        if !isReadOnly, mkdir(path, 0o700) != 0, errno != EEXIST {
             throw StoreOpeningError.system(operation: "make the directory", path: path, code: errno)
         }
         var status = stat()
@@ -27,7 +28,7 @@ final class StateDirectory: Sendable {
         guard status.st_mode & 0o077 == 0 else {
             throw StoreOpeningError.directoryTooOpen(path: path, mode: status.st_mode & 0o7777)
         }
-        lock = Mutex(try Self.takeLock(in: path))
+        lock = Mutex(try isReadOnly ? Self.takeSharedLock(in: path) : Self.takeLock(in: path))
     }
 
     deinit { unlock() }
@@ -44,17 +45,7 @@ final class StateDirectory: Sendable {
         let path = directory + "/state.lock"
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw StoreOpeningError.system(operation: "open", path: path, code: errno) }
-        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
-            let code = errno
-            var digits = [UInt8](repeating: 0, count: 16)
-            let count = max(pread(file, &digits, digits.count, 0), 0)
-            close(file)
-            guard code == EWOULDBLOCK else {
-                throw StoreOpeningError.system(operation: "lock", path: path, code: code)
-            }
-            let text = String(decoding: digits[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
-            throw StoreOpeningError.directoryInUse(path: directory, processID: Int32(text))
-        }
+        try lock(file, LOCK_EX, in: directory)
         let line = Array("\(getpid())\n".utf8)
         guard ftruncate(file, 0) == 0, pwrite(file, line, line.count, 0) == line.count else {
             let code = errno
@@ -62,6 +53,36 @@ final class StateDirectory: Sendable {
             throw StoreOpeningError.system(operation: "write", path: path, code: code)
         }
         return file
+    }
+
+    /// - Returns: `nil` where no process has ever had the lock, as in a copy without it.
+    private static func takeSharedLock(in directory: String) throws -> Int32? {
+        let path = directory + "/state.lock"
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else {
+            guard errno == ENOENT else {
+                throw StoreOpeningError.system(operation: "open", path: path, code: errno)
+            }
+            return nil
+        }
+        try lock(file, LOCK_SH, in: directory)
+        return file
+    }
+
+    /// Closes the file where another process has the lock.
+    private static func lock(_ file: Int32, _ kind: Int32, in directory: String) throws {
+        guard flock(file, kind | LOCK_NB) == 0 else {
+            let code = errno
+            var digits = [UInt8](repeating: 0, count: 16)
+            let count = max(pread(file, &digits, digits.count, 0), 0)
+            close(file)
+            guard code == EWOULDBLOCK else {
+                throw StoreOpeningError.system(
+                    operation: "lock", path: directory + "/state.lock", code: code)
+            }
+            let text = String(decoding: digits[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+            throw StoreOpeningError.directoryInUse(path: directory, processID: Int32(text))
+        }
     }
 
     /// Makes sure that `name` is a regular file of ours with mode 0600, before SQLite opens it; the

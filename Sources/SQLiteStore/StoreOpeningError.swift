@@ -19,6 +19,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case notOurs(file: String, applicationID: Int32)
     /// A newer build wrote this file; both are schema versions.
     case newerSchema(file: String, found: Int, newestKnown: Int)
+    /// An older build wrote this file, and it is opened to be read only; both are schema versions.
+    case olderSchema(file: String, found: Int, newestKnown: Int)
     /// There is a `gate.db` and no `subjects.db`.
     case subjectsMissing(file: String, besides: String, path: String)
     /// `subjects.db` is older than `gate.db`: people registered since would be unknown.
@@ -53,6 +55,8 @@ extension StoreOpeningError: CustomStringConvertible {
             "`\(file)` is a database of another program (application id \(applicationID))"
         case .newerSchema(let file, let found, let newestKnown):
             "`\(file)` has schema version \(found); this build knows versions up to \(newestKnown)"
+        case .olderSchema(let file, let found, let newestKnown):
+            "`\(file)` has schema version \(found), and \(newestKnown) is what this build reads"
         case .subjectsMissing(let file, let gate, let path):
             "`\(path)` has `\(gate)` but no `\(file)`: who everybody in it is would be lost"
         case .subjectsBehind(let file, let gate, let path):
@@ -80,6 +84,7 @@ extension StoreOpeningError: CustomStringConvertible {
         case .foreignOwner: "run the gateway as that user, or `chown` the whole directory"
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"
         case .newerSchema: "install the build that wrote it; schemas only go forward"
+        case .olderSchema: "start the gateway once with this build, which brings it up to date"
         case .subjectsMissing(let file, let gate, _), .subjectsBehind(let file, let gate, _):
             "restore `\(file)` and `\(gate)` together from one backup, or start with an empty state directory"
         case .wrongIndexKey:

@@ -62,10 +62,7 @@ struct Wiring {
 
         func readKeys() throws -> PrivateKeyDirectory {
             try CommandFailure.tellingOfRestore(in: configuration.stateDirectory) {
-                try PrivateKeyDirectory(
-                    at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
-                    credentials: environment["CREDENTIALS_DIRECTORY"],
-                    acceptsThrowaway: configuration.isDevelopment)
+                try Self.keys(of: configuration, environment)
             }
         }
         var keys = try readKeys()
@@ -262,6 +259,14 @@ struct Wiring {
 
     // MARK: Keys
 
+    private static func keys(
+        of configuration: GatewayConfiguration, _ environment: [String: String]
+    ) throws -> PrivateKeyDirectory {
+        try PrivateKeyDirectory(
+            at: configuration.keysDirectory, rootPath: configuration.rootKeyPath,
+            credentials: environment["CREDENTIALS_DIRECTORY"], acceptsThrowaway: configuration.isDevelopment)
+    }
+
     /// Goes on where key files cannot be written: every key is in use as recorded, and only its files are not yet as the
     /// record says.
     private static func warning(_ logger: Logger, _ body: () throws -> Void) throws {
@@ -277,7 +282,8 @@ struct Wiring {
     ///
     /// - Throws: `KeyFileError` when a key in use has no file.
     static func keyring(
-        adopting found: [GatewayKey], from keys: PrivateKeyDirectory, in store: SQLiteStore, at now: Instant
+        adopting found: [GatewayKey], from keys: PrivateKeyDirectory, in store: some GateStore,
+        at now: Instant
     ) throws -> Keyring {
         var keyring = try store.read { try $0.keyring() } ?? Keyring()
         _ = keyring.adopt(found, at: now)
@@ -332,6 +338,74 @@ struct Wiring {
         case .unix(let path, let users): UnixHop(path: path, serverUserIDs: users)
         case .file(let path): FileHop(path: path)
         }
+    }
+}
+
+extension Wiring {
+    /// A gateway that is stopped, for questions and dry runs: the same routes over the state directory, the key directory and the bundle
+    /// as they are. Nothing is written, recorded or taken in, and a change is refused.
+    ///
+    /// The caller closes the store.
+    static func reading(
+        _ configuration: GatewayConfiguration, environment: [String: String]
+    ) throws -> (gateway: Gateway, store: ReadOnlyStore) {
+        try WritePermissions.demand(
+            state: configuration.stateDirectory, trail: configuration.trailDirectory)
+        let policy = try PolicyLoading.signed(configuration)
+        try configuration.requireCallers(in: policy)
+        var keys = try keys(of: configuration, environment)
+        let store = try ReadOnlyStore(directory: configuration.stateDirectory) {
+            keys = try Self.keys(of: configuration, environment)
+            return (try rowCipher(keys), HMACKey(try keys.current(.index).secret))
+        }
+        do {
+            let gateway = try reading(configuration, policy, keys, store, environment)
+            return (gateway, store)
+        } catch {
+            store.close()
+            throw error
+        }
+    }
+
+    private static func reading(
+        _ configuration: GatewayConfiguration, _ policy: CompiledPolicy, _ keys: PrivateKeyDirectory,
+        _ store: ReadOnlyStore, _ environment: [String: String]
+    ) throws -> Gateway {
+        if try store.read({ try $0.restoreUnderWay() }) != nil { throw CommandFailure.restoreUnderWay }
+        let clock = SystemClock()
+        let origin = try TrailLineage.origin(
+            store.read { try $0.trailLineage() }, configured: configuration.trailOrigin)
+        let found = try keys.keys.values.joined().map { try GatewayKey($0, at: clock.now()) }
+        // As the next start has it: what lies in the key directory anew waits.
+        let keyring = try keyring(adopting: found, from: keys, in: store, at: clock.now())
+        let files = Dictionary(
+            keys.keys.values.joined().map { ($0.id, $0) }, uniquingKeysWith: { one, _ in one })
+        guard let links = try KeyHolder.linkKeys(of: keyring, in: files) else {
+            throw KeyFileError.missing(purpose: .link, directory: keys.path)
+        }
+        let unwritten = UnwrittenFiles(origin: origin, keys: Set(files.keys))
+        let inForce = PolicyInForce(policy)
+        let dependencies = EngineDependencies(
+            limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
+            sealers: try SealerPool(threadCount: 1) { try Sealer() }, trailOrigin: origin,
+            keys: GateKeys(
+                origin: nil, index: HMACKey(try keys.current(.index).secret), links: links, keyring: keyring),
+            unsubscribeURL: configuration.unsubscribeURL, publishLagMilliseconds: { 0 },
+            freeDiskByteCount: { try DiskSpace.freeByteCount(at: configuration.stateDirectory) },
+            publishedEntry: { _ in nil }, committed: {}, alarm: { _ in },
+            durabilityLost: { preconditionFailure("nothing was written that could be lost: \($0)") })
+        let engine = Engine(store: store, policy: inForce, dependencies: dependencies)
+        // From here on it refuses what it is given.
+        engine.start()
+        engine.drain()
+        return Gateway(
+            engine: engine, store: store, library: unwritten, policy: inForce,
+            attestation: try SocketPlan(configuration, environment: environment).attestation,
+            dependencies: dependencies,
+            management: GatewayManagement(
+                privateKeys: unwritten, checks: { [] }, addMetrics: { _ in },
+                policySource: PolicySource(
+                    load: { throw UnwrittenFiles.refusal }, versionsOnlyRise: true)), work: WorkSignal())
     }
 }
 

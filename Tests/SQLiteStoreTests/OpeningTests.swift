@@ -257,6 +257,71 @@ import Testing
         _ = try openStore(folder.state)
     }
 
+    // MARK: To be read only
+
+    private func openToRead(_ path: String) throws -> ReadOnlyStore {
+        try ReadOnlyStore(directory: path) { (RowCipher(current: try .test(1), older: []), .test()) }
+    }
+
+    /// Without what every connection makes, and leaves empty.
+    private func bytes(_ folder: String) throws -> [String: Data] {
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+            !$0.hasSuffix("-shm")
+        }
+        return try Dictionary(
+            uniqueKeysWithValues: names.map { ($0, try Data(contentsOf: URL(filePath: "\(folder)/\($0)"))) }
+        ).filter { !$0.key.hasSuffix("-wal") || !$0.value.isEmpty }
+    }
+
+    @Test func `a store that is opened to be read changes no byte, also beside a log that a kill left`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let killed = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { step in
+            _ = try step.putCanaries()
+            try step.setSetting("asked", to: "written last")
+        }
+        // The directory of a store that writes is that store's alone.
+        #expect(throws: StoreOpeningError.directoryInUse(path: folder.state, processID: getpid())) {
+            try openToRead(folder.state)
+        }
+        try FileManager.default.copyItem(atPath: folder.state, toPath: killed.state)
+        store.close()
+        #expect(try bytes(killed.state)["gate.db-wal"] != nil)
+        for state in [folder.state, killed.state] {
+            let before = try bytes(state)
+            let (one, other) = (try openToRead(state), try openToRead(state))
+            for reading in [one, other] {
+                #expect(try reading.read { try $0.setting("asked") } == "written last")
+                #expect(throws: StoreError.self) { try reading.finishErasures() }
+            }
+            one.close()
+            // None writes while one reads.
+            #expect(throws: StoreOpeningError.self) { _ = try openStore(state) }
+            other.close()
+            #expect(try bytes(state) == before)
+            let next = try openStore(state)
+            #expect(try next.read { try $0.setting("asked") } == "written last")
+            next.close()
+        }
+    }
+
+    @Test func `a store of an older build, or none at all, is not made to be read`() throws {
+        let folder = try TemporaryFolder()
+        #expect(throws: StoreOpeningError.self) { try openToRead(folder.state) }
+        #expect(!FileManager.default.fileExists(atPath: folder.state))
+        try openStore(folder.state).close()
+        let newestKnown = Schema.gate.steps.count
+        let found = newestKnown - 1
+        try tamper(folder.state + "/gate.db") { try $0.script("PRAGMA user_version = \(found)") }
+        let before = try bytes(folder.state)
+        let error = StoreOpeningError.olderSchema(file: "gate.db", found: found, newestKnown: newestKnown)
+        #expect(throws: error) { try openToRead(folder.state) }
+        #expect(try bytes(folder.state) == before && error.hint.contains("start the gateway once"))
+    }
+
     // MARK: The right files and keys
 
     @Test(arguments: ["gate.db", "subjects.db"])

@@ -1,6 +1,8 @@
 import CanonicalJSON
 import Foundation
 import GateVocabulary
+import KeyFiles
+import OpenSSLCrypto
 import Testing
 
 @testable import sendgate
@@ -70,6 +72,79 @@ import Testing
         let next = try await GatewayFixture(in: folder.root)
         #expect(try await states(next)[purpose] == ["active", "pre_activation"])
         try await next.stop()
+    }
+
+    /// Every file with its bytes and its mode, but for what each connection of SQLite makes and leaves empty.
+    private func contents() throws -> [String: String] {
+        var contents: [String: String] = [:]
+        for name in try FileManager.default.subpathsOfDirectory(atPath: directory) {
+            let path = "\(directory)/\(name)"
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            guard attributes[.type] as? FileAttributeType == .typeRegular, !name.hasSuffix("-shm") else {
+                continue
+            }
+            let bytes = try Data(contentsOf: URL(filePath: path))
+            if name.hasSuffix("-wal"), bytes.isEmpty { continue }
+            let digest = Hexadecimal.encode(SHA256.digest(Array(bytes)).bytes)
+            contents[name] = "\(attributes[.posixPermissions] ?? 0) \(digest)"
+        }
+        return contents
+    }
+
+    @Test func `a dry run and a question leave a stopped gateway as it is, byte for byte`() async throws {
+        try await GatewayFixture(in: folder.root).stop()
+        // Waits until nothing is left under another key.
+        let rotated = try await CommandLineRun("keys", "rotate", "data", "--dev", directory)
+        #expect(rotated.status == 0, "\(rotated)")
+        let added = try await CommandLineRun("keys", "add", "origin", "--dev", directory, "--json")
+        let waiting = try #require(
+            try CanonicalJSON.read(Array(added.output.utf8)).objectValue?["key"]?.stringValue, "\(added)")
+        // A key that the next start would take in.
+        var link = try PrivateKeyFile.generate(.link, prefix: "dev-", at: SystemClock().now())
+        let root = try PrivateKeyDirectory(at: "\(directory)/keys", acceptsThrowaway: true).current(.root)
+        try link.create(in: "\(directory)/keys", wrappedBy: root)
+        // What a start would destroy.
+        let part = "\(directory)/keys/\(link.id).key.part"
+        #expect(FileManager.default.createFile(atPath: part, contents: Data("0".utf8)))
+        let before = try contents()
+        #expect(before.count > 10)
+        for (words, told) in [
+            (["add", "data", "--dry-run"], "would be pre_activation"),
+            (["promote", waiting, "--dry-run"], "\(waiting) would be active"),
+            (["promote", link.id, "--dry-run"], "\(link.id) would be active"),
+            (["suspend", waiting, "--dry-run"], nil), (["resume", waiting, "--dry-run"], nil),
+            (["revoke", waiting, "--cause", "compromised", "--dry-run"], "would be compromised"),
+            (["destroy", waiting, "--dry-run"], "would stay pre_activation"),
+            (["rotate", "origin", "--dry-run"], "\(waiting) waits already"),
+            (["rotate", "root", "--dry-run"], "a new root key would be made"),
+            (
+                ["revoke", "--registered-before", "2026-01-01T00:00:00Z", "--cause", "lost", "--dry-run"],
+                "0 of 0 device keys"
+            ), (["lagging"], "every stored value is under"),
+        ] as [([String], String?)] {
+            let run = try await CommandLineRun(["keys"] + words + ["--dev", directory])
+            #expect(run.status == (told == nil ? 1 : 0), "\(words): \(run)")
+            if let told { #expect(run.output.contains(told), "\(words): \(run)") }
+            #expect(try contents() == before, "\(words)")
+        }
+        // A gateway that starts finds nothing of it but its own.
+        let gate = try await GatewayFixture(in: folder.root)
+        #expect(try await states(gate)["origin"] == ["active", "pre_activation"])
+        // While it runs the directory is its own, for a question too.
+        let busy = try await CommandLineRun("keys", "lagging", "--dev", directory)
+        #expect(busy.status == 1 && busy.errors.contains("in use"), "\(busy)")
+        try await gate.stop()
+    }
+
+    @Test func `a question about a gateway that never ran makes no state`() async throws {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(
+            atPath: folder.path("gate"), withIntermediateDirectories: false)
+        try PrivateKeyDirectory.initialize(
+            at: folder.path("gate/keys"), prefix: "dev-", now: SystemClock().now())
+        let run = try await CommandLineRun("keys", "lagging", "--dev", folder.path("gate"))
+        #expect(run.status == 1, "\(run)")
+        #expect(!FileManager.default.fileExists(atPath: folder.path("gate/state")))
     }
 
     @Test func `an origin key that is suspended is rotated as one in use is`() async throws {

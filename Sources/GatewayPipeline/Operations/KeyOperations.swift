@@ -88,10 +88,11 @@ extension Gateway {
     private func changeGatewayKey(
         _ order: KeyChangeOrder, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
-        let privateKeys = management.privateKeys
+        let (privateKeys, keys) = (management.privateKeys, dependencies.keys)
         if order.isDryRun {
             return read(for: caller, answer: answer) {
-                try $0.gatewayKeyAfter(order, by: caller, isLoaded: privateKeys.isLoaded)
+                try $0.gatewayKeyAfter(
+                    order, in: keys.keyring, by: caller, isLoaded: privateKeys.isLoaded)
             }
         }
         change(for: caller, answer: answer) { step, now in
@@ -163,10 +164,12 @@ extension GatewayReading {
         }
     }
 
+    /// - Parameter found: With the keys that the next start of a stopped gateway takes in.
     func gatewayKeyAfter(
-        _ order: KeyChangeOrder, by caller: CallerName, isLoaded: (String) -> Bool
+        _ order: KeyChangeOrder, in found: Keyring, by caller: CallerName, isLoaded: (String) -> Bool
     ) throws -> Answer {
-        var keyring = try store.keyring() ?? Keyring()
+        let stored = try store.keyring() ?? Keyring()
+        var keyring = stored[order.key] == nil ? found : stored
         let isResealed = try store.resealedDataKey() == keyring.active(.data)?.id
         do {
             let changes = try keyring.apply(

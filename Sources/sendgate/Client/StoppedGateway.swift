@@ -8,16 +8,17 @@ import SQLiteStore
 import WireProtocol
 
 /// A gateway that is not running, put together in this process for the length of one command: the same engine, with the
-/// state directory's lock and without a socket.
+/// state directory's lock and without a socket. For a command that only asks, nothing is written, not even that it was there.
 ///
 /// The process that asks is attested as on a socket: by the process's user and groups, through the configuration's `callers`.
 final class StoppedGateway: Sendable {
-    private let wiring: Wiring
-    private let core: Task<Void, any Error>
+    private let gateway: Gateway
+    private let end: @Sendable () async throws -> Void
     private let peer: Peer
 
+    /// - Parameter isReading: The command changes nothing.
     /// - Throws: When a gateway runs: a state directory has one owner.
-    init(config: String?, dev: String?) async throws {
+    init(config: String?, dev: String?, isReading: Bool) async throws {
         let environment = Console.current.environment
         var configuration: GatewayConfiguration
         var caller: CallerName?
@@ -25,6 +26,10 @@ final class StoppedGateway: Sendable {
             guard access(dev, F_OK) == 0 else {
                 throw CommandFailure(
                     "there is no `\(dev)`", hint: "`sendgate serve --dev \(dev)` makes it, with its keys")
+            }
+            guard !isReading || access("\(dev)/state", F_OK) == 0 else {
+                throw CommandFailure(
+                    "no gateway has run in `\(dev)`", hint: "`sendgate serve --dev \(dev)` starts one")
             }
             configuration = try DevelopmentGateway(
                 directory: dev, policies: nil, hop: nil, otherUserIDs: [], logLevel: .error
@@ -35,13 +40,24 @@ final class StoppedGateway: Sendable {
                 flags: [:], environment: environment, filePath: config)
         }
         configuration.publicListen = nil
+        peer = Peer(credentials: .ofThisProcess, boundCaller: caller, listener: 0)
+        if isReading {
+            let (gateway, store) = try Wiring.reading(configuration, environment: environment)
+            self.gateway = gateway
+            end = { store.close() }
+            return
+        }
         var logger = Logger(label: "sendgate") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = .error
         let wiring = try Wiring(configuration, environment: environment, logger: logger)
         try await wiring.start()
-        self.wiring = wiring
-        core = Task { try await wiring.core.run() }
-        peer = Peer(credentials: .ofThisProcess, boundCaller: caller, listener: 0)
+        let core = Task { try await wiring.core.run() }
+        gateway = wiring.gateway
+        end = {
+            defer { wiring.store.close() }
+            core.cancel()
+            try await core.value
+        }
     }
 
     func ask(_ method: String, _ target: String, body: [UInt8]) async -> Answer {
@@ -49,16 +65,12 @@ final class StoppedGateway: Sendable {
             kind: .single, method: method, target: target,
             headers: body.isEmpty ? [] : [("content-type", "application/json")], body: body)
         return await withCheckedContinuation { continuation in
-            wiring.gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
+            gateway.handle(request, from: peer) { continuation.resume(returning: $0) }
         }
     }
 
-    /// Records the stop, publishes what was recorded, and closes the databases.
-    func close() async throws {
-        defer { wiring.store.close() }
-        core.cancel()
-        try await core.value
-    }
+    /// Records the stop, publishes what was recorded, and closes the databases; where nothing was to be changed, closes them.
+    func close() async throws { try await end() }
 }
 
 extension PeerCredentials {
@@ -87,9 +99,11 @@ struct GatewayOptions: ParsableArguments {
         }
     }
 
-    func connection() async throws -> GatewayConnection {
+    /// - Parameter isReading: The command changes nothing: of a gateway that is stopped nothing is touched.
+    func connection(isReading: Bool = false) async throws -> GatewayConnection {
         guard config == nil, dev == nil else {
-            return GatewayConnection(stopped: try await StoppedGateway(config: config, dev: dev))
+            return GatewayConnection(
+                stopped: try await StoppedGateway(config: config, dev: dev, isReading: isReading))
         }
         return GatewayConnection(
             path: try SocketOptions.path(socket, environment: Console.current.environment))

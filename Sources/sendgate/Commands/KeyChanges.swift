@@ -15,7 +15,7 @@ struct KeyChangeOptions: ParsableArguments {
     func change(_ key: String, _ verb: String, _ body: JSONObject = [:]) async throws {
         var body = body
         if isDryRun { body["dry_run"] = true }
-        let connection = try await gateway.connection()
+        let connection = try await gateway.connection(isReading: isDryRun)
         let answer = try await connection.post("/v1/keys/\(PercentEncoding.encode(key))/\(verb)", body)
         await connection.close()
         try KeyChange.show(answer, of: key, asJSON: output.json)
@@ -65,7 +65,7 @@ struct KeysAdd: GateCommand {
     func run() async throws {
         var body: JSONObject = ["purpose": .string(purpose.rawValue)]
         if options.isDryRun { body["dry_run"] = true }
-        let connection = try await options.gateway.connection()
+        let connection = try await options.gateway.connection(isReading: options.isDryRun)
         let answer = try await connection.post("/v1/keys", body)
         await connection.close()
         try KeyChange.show(answer, asJSON: options.output.json)
@@ -171,7 +171,7 @@ struct KeysRevoke: GateCommand {
         if let key {
             return try await options.change(key, "revoke", ["cause": .string(cause.rawValue)])
         }
-        let connection = try await options.gateway.connection()
+        let connection = try await options.gateway.connection(isReading: options.isDryRun)
         do {
             try await revokeMany(over: connection)
         } catch {
@@ -258,7 +258,7 @@ struct KeysLagging: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let connection = try await gateway.connection()
+        let connection = try await gateway.connection(isReading: true)
         let lag = try await KeyLag(asking: connection)
         await connection.close()
         if output.json {

@@ -40,7 +40,7 @@ struct KeysRotate: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let connection = try await gateway.connection()
+        let connection = try await gateway.connection(isReading: isDryRun)
         do {
             try await rotate(over: connection)
         } catch {
@@ -58,6 +58,7 @@ struct KeysRotate: GateCommand {
         let old = keys.first { $0.state == "active" }?.id
         if purpose == .data, waiting == nil, !(try await KeyLag(asking: connection)).isDone {
             Terminal.note("an earlier rotation is not at its end")
+            if isDryRun { return plan(["every stored value that is left would be sealed anew"]) }
             return try await finish(connection, old: keys.last { $0.state == "deactivated" }?.id, new: old)
         }
         if isDryRun {
@@ -74,13 +75,7 @@ struct KeysRotate: GateCommand {
                 purpose == .data ? "every stored value would be sealed anew" : nil,
                 purpose == .root ? "the keys that it wraps would be wrapped anew" : nil,
             ].compactMap { $0 }
-            if output.json {
-                return Terminal.print([
-                    "dry_run": true, "steps": .array(steps.map { .string($0) }),
-                ])
-            }
-            for step in steps { Terminal.print(step) }
-            return
+            return plan(steps)
         }
         let new: String
         if let waiting {
@@ -106,6 +101,14 @@ struct KeysRotate: GateCommand {
             else { throw promoted.reportProblem() }
         }
         try await finish(connection, old: old, new: new)
+    }
+
+    /// Prints what a dry run would do.
+    private func plan(_ steps: [String]) {
+        if output.json {
+            return Terminal.print(["dry_run": true, "steps": .array(steps.map { .string($0) })])
+        }
+        for step in steps { Terminal.print(step) }
     }
 
     private static func promotion(of key: String) -> String {

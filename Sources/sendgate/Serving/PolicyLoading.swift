@@ -48,10 +48,23 @@ enum PolicyLoading {
     }
 
     /// The bundle a gateway may put in force: read, checked, signed by every role, compiled and proved. Every way of
-    /// putting one in force comes through here. Only a gateway in development asks for no signatures.
+    /// putting one in force comes through here.
     static func configured(
         _ configuration: GatewayConfiguration, provedIn proofs: KeptProofs, logger: Logger
     ) throws(PolicyDiagnostics) -> PolicySource.Loaded {
+        let policy = try signed(configuration)
+        let progress = Mutex(ProofProgress(from: .now))
+        let tell: @Sendable (UInt64, UInt64) -> Void = { done, total in
+            guard let line = progress.withLock({ $0.line(done, of: total, at: .now) }) else { return }
+            logger.info("\(line)")
+        }
+        try ProvedBundles.demand(policy, keptIn: proofs, progress: tell)
+        return PolicySource.Loaded(policy: policy, reviewedDigest: policy.bundle.reviewedDigest)
+    }
+
+    /// The configured bundle without a proof, by which nothing may be decided but which caller may ask for what. Only a gateway in
+    /// development asks for no signatures.
+    static func signed(_ configuration: GatewayConfiguration) throws(PolicyDiagnostics) -> CompiledPolicy {
         let folder = configuration.policiesDirectory
         try refuseOpenPages(of: folder)
         let bundle = try bundle(at: folder, addingDevelopmentCaller: configuration.developmentCaller)
@@ -61,14 +74,7 @@ enum PolicyLoading {
         } else if !configuration.isDevelopment {
             preconditionFailure("a configuration for production without keys that sign the bundle")
         }
-        let policy = CompiledPolicy(bundle, approvals: approvals)
-        let progress = Mutex(ProofProgress(from: .now))
-        let tell: @Sendable (UInt64, UInt64) -> Void = { done, total in
-            guard let line = progress.withLock({ $0.line(done, of: total, at: .now) }) else { return }
-            logger.info("\(line)")
-        }
-        try ProvedBundles.demand(policy, keptIn: proofs, progress: tell)
-        return PolicySource.Loaded(policy: policy, reviewedDigest: bundle.reviewedDigest)
+        return CompiledPolicy(bundle, approvals: approvals)
     }
 
     /// Refuses a bundle that every user may write: every user could put it in force.

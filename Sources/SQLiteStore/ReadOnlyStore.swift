@@ -1,0 +1,74 @@
+package import GateSteps
+import Glibc
+package import GatewayPipeline
+package import OpenSSLCrypto
+
+/// The databases of a state directory that no process writes, for questions alone: no byte of them changes.
+///
+/// - Opened as they are: what the next start puts right, such as an erasure that was interrupted, is as it was left. Beside a
+///   database SQLite may leave a `-shm` file and an empty `-wal`, which every connection to it makes.
+/// - Everything but `read` throws `StoreError.unavailable`.
+/// - Blocking, as ``SQLiteStore`` is.
+package final class ReadOnlyStore: GateStore {
+    private let directory: StateDirectory
+    private let readers: ReaderPool
+    private let mappings: SubjectMappings
+    private let damages = DamageLog()
+
+    /// - Parameter readingKeys: Called once the directory's lock is held, when no other process changes them.
+    /// - Throws: ``StoreOpeningError``, also where there is nothing to read, else `StoreError`.
+    package init(
+        directory path: String, limits: SQLiteStoreLimits = SQLiteStoreLimits(),
+        readingKeys: () throws -> (cipher: RowCipher, index: HMACKey)
+    ) throws {
+        directory = try StateDirectory(path: path, isReadOnly: true)
+        let (cipher, index) = try readingKeys()
+        guard directory.isDatabase(.gate), directory.isDatabase(.subjects) else {
+            throw StoreOpeningError.system(
+                operation: "read", path: "\(path)/\(Schema.gate.file)", code: ENOENT)
+        }
+        let damages = damages
+        func open(_ schema: Schema) throws -> Connection {
+            let connection = try Connection(
+                path: "\(path)/\(schema.file)", file: schema.file, role: .reader,
+                cacheByteCount: limits.readerCacheByteCount,
+                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: index)
+            try connection.exclusively { try schema.require(connection) }
+            return connection
+        }
+        let gate = try open(.gate)
+        let (resumed, known) = try gate.exclusively {
+            (try DataKeys.resumed(cipher, in: gate), try SQLiteStore.knownDamage(in: gate))
+        }
+        for (table, places) in known { damages.setClosed(table, places.values.contains(false)) }
+        mappings = SubjectMappings(cipher: resumed, index: index)
+        readers = ReaderPool([Reader(gate: gate, subjects: try open(.subjects))])
+    }
+
+    /// Closes the files, and lets processes that write into the directory again.
+    package func close() {
+        readers.close()
+        directory.unlock()
+    }
+
+    package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
+        try readers.lend { try $0.read(mappings, damages, body) }
+    }
+
+    package var dataKeyUse: DataKeyUse {
+        DataKeyUse(key: mappings.cipher.currentKeyID, sealCount: mappings.cipher.sealCount)
+    }
+
+    package var damagedRows: [StoredDamage] { damages.damages }
+    package func note(_ damage: StoredDamage) { damages.note(damage) }
+
+    private static let refusal = StoreError.unavailable("the store was opened to be read only")
+
+    package func load(_ asks: [Ask], into state: BatchState) throws { throw Self.refusal }
+    package func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
+        throw Self.refusal
+    }
+    package func finishErasures() throws { throw Self.refusal }
+    package func space() throws -> StoreSpace { throw Self.refusal }
+    package func checkRows(countMax: Int) throws -> Bool { throw Self.refusal }
+}
