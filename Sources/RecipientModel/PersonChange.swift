@@ -53,6 +53,8 @@ package enum PersonChange: Hashable, Sendable {
     package struct KeyTransition: Sendable, Hashable {
         package enum Event: String, CaseIterable, Sendable, Hashable {
             case add, promote, suspend, resume, deactivate, revoke, destroy
+            /// The first of two callers asked for the destruction, which leaves the state as it is.
+            case proposeDestruction = "propose_destruction"
         }
 
         package enum Cause: String, CaseIterable, Sendable, Hashable {
@@ -64,10 +66,13 @@ package enum PersonChange: Hashable, Sendable {
         package var event: Event
         /// `nil` where a caller asked, and said no more.
         package var cause: Cause?
+        /// The first of the two callers of a destruction.
+        package var proposedBy: CallerName?
 
-        package init(event: Event, cause: Cause? = nil) {
+        package init(event: Event, cause: Cause? = nil, proposedBy: CallerName? = nil) {
             self.event = event
             self.cause = cause
+            self.proposedBy = proposedBy
         }
     }
 
@@ -116,7 +121,8 @@ extension PersonChange {
             DeviceKeyEntry(
                 subject: subject, caller: caller, device: key.device, key: key.key, state: key.state,
                 suite: key.suite, event: transition.map { Code($0.event) },
-                cause: transition?.cause.map { Code($0) }, proof: proof.map { Code($0) })
+                cause: transition?.cause.map { Code($0) }, proof: proof.map { Code($0) },
+                proposedBy: transition?.proposedBy)
         case .deviceKeyForgotten(let key):
             DeviceKeyEntry(
                 subject: subject, caller: caller, device: key.device, key: key.key, state: key.state,
@@ -258,7 +264,9 @@ extension PersonChange {
             state: entry.state, challenge: nil, createdAt: time, changedAt: time)
         let proof: Proof? = try entry.proof?.name()
         let cause: KeyTransition.Cause? = try entry.cause?.name()
-        let transition = try entry.event.map { KeyTransition(event: try $0.name(), cause: cause) }
+        let transition = try entry.event.map {
+            KeyTransition(event: try $0.name(), cause: cause, proposedBy: entry.proposedBy)
+        }
         guard transition != nil || cause == nil else {
             throw Self.misfit("cause", "expected an `event`, too")
         }

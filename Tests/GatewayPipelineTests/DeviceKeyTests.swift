@@ -151,8 +151,17 @@ import WireProtocol
         case .revokeCompromised: try await ask("revoke", ["cause": "compromised"])
         case .revokeLost: try await ask("revoke", ["cause": "lost"])
         case .revokeRetired: try await ask("revoke", ["cause": "retired"])
-        case .destroy: try await ask("destroy")
+        case .destroy: try await destroy(key, gate)
         }
+    }
+
+    /// Two callers ask for it; the answer is the second one's, or the first one's where it is refused.
+    private func destroy(_ key: Registered, _ gate: GatewayHarness) async throws -> GatewayHarness.Reply {
+        var reply = try await gate.call("keys-team", "POST", "/v1/keys/\(key.id)/destroy")
+        if reply.status == 202 {
+            reply = try await gate.call("keys-witness", "POST", "/v1/keys/\(key.id)/destroy")
+        }
+        return reply
     }
 
     /// A key in a state, by the shortest way there.
@@ -184,8 +193,10 @@ import WireProtocol
         let next = Self.table[state]?[verb]
         if let next {
             #expect(reply.status == 200 && reply["state"] == next.rawValue, "\(reply.json)")
-            #expect(after.map { $0["key_id"]?.stringValue } == [key.id])
-            #expect(after.map { $0["state"]?.stringValue } == [next.rawValue])
+            // A destruction is proposed first.
+            let states = verb == .destroy ? [state.rawValue, next.rawValue] : [next.rawValue]
+            #expect(after.map { $0["key_id"]?.stringValue } == states.map { _ in key.id })
+            #expect(after.map { $0["state"]?.stringValue } == states)
         } else {
             #expect(
                 reply.status == 409 && reply["type"] == "urn:sendgate:problem:wrong_state", "\(reply.json)")
@@ -238,6 +249,63 @@ import WireProtocol
             return
         }
         #expect(transition?.event.rawValue == event && transition?.cause?.rawValue == cause)
+    }
+
+    @Test func `two callers destroy a key within an hour, and both are in the trail`() async throws {
+        let gate = try await gate()
+        let key = try await key(in: .deactivated, gate)
+        func ask(_ caller: String, dryRun: Bool = false) async throws -> GatewayHarness.Reply {
+            try await gate.call(
+                caller, "POST", "/v1/keys/\(key.id)/destroy", dryRun ? ["dry_run": true] : nil)
+        }
+        func expectProposed(_ reply: GatewayHarness.Reply) async throws {
+            #expect(reply.status == 202 && reply["state"] == "deactivated", "\(reply.json)")
+            let until = gate.clock.now().advanced(bySeconds: 3_600).rfc3339
+            #expect(reply["second_caller_by"] == until, "\(reply.json)")
+            #expect(try await state(gate, key.id) == "deactivated")
+        }
+        let dry = try await ask("keys-team", dryRun: true)
+        #expect(dry.status == 200 && dry["state"] == "deactivated", "\(dry.json)")
+        #expect(dry["second_caller_by"] != nil && dry.json["dry_run"] == true, "\(dry.json)")
+        try await expectProposed(ask("keys-team"))
+        #expect(try why(gate, 1) == [["propose_destruction", nil]])
+        // The same caller is not the second, in a dry run as little as in earnest.
+        for dryRun in [true, false] {
+            let again = try await ask("keys-team", dryRun: dryRun)
+            #expect(
+                again.status == 409 && again["detail"]?.contains("another must ask") == true, "\(again.json)")
+        }
+        // After the hour another one begins anew.
+        gate.clock.advance(seconds: 3_601)
+        try await expectProposed(ask("keys-witness"))
+        let other = try await ask("keys-team", dryRun: true)
+        #expect(other.status == 200 && other["state"] == "destroyed", "\(other.json)")
+        #expect(other["second_caller_by"] == nil)
+        #expect(try await ask("keys-team").status == 200)
+        let last = try #require(try entries(gate).last)
+        #expect(last["event"] == "destroy" && last["caller"] == "keys-team", "\(last)")
+        #expect(last["proposed_by"] == "keys-witness", "\(last)")
+        #expect(try await state(gate, key.id) == "destroyed")
+    }
+
+    @Test func `a proposal to destroy a key ends with any change of the key`() async throws {
+        let gate = try await gate()
+        let key = try await add(gate)
+        let path = "/v1/keys/\(key.id)/destroy"
+        try #require(try await gate.call("keys-team", "POST", path).status == 202)
+        // Its challenge is open as before.
+        #expect(try await confirm(gate, key.id, key.proof).status == 200)
+        try #require(try await perform(.revokeLost, on: key, gate).status == 200)
+        let second = try await gate.call("keys-witness", "POST", path)
+        #expect(second.status == 202, "\(second.json)")
+        #expect(try await gate.call("keys-team", "POST", path).status == 200)
+    }
+
+    @Test func `one caller erases a person, with keys that two would have to destroy`() async throws {
+        let gate = try await gate()
+        let key = try await key(in: .deactivated, gate)
+        #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        #expect(try await perform(.destroy, on: key, gate).status == 404)
     }
 
     @Test func `an entry of a replaced key says rotation, and one of a wrong proof nothing`() async throws {

@@ -165,7 +165,18 @@ extension Simulation {
         let key = people[index].phone.keys[position]
         var next = verb.next(after: key.state)
         if next == .active, isCompromised(key.pair) { next = nil }
-        let reply = call(losesAnswers: false, "keys-team", "POST", "/v1/keys/\(id)/\(verb.path)", verb.body)
+        func ask(_ caller: String) -> SimulatedGateway.Reply {
+            call(losesAnswers: false, caller, "POST", "/v1/keys/\(id)/\(verb.path)", verb.body)
+        }
+        var reply = ask("keys-team")
+        if verb == .destroy, next != nil {
+            require(
+                reply.status == 202 && reply["state"] == key.state.rawValue,
+                "one caller's destruction of a key that is \(key.state) is answered \(reply.status): \(reply.json)"
+            )
+            requireEntry(of: reply)
+            reply = ask("keys-witness")
+        }
         guard let next else {
             return require(
                 reply.status == 409,

@@ -169,7 +169,7 @@ package struct PermissionPromptEntry: EntryBody {
     }
 }
 
-/// A key of a device changed its state, or was forgotten.
+/// A key of a device changed its state, a caller proposed to destroy it, or it was forgotten.
 package struct DeviceKeyEntry: EntryBody {
     package static let kind = EntryKind.deviceKey
     package static let blank = Self(
@@ -185,14 +185,17 @@ package struct DeviceKeyEntry: EntryBody {
     package var cause: Code?
     package var proof: Code?
     package var isForgotten: Bool?
+    /// The first of the two callers who asked for the destruction.
+    package var proposedBy: CallerName?
 
     package init(
         subject: SubjectID, caller: CallerName, device: Tag, key: KeyID, state: String, suite: String,
-        event: Code? = nil, cause: Code? = nil, proof: Code? = nil, isForgotten: Bool? = nil
+        event: Code? = nil, cause: Code? = nil, proof: Code? = nil, isForgotten: Bool? = nil,
+        proposedBy: CallerName? = nil
     ) {
         (self.subject, self.caller, self.device, self.key, self.state) = (subject, caller, device, key, state)
         (self.suite, self.event, self.cause, self.proof) = (suite, event, cause, proof)
-        self.isForgotten = isForgotten
+        (self.isForgotten, self.proposedBy) = (isForgotten, proposedBy)
     }
 
     package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
@@ -203,6 +206,7 @@ package struct DeviceKeyEntry: EntryBody {
         try fields.optional("forgotten", \.isForgotten)
         try fields.required("key_id", \.key)
         try fields.optional("proof", \.proof)
+        try fields.optional("proposed_by", \.proposedBy, as: .name)
         try fields.required("state", \.state, as: .name)
         try fields.required("subject", \.subject)
         try fields.required("suite", \.suite, as: .text(byteCountMax: 64))

@@ -153,6 +153,14 @@ extension StepContext {
         } catch {
             throw StepRefusal(.wrongState, detail: error.message)
         }
+        var transition = PersonChange.KeyTransition(event, because: cause)
+        if event == .destroy {
+            guard let first = try view.destructionCaller(of: record, besides: caller, at: now) else {
+                return try proposeDestruction(of: record, by: caller, at: now)
+            }
+            transition.proposedBy = first
+            try view.setDestructionProposal(nil, of: key)
+        }
         if next == .compromised, !record.publicKey.isEmpty {
             let mark = try view.markCompromised(record, under: settings.index, at: now)
             try revokeOthers(with: mark, than: key, of: person, by: caller, at: now)
@@ -162,11 +170,27 @@ extension StepContext {
             try requireUncompromised(record.publicKey, record.sealingSuite)
             notices = try deactivateOthers(than: record, of: person, by: caller, at: now)
         }
-        let trail = try change(
-            record, to: next, for: .init(event, because: cause), by: caller, at: now)
+        let trail = try change(record, to: next, for: transition, by: caller, at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
         for notice in notices { try enqueue(notice, at: now) }
         return { KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: $0[trail]) }
+    }
+
+    /// Records the first of the two callers who must ask for a key's destruction.
+    private func proposeDestruction(
+        of key: DeviceKeyRecord, by caller: CallerName, at now: Instant
+    ) throws -> Citing<KeyChangedAnswer> {
+        var key = key
+        key.changedAt = now
+        let proposal = GatewayKey.Proposal(caller: caller, at: now)
+        try view.setDestructionProposal(.init(state: key.state, by: proposal), of: key.key)
+        let trail = try record(
+            .deviceKey(key, proof: nil, by: .init(event: .proposeDestruction)), of: key.subject, by: caller,
+            at: now)
+        return { [state = key.state, id = key.key.hexadecimal] in
+            KeyChangedAnswer(
+                key: id, state: state, trail: $0[trail], secondCallerBy: proposal.expiresAt)
+        }
     }
 
     /// Changes the state of those of many keys that the selection still includes, each with an entry of its own.

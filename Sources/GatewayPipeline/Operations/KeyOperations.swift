@@ -67,12 +67,17 @@ extension Gateway {
             return changeGatewayKey(order, for: caller, answer: answer)
         }
         if order.isDryRun {
-            return read(for: caller, answer: answer) { try $0.deviceKeyAfter(order.event, of: device) }
+            return read(for: caller, answer: answer) {
+                try $0.deviceKeyAfter(order.event, of: device, by: caller)
+            }
         }
         changeDeviceKeys(for: caller, answer: answer) { step, now in
             let changed = try step.changeDeviceKey(
                 device, order.event, because: order.cause, by: caller, at: now)
-            return { Answer(changed($0)) }
+            return { places in
+                let changed = changed(places)
+                return Answer(status: changed.secondCallerBy == nil ? 200 : 202, changed)
+            }
         }
     }
 
@@ -152,15 +157,26 @@ extension Gateway {
 
 extension GatewayReading {
     /// What a change would make of a device's key.
-    func deviceKeyAfter(_ event: KeyEvent, of key: KeyID) throws -> Answer {
+    func deviceKeyAfter(_ event: KeyEvent, of key: KeyID, by caller: CallerName) throws -> Answer {
         guard let record = try store.deviceKey(key), let state = KeyState(rawValue: record.state) else {
             throw Problem(.notFound, detail: "no key of this id is known")
         }
+        let next: KeyState
         do {
-            return Answer(
-                KeyChangedAnswer(wouldBe: try state.after(event), of: key.hexadecimal))
+            next = try state.after(event)
         } catch {
             throw Problem(.wrongState, detail: error.message)
+        }
+        do {
+            let isFirst =
+                try event == .destroy && store.destructionCaller(of: record, besides: caller, at: now) == nil
+            return Answer(
+                KeyChangedAnswer(
+                    wouldBe: isFirst ? state : next, of: key.hexadecimal,
+                    secondCallerBy: isFirst
+                        ? GatewayKey.Proposal(caller: caller, at: now).expiresAt : nil))
+        } catch let refusal as StepRefusal {
+            throw Problem(refusal)
         }
     }
 

@@ -76,7 +76,7 @@ extension Route {
             "destroyKey", .post, "/v1/keys/{key}/destroy", .key, tag: "Keys",
             "Destroy what is left of a key",
             means:
-                "A key in use cannot be destroyed. It never comes back. A key of the gateway's own needs two callers: the first is answered 202, another asks for the same within the hour.",
+                "A key in use cannot be destroyed. It never comes back. It needs two callers, for a device's key too: the first is answered 202, another asks for the same within the hour.",
             grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [
                 .ok("Destroyed.", KeyChangedAnswer.shape, Samples.keyChanged.json),

@@ -1,0 +1,67 @@
+import CanonicalJSON
+package import GateVocabulary
+import KeyLifecycle
+package import RecipientModel
+
+/// The proposal of one caller to destroy a device key, which another has to follow.
+///
+/// A setting beside the person, because it is no part of what is known of them. It is of the key as it was: with any change
+/// of the key it is over.
+struct DestructionProposal {
+    /// The key's.
+    var state: String
+    var by: GatewayKey.Proposal
+
+    fileprivate var text: String {
+        String(
+            decoding: CanonicalJSON.write(
+                JSONValue.object([
+                    "at": .integer(by.at.milliseconds), "caller": .string(by.caller.text),
+                    "state": .string(state),
+                ])), as: UTF8.self)
+    }
+
+    fileprivate init?(text: String) {
+        guard let value = try? CanonicalJSON.read(Array(text.utf8)), let state = value["state"]?.stringValue,
+            let caller = value["caller"]?.stringValue, let at = value["at"]?.integerValue
+        else { return nil }
+        self.init(state: state, by: .init(caller: CallerName(caller), at: Instant(milliseconds: at)))
+    }
+
+    init(state: String, by proposal: GatewayKey.Proposal) {
+        self.state = state
+        by = proposal
+    }
+
+    fileprivate static func setting(_ key: KeyID) -> String { "destruction \(key.hexadecimal)" }
+}
+
+extension StepView {
+    func setDestructionProposal(_ proposal: DestructionProposal?, of key: KeyID) throws {
+        try setSetting(DestructionProposal.setting(key), to: proposal?.text)
+    }
+}
+
+extension RecordReading {
+    /// The caller who proposed within the hour to destroy a device key, where another one asks for it now; `nil` where the
+    /// one who asks is the first.
+    ///
+    /// - Throws: ``StepRefusal`` for the same caller once more.
+    package func destructionCaller(
+        of key: DeviceKeyRecord, besides caller: CallerName, at now: Instant
+    ) throws -> CallerName? {
+        let name = DestructionProposal.setting(key.key)
+        guard let text = try setting(name) else { return nil }
+        guard let proposal = DestructionProposal(text: text) else {
+            throw StoreError.damaged(table: "setting", row: name, "it holds no proposal")
+        }
+        let first = proposal.by
+        let isOfThisState = proposal.state == key.state && first.at == key.changedAt
+        guard isOfThisState, first.isOpen(at: now) else { return nil }
+        guard first.caller != caller else {
+            throw StepRefusal(
+                .wrongState, detail: KeyringRefusal.secondCallerMissing(until: first.expiresAt).message)
+        }
+        return first.caller
+    }
+}
