@@ -147,6 +147,67 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: folder.path("gate/state")))
     }
 
+    /// Killed at its very end, a command leaves what one that was answered leaves.
+    @Test func `a rotation that is asked for once more is the same one, and another is asked for by name`()
+        async throws
+    {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.listening { socket in
+            func rotate(_ more: String...) async throws -> CommandLineRun {
+                try await CommandLineRun(["keys", "rotate", "trail", "--socket", socket] + more)
+            }
+            func key(_ run: CommandLineRun, _ member: String) throws -> String? {
+                try CanonicalJSON.read(Array(run.output.utf8)).objectValue?[member]?.stringValue
+            }
+            let first = try await rotate("--json")
+            let new = try #require(try key(first, "active"), "\(first)")
+            let before = try await gate.ask("GET", "/v1/keys").object
+            let dry = try await rotate("--dry-run")
+            #expect(dry.status == 0 && dry.output.contains("nothing: \(new) came into use"), "\(dry)")
+            let again = try await rotate("--json")
+            #expect(again.status == 0 && again.output == first.output, "\(again)")
+            #expect(again.errors.contains("nothing was done; `--again` rotates once more"), "\(again)")
+            #expect(try await gate.ask("GET", "/v1/keys").object == before)
+            let next = try await rotate("--again", "--json")
+            #expect(try key(next, "deactivated") == new, "\(next)")
+            // The key before may be revoked meanwhile, as when it was stolen.
+            let revoked = try await CommandLineRun(
+                "keys", "revoke", new, "--cause", "compromised", "--socket", socket)
+            #expect(revoked.status == 0, "\(revoked)")
+            let last = try await rotate("--json")
+            #expect(try key(last, "active") == key(next, "active"), "\(last)")
+        }
+        #expect(try await states(gate)["trail"] == ["deactivated", "compromised", "active"])
+        try await gate.stop()
+    }
+
+    @Test(
+        arguments: [
+            // Of the key in use: how long ago it was made and came into its state; and the other's state, and for how long.
+            (5, 5, "deactivated", 5, true), (86_400, 600, "deactivated", 600, true),
+            (86_400, 601, "deactivated", 601, false),
+            // A clock that went back.
+            (5, -1, "deactivated", -1, false),
+            // Resumed, and nothing was rotated.
+            (86_400, 5, "deactivated", 3_600, false),
+            // None was in use when it was made.
+            (5, 5, "suspended", 60, true), (5, 5, "compromised", 1, true), (5, 5, "pre_activation", 5, false),
+        ] as [(Int64, Int64, String, Int64, Bool)])
+    func `a rotation counts as done for ten minutes`(
+        made: Int64, used: Int64, state: String, since: Int64, isDone: Bool
+    ) throws {
+        let now = Instant(seconds: 1_795_000_000)
+        func key(_ id: String, _ state: String, _ made: Int64, _ changed: Int64) -> KeysRotate.ListedKey {
+            .init(
+                id: id, state: state, createdAt: now.advanced(bySeconds: -made),
+                changedAt: now.advanced(bySeconds: -changed))
+        }
+        let keys = [key("old", state, 90_000, since), key("new", "active", made, used)]
+        #expect(KeysRotate.done(keys, by: now)?.new.id == (isDone ? "new" : nil))
+        // The only one, as after a first start.
+        #expect(KeysRotate.done([keys[1]], by: now) == nil)
+    }
+
     @Test func `an origin key that is suspended is rotated as one in use is`() async throws {
         var key: String
         do {

@@ -99,7 +99,8 @@ extension Alone {
             for purpose in ["origin", "trail", "data", "link", "trail", "data"] {
                 _ = try step("rotating \(purpose)") {
                     try sendgate(
-                        ["keys", "rotate", purpose, "--socket", gate.socket(of: "keys-team")], in: scratch)
+                        ["keys", "rotate", purpose, "--again", "--socket", gate.socket(of: "keys-team")],
+                        in: scratch)
                 }
             }
             try rotateRoot(gate, in: scratch)
@@ -151,7 +152,8 @@ extension Alone {
             }
             for _ in 0..<5 {
                 try sendgate(
-                    ["keys", "rotate", "data", "--no-wait", "--socket", gate.socket()], in: scratch)
+                    ["keys", "rotate", "data", "--again", "--no-wait", "--socket", gate.socket()],
+                    in: scratch)
                 gate.kill()
                 try gate.start()
                 // Waits for the rest of the pass that was interrupted; begins no other.
@@ -177,7 +179,8 @@ extension Alone {
             let gate = GateProcess(in: scratch)
             try gate.start()
             #expect(try gate.stop() == .exit(0), "\(gate.errors)")
-            let rotate = ["keys", "rotate", purpose, "--dev", gate.folder]
+            // Each round begins a rotation, or ends the one before.
+            let rotate = ["keys", "rotate", purpose, "--again", "--dev", gate.folder]
             let begun = ContinuousClock.now
             try sendgate(rotate, in: scratch)
             let whole = begun.duration(to: .now) / .milliseconds(1)

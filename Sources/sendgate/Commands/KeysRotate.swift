@@ -15,15 +15,17 @@ struct KeysRotate: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate", abstract: "Puts a new key into use, without losing a send.",
         usage: """
-            sendgate keys rotate PURPOSE --socket PATH [--dry-run] [--no-wait] [--json]
-            sendgate keys rotate PURPOSE --config FILE [--dry-run] [--no-wait] [--json]
+            sendgate keys rotate PURPOSE --socket PATH [--again] [--dry-run] [--no-wait] [--json]
+            sendgate keys rotate PURPOSE --config FILE [--again] [--dry-run] [--no-wait] [--json]
             """,
         discussion: """
             PURPOSE is origin, trail, data, link or root: the gateway makes the key, promotes it, and lets the old \
             one go on reading. A key that waits already is promoted. After a data key, stored values are sealed anew \
             in the background; the command waits for the last, and one that was interrupted waits on. The old key is \
             left to `keys destroy`, which two callers ask for. Of two such commands at once one makes the key, and the other \
-            puts it into use as well or is refused: the keys rotate once.
+            puts it into use as well or is refused: the keys rotate once. So does a command that is run again because its \
+            answer was lost: within ten minutes of a rotation, whoever asked for it, nothing is done but to say what is in \
+            use, unless `--again` is given.
 
             For root two callers run the command within an hour. The new root key is made in the key directory, and the \
             keys that the old one wraps are wrapped anew when it is promoted. Where root keys are kept elsewhere, move it \
@@ -33,6 +35,8 @@ struct KeysRotate: GateCommand {
 
     @Argument(help: ArgumentHelp("What the key is for.", valueName: "purpose")) var purpose: KeyPurpose
     @OptionGroup var gateway: GatewayOptions
+    @Flag(name: .customLong("again"), help: "Rotate although the keys rotated within the last ten minutes.")
+    var isAgain = false
     @Flag(name: .customLong("dry-run"), help: "Say what would be done, and change nothing.")
     var isDryRun = false
     @Flag(name: .customLong("no-wait"), help: "For data: do not wait until everything is sealed anew.")
@@ -60,6 +64,12 @@ struct KeysRotate: GateCommand {
             Terminal.note("an earlier rotation is not at its end")
             if isDryRun { return plan(["every stored value that is left would be sealed anew"]) }
             return try await finish(connection, old: keys.last { $0.state == "deactivated" }?.id, new: old)
+        }
+        if waiting == nil, !isAgain, let done = Self.done(keys, by: SystemClock().now()) {
+            let remark = "\(done.new.id) came into use \(done.age) s ago"
+            if isDryRun { return plan(["nothing: \(remark); with `--again` a new key would be made"]) }
+            Terminal.note("\(remark), and nothing was done; `--again` rotates once more")
+            return try await finish(connection, old: done.old?.id, new: done.new.id)
         }
         if isDryRun {
             if let waiting {
@@ -135,7 +145,36 @@ struct KeysRotate: GateCommand {
         }
     }
 
-    private func keyring(_ connection: GatewayConnection) async throws -> [(id: String, state: String)] {
+    /// A key of the purpose, as the gateway lists it.
+    struct ListedKey {
+        var id: String
+        var state: String
+        var createdAt: Instant?
+        var changedAt: Instant?
+    }
+
+    /// How long a rotation counts as the one that is asked for, in seconds: as long as it takes to find out that the command before
+    /// was lost and to run it again. What was stolen since is rotated with `--again`.
+    static let doneSeconds: Int64 = 600
+
+    /// The rotation that ended just now: a key that came into use in the commit that deactivated another; or, where none was in
+    /// use before it, that was made for it.
+    static func done(
+        _ keys: [ListedKey], by now: Instant
+    ) -> (new: ListedKey, old: ListedKey?, age: Int64)? {
+        func secondsSince(_ moment: Instant?) -> Int64? {
+            moment.map { now.seconds - $0.seconds }.flatMap { (0...doneSeconds).contains($0) ? $0 : nil }
+        }
+        guard let new = keys.first(where: { $0.state == "active" }), let age = secondsSince(new.changedAt)
+        else { return nil }
+        if let old = keys.last(where: { $0.state == "deactivated" && $0.changedAt == new.changedAt }) {
+            return (new, old, age)
+        }
+        let hasOther = keys.contains { $0.id != new.id && $0.state != "pre_activation" }
+        return hasOther && secondsSince(new.createdAt) != nil ? (new, nil, age) : nil
+    }
+
+    private func keyring(_ connection: GatewayConnection) async throws -> [ListedKey] {
         let answer = try await connection.get("/v1/keys")
         guard answer.status == 200, let keys = answer.object?["keys"]?.arrayValue else {
             throw answer.reportProblem()
@@ -144,7 +183,11 @@ struct KeysRotate: GateCommand {
             guard key["purpose"]?.stringValue == purpose.rawValue, let id = key["key"]?.stringValue,
                 let state = key["state"]?.stringValue
             else { return nil }
-            return (id, state)
+            func moment(_ member: String) -> Instant? {
+                key[member]?.stringValue.flatMap { Instant(rfc3339: $0) }
+            }
+            return ListedKey(
+                id: id, state: state, createdAt: moment("created_at"), changedAt: moment("changed_at"))
         }
     }
 
