@@ -136,6 +136,17 @@ import Testing
         try await gate.stop()
     }
 
+    @Test func `nothing lags in a stopped gateway that has had one data key, whether or not it looked`()
+        async throws
+    {
+        try await GatewayFixture(in: folder.root).stop()
+        // One that waits seals nothing.
+        let added = try await CommandLineRun("keys", "add", "data", "--dev", directory)
+        #expect(added.status == 0, "\(added)")
+        let run = try await CommandLineRun("keys", "lagging", "--dev", directory, "--json")
+        #expect(run.status == 0 && run.output.contains("\"rows\":0"), "\(run)")
+    }
+
     @Test func `a question about a gateway that never ran makes no state`() async throws {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(

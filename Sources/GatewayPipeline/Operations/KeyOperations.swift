@@ -211,7 +211,11 @@ extension GatewayReading {
         guard let active = keys.keyring.active(.data) else {
             throw Problem(.unavailable, detail: "no data key is in use")
         }
-        let isDone = try store.resealedDataKey() == active.id
+        // Where no other was ever in use, nothing can be under it, also before the first pass has said so.
+        let isFirst = !keys.keyring.keys.contains {
+            $0.purpose == .data && $0.id != active.id && $0.state != .preActivation
+        }
+        let isDone = try isFirst || store.resealedDataKey() == active.id
         return Answer(
             KeyLagAnswer(
                 key: active.id, rowCount: isDone ? 0 : try store.laggingRowCount(), isDone: isDone

@@ -231,8 +231,9 @@ struct KeysDestroy: GateCommand {
             sendgate keys destroy KEY --config FILE [--dry-run] [--json]
             """,
         discussion: """
-            The first caller proposes it, another does it within the hour, and both are in the trail. The private half \
-            is overwritten and unlinked. A data key is kept while a stored value is sealed under it.
+            The first caller proposes it, another does it within the hour, and both are in the trail. The private half of \
+            one of the gateway's own is overwritten and unlinked; where its file cannot go, nothing is recorded. A data key \
+            is kept while a stored value is sealed under it.
             """)
     static let example =
         "sendgate keys destroy origin-9f86d081884c7d65 --socket /tmp/gate/keys-team.sock"
