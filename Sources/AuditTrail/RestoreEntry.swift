@@ -46,7 +46,7 @@ package struct RestoreEntry: EntryBody {
         self.user = user
     }
 
-    /// - Parameter members: One that is under way has others beside them.
+    /// - Parameter members: Of an entry; of a restore that is under way, with others beside them.
     package init(_ members: JSONObject) throws(JSONShapeError) {
         self = try Self.read(knownIn: members)
         guard Checkpoint.isLine(origin), Checkpoint.isLine(previous.origin) else {

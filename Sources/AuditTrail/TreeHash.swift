@@ -73,7 +73,7 @@ package enum TreeHash {
 }
 
 extension SHA256Digest {
-    // Both read the 32 bytes where they lie. `withUnsafeBytes` of the value itself, unlike the digest's own
+    // Both functions read the 32 bytes in place. `withUnsafeBytes` of the value itself, unlike the digest's own
     // generic method, is compiled in place; half of a verification's time is spent between two hashes.
 
     /// Writes the 32 bytes at `offset`.

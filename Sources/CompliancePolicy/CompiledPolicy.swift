@@ -29,7 +29,7 @@ package final class CompiledPolicy: Sendable {
     let messages: [String: [LocaleMessages]]
     /// By locale in lower case: what is said of decisions there.
     let sentences: [String: Sentences]
-    /// Those that another type is sent in place of, or that are sent in place of another (`sub_of`).
+    /// Types that another type is sent in place of, or that are sent in place of another (`sub_of`).
     private let typesOfSeveral: Set<TypeID>
     private let callerNames: NameTable
     /// A row per caller, the gateway's first: what it may do of each type and, last, of an unregistered type.

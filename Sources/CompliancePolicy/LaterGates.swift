@@ -5,7 +5,7 @@ package import GateVocabulary
 /// A type of its own, so that a test can add a gate and replay a trail that was recorded before it. Each gate is a
 /// ``GateRevision``: a decision of that revision is asked it and all before it.
 package protocol LaterGates {
-    /// All that there are.
+    /// The revision with all gates that there are.
     static var newest: GateRevision { get }
 
     /// Facts that came after the first revision, by name, each with the revision whose gate reads it. An entry of an earlier
@@ -23,7 +23,7 @@ package protocol LaterGates {
     ) -> GateResult
 }
 
-/// Those of this build: none yet.
+/// The later gates of this build: none yet.
 package enum BuiltGates: LaterGates {
     package static var newest: GateRevision { .newest }
 

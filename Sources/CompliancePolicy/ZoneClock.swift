@@ -15,6 +15,7 @@ package struct ZoneClock: Sendable {
 
     package static let utc = ZoneClock("UTC") { _ in 0 }
 
+    /// A date and a time to the minute, and the name of the zone.
     package struct Reading: Hashable {
         package var year: Int64
         package var month: Int

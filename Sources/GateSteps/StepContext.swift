@@ -103,7 +103,7 @@ package final class StepContext {
     /// memory; its row is then written as that of a message that was tried.
     func insert(_ record: OutboxRecord, offering delivery: Delivery?) throws {
         let lane = DeliveryLane(of: record.category)
-        // None goes past one that waits its turn.
+        // A new message does not overtake one that waits its turn.
         let isNext = view.due(in: lane).map { $0 > record.decidedAt } ?? true
         guard var delivery, isNext, view.offerRoom(in: lane) > 0 else {
             noteDue(in: lane, at: record.notBefore)

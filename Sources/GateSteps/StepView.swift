@@ -379,8 +379,8 @@ package final class StepView: HistoryReading {
     package func insertOutbox(_ record: OutboxRecord) throws { write(.insert(record)) }
     /// Adds a row that goes to the relay from memory.
     package func offerOutbox(_ record: OutboxRecord) throws { write(.offer(record)) }
-    /// Replaces the row with the same message id. One that is ``OutboxRecord/isDamaged`` is refused: its content
-    /// would be replaced by nothing.
+    /// Replaces the row with the same message id. An ``OutboxRecord/isDamaged`` row is refused: its content would be
+    /// replaced by nothing.
     package func updateOutbox(_ record: OutboxRecord) throws { write(.update(record)) }
     /// Marks that a hand-over is about to be tried. Until its result is written, it is not known whether the hop has
     /// the message.

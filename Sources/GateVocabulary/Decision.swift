@@ -6,6 +6,7 @@
 /// What one gate found.
 @usableFromInline
 package struct GateResult: Hashable, Sendable {
+    /// Whether the gate let the send pass.
     @usableFromInline
     package enum Verdict: UInt8, Sendable, Hashable {
         case pass

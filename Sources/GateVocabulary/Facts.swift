@@ -208,12 +208,14 @@ package enum RepetitionFact: String, CaseIterable, Sendable, Hashable {
     case acknowledged
 }
 
+/// Whether the person that a send names is known.
 package enum RecipientFact: String, CaseIterable, Sendable, Hashable {
     case registered
     /// Never registered, or erased: the two cannot be told apart.
     case unknown
 }
 
+/// Whether the recipient is of age, as the app's backend reported it.
 package enum AgeFact: String, CaseIterable, Sendable, Hashable {
     case adult
     case minor
@@ -327,6 +329,7 @@ package struct ConsentFact: Hashable, Sendable {
     }
 }
 
+/// What a person last said on one purpose, as far as it reaches the destination of a send.
 package enum ConsentState: String, CaseIterable, Sendable, Hashable {
     case given
     case neverAsked = "never_asked"
@@ -392,6 +395,7 @@ package enum PreferenceState: String, CaseIterable, Sendable, Hashable {
     }
 }
 
+/// Whether the destination of a send can be reached.
 package enum DestinationFact: String, CaseIterable, Sendable, Hashable {
     case active
     /// The recipient has none on this channel.
@@ -435,6 +439,7 @@ package enum QuietHoursFact: Hashable, Sendable {
     }
 }
 
+/// Whether a device has a key that a body can be sealed to.
 package enum DeviceKeyFact: String, CaseIterable, Sendable, Hashable {
     case usable
     case none

@@ -17,8 +17,8 @@ package enum KeyPurpose: String, CaseIterable, Sendable, Hashable {
     /// Ed25519: signs the list of the others' public keys. Made and kept offline.
     case authority
 
-    /// Those a key ceremony makes for one gateway. A policy key is a role's and an authority speaks for many gateways: both
-    /// are made apart, and a gateway does not start beside one.
+    /// The purposes that a key ceremony makes keys for, for one gateway. A policy key is a role's and an authority speaks for
+    /// many gateways: both are made apart, and a gateway does not start beside one.
     package static let ofGateway: [KeyPurpose] = allCases.filter { !$0.isOffline }
 
     /// Whether the key is made in a directory of its own and never lies beside those of a gateway.

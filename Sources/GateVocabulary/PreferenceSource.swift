@@ -8,7 +8,7 @@ package enum PreferenceSource: String, CaseIterable, Sendable, Hashable {
     /// The gateway's drift audit suppressed a category at a device, or let it go again.
     case driftAudit = "drift_audit"
 
-    /// Those that a caller may assert: an audit is the gateway's own.
+    /// The sources that a caller may assert: an audit is the gateway's own.
     package static let allCases: [PreferenceSource] = [
         .inAppSettings, .osSettingsSync, .inAppStepUp, .unsubscribeLink, .adminOverride,
     ]

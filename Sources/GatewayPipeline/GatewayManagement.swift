@@ -86,7 +86,7 @@ extension Gateway {
 
     /// Reads the configured bundle and swaps it in whole, between two batches, with an entry.
     ///
-    /// One that has a problem leaves the one in force where it is, and the trail says so: a bundle that cannot
+    /// A bundle that has a problem leaves the one in force where it is, and the trail says so: a bundle that cannot
     /// be read must never leave the gateway without one. Blocks while it reads.
     ///
     /// - Parameters:

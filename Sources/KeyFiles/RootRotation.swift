@@ -9,7 +9,7 @@ package enum RootRotation {
     ///
     /// Only files change. The secrets stay the same, so code that uses the keys goes on as before.
     ///
-    /// - Parameter keys: Of the directory, as read. Those that are wrapped so already, or by nothing, are left as they are.
+    /// - Parameter keys: Of the directory, as read. Keys that are wrapped so already, or by nothing, are left as they are.
     /// - Returns: The same keys, as they are on disk now.
     package static func wrap(
         _ keys: [PrivateKeyFile], by root: PrivateKeyFile, in directory: String

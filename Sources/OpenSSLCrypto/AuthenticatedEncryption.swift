@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// An AEAD this project seals with. Both take a 32-byte key and a 12-byte nonce and add a 16-byte tag.
+/// An AEAD this project seals with. Each takes a 32-byte key and a 12-byte nonce and adds a 16-byte tag.
 package enum AEADAlgorithm: Sendable, CaseIterable {
     /// NIST SP 800-38D.
     case aes256GCM

@@ -377,7 +377,7 @@ private struct Survey {
 
     private mutating func compare(_ pair: Pair, _ requests: [AttestedRequest], _ group: Int) {
         var byLaws: [Laws: [Place]] = [:]
-        // Those at home come first, and speak for a traveller with the same laws.
+        // People at home come first, and stand for a traveller under the same laws.
         for place in places {
             let laws = laws(of: place, pair)
             if place.isTravelling, byLaws[laws]?[0].isTravelling == false { continue }

@@ -1,6 +1,6 @@
 package import GateVocabulary
 
-/// What a decision does, in the words a law would use of it.
+/// What a decision does, in the terms in which a statute forbids it.
 package struct DecisionEffects: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -23,13 +23,13 @@ package struct DecisionEffects: OptionSet, Hashable, Sendable {
     package static var seals: DecisionEffects { DecisionEffects(rawValue: 1 << 7) }
     /// Carries the OS flag that breaks through Do Not Disturb.
     package static var raisesFlag: DecisionEffects { DecisionEffects(rawValue: 1 << 8) }
-    /// Calls a missing opt-in a matter of taste where it is one of law.
+    /// Refuses for a missing marketing opt-in, where European law applies and another reason belongs.
     package static var deniesEuropeanLaw: DecisionEffects { DecisionEffects(rawValue: 1 << 9) }
-    /// Promises something for a moment at which it is worth nothing.
+    /// Promises the send for a moment after its expiry.
     package static var promisesTooLate: DecisionEffects { DecisionEffects(rawValue: 1 << 10) }
     /// Outcome and reason do not belong together, or the trace does not show who decided.
     package static var isUnexplained: DecisionEffects { DecisionEffects(rawValue: 1 << 11) }
-    /// One gate's answer hung on a fact that is another gate's business.
+    /// One gate's result depends on a fact that only another gate is declared to read.
     package static var looksElsewhere: DecisionEffects { DecisionEffects(rawValue: 1 << 12) }
 
     /// The constant or public words leave in place of the text.

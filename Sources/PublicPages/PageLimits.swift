@@ -7,8 +7,8 @@ package struct PageLimits: Sendable {
     package var bodyByteCountMax = 4 * 1024
     /// Connections open at once; for one more, an answered or an unfinished one is closed (``PageConnections``).
     package var connectionCountMax = 256
-    /// Requests answered in a second, over a while; and at once, after a while without any. Those of links that the gateway made
-    /// have as many for themselves as all others together, so that forged ones keep none of them out.
+    /// Requests answered in a second, over a while; and at once, after a while without any. Requests of links that the gateway
+    /// made have as many for themselves as all others together, so that forged links keep no genuine one out.
     package var requestsPerSecond = 100
     package var requestBurst = 200
     /// Requests of one link in a second that count among those of links; more of them count among the others.

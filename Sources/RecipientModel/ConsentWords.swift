@@ -2,9 +2,9 @@ package import GateVocabulary
 
 /// What a person's ledger comes to: in each scope where something was said, the word that counts.
 ///
-/// Words are heard in the order of their arrival, and nothing but these need be kept of them to hear the next: a
-/// withdrawal that counted when it was received keeps out every grant that is reported after it and was given up to
-/// ``Word/withdrawnUntil``.
+/// The records of the ledger are added in the order of their arrival, and these words are all that has to be kept to add
+/// the next: a withdrawal that counted when it was received keeps out every grant that is reported after it and was given
+/// up to ``Word/withdrawnUntil``.
 package struct ConsentWords: Hashable, Sendable {
     /// What one consent reaches.
     package struct Scope: Hashable, Sendable {

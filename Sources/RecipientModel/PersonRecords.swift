@@ -59,6 +59,7 @@ package struct QuietHours: Hashable, Sendable {
     }
 }
 
+/// One device of a person, as the app's backend last registered it: a destination of pushes.
 package struct DeviceRecord: Hashable, Sendable {
     package var subject: SubjectID
     /// tag("device", id): the key of the row.
@@ -103,6 +104,7 @@ package struct DeviceRecord: Hashable, Sendable {
     }
 }
 
+/// One phone number or mailbox of a person: a destination of text messages or of e-mails.
 package struct AddressRecord: Hashable, Sendable {
     package var subject: SubjectID
     /// tag("address", channel ‖ 0x00 ‖ value in lower case): the key of the row. A number or mailbox is itself,
@@ -155,6 +157,7 @@ package struct DeviceKeyRecord: Hashable, Sendable {
         createdAt <= now && now <= challenge.expiresAt
     }
 
+    /// What the gateway keeps of a challenge until the device answers or its time is over.
     package struct PendingChallenge: Hashable, Sendable {
         /// HMAC-SHA256(nonce, "sendgate/possession/v1\0" ‖ info): 32 bytes. The nonce itself is not kept.
         package var expectedProof: [UInt8]

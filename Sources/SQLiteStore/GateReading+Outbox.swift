@@ -165,7 +165,7 @@ extension GateReading {
                 } read: { row in
                     lastTime = row.integer()
                     lastNumber = row.integer()
-                    // One whose id cannot be read can be neither claimed nor put off, and hides no other.
+                    // A row whose id cannot be read can be neither claimed nor put off, and hides no other.
                     let message = try gate.readable(&row) { try $0.id(MessageID.self) }
                     if let message, !excluding.contains(message) {
                         piece.append(Head(time: lastTime, number: lastNumber, message: message))

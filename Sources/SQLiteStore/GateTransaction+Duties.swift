@@ -23,7 +23,7 @@ extension GateReading {
     }
 
     final func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord] {
-        // One that is damaged is noted, and keeps no other from being raised.
+        // A damaged duty is noted, and keeps no other from being raised.
         try gate.everyReadable(Self.overdue) {
             $0.add(now)
             $0.add(Int64(max(limit, 0)))

@@ -100,7 +100,7 @@ public struct FileSeenMessages: SeenMessages {
         }
     }
 
-    /// Empties the slots of expired messages. They are lost records at worst, so nothing is synchronised.
+    /// Empties the slots of expired messages. A crash loses such records at worst, so nothing is synchronised.
     public func forgetExpired(now: UInt64) throws {
         try withSlots { slots, descriptor in
             for number in 0..<slots.count where !slots[number].isEmpty && slots[number].expiresAt < now {

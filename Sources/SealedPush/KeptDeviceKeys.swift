@@ -55,7 +55,7 @@ public struct KeptDeviceKeys: Sendable, Hashable {
     /// (`NotificationType.ttlSecondsMax`). The last message sealed to a key has expired this long after its retirement.
     public static let secondsKeptAfterRetirement: UInt64 = 28 * 86_400
 
-    /// One a day for as long as a key is kept fits; of more, the oldest is dropped.
+    /// Retired keys that are kept: enough for one rotation a day for as long as a key is kept. Of more, the oldest is dropped.
     public static let retiredCountMax = 32
 
     /// The Secure Enclave's representation has about 300 bytes.

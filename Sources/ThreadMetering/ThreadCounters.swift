@@ -9,7 +9,7 @@ package struct ThreadCounters {
         /// Instructions outside the kernel: needs a counter of the processor, which virtual machines seldom show.
         case instructions
         /// Calls of the C library's `malloc`, `calloc` and `realloc`, which Swift, OpenSSL and SQLite all use: probes, which
-        /// root may set. They slow each call down, and each takes the kernel up to a second to set.
+        /// root may set. A probe slows each call down, and takes the kernel up to a second to set.
         case allocations
         /// Nanoseconds on a processor, which every kernel counts.
         case nanoseconds

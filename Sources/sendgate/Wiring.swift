@@ -135,7 +135,7 @@ struct Wiring {
         }
         if let note = try store.read({ try $0.keysetNote() }) {
             try library.publishKeyset(Array(note.utf8))
-            // One that expired stays in force: it says nothing until the next one is signed.
+            // An expired keyset stays in force: it says nothing until the next one is signed.
             if let keyset = try store.read({ try $0.keyset() }),
                 clock.now().milliseconds / 1000 >= Int64(keyset.expiresAt)
             {

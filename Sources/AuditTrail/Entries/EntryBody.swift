@@ -112,7 +112,7 @@ extension TrailEntry {
         return try Body.read(field: .object(members))
     }
 
-    /// Those of its members that are known here, where a newer build may have written others beside them.
+    /// The members that this build knows; a newer build may have written others beside them.
     ///
     /// - Precondition: It is of the body's kind.
     package func knownBody<Body: EntryBody>(_: Body.Type = Body.self) throws(JSONShapeError) -> Body {

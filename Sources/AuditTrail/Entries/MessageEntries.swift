@@ -37,8 +37,8 @@ package struct DeliveryEntry: EntryBody {
         try fields.required("subject", \.subject, "")
     }
 
-    /// Every message has one, so its fields are inlined into a function that is not generic. They are shown with a third
-    /// argument, because the functions without one are another module's.
+    /// Every message has one, so its fields are inlined into a function that is not generic. The fields are shown with a
+    /// third argument, because the functions without one are another module's.
     package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
         try written(index: index, time: time)
     }

@@ -12,7 +12,7 @@ package struct StartEntry: EntryBody {
     package var approvals: [BundleApproval]
     package var tzdata: String
     package var version: String
-    /// Those that were found for the first time, and those that one of them took the place of.
+    /// Keys that were found for the first time, and the keys that one of them took the place of.
     package var keys: [RecordedKeyChange]?
     package var pins: [ChangedPin]?
 

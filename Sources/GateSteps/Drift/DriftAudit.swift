@@ -8,7 +8,7 @@ package import WireProtocol
 /// What an audit found of one person, and what of it was not on record so far.
 package struct AuditedPerson: Hashable, Sendable {
     package var findings: [DriftFinding] = []
-    /// Those of ``findings`` that are new, or not what they were.
+    /// The ``findings`` that are new, or not what they were.
     package var changed: [DriftFinding] = []
     /// Earlier ones that are no more.
     package var resolved: [DriftFinding] = []

@@ -52,7 +52,7 @@ extension StepContext {
         }
     }
 
-    /// Writes a row that goes on. One that cannot be read stays as it is stored.
+    /// Writes a row that goes on. A row that cannot be read stays as it is stored.
     func keep(_ row: inout OutboxRecord, in phase: OutboxState.Phase) throws {
         row.move(to: phase)
         if row.isDamaged {

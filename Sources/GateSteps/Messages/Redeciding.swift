@@ -86,7 +86,7 @@ extension StepContext {
         observe(.withdrawn(cause, category: row.category))
         try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
         if cause.settlesDedupe { return }
-        // Who cancels may ask again, and has nothing to be alarmed of.
+        // A caller that cancels may send again, so the person counts as not told, and no duty is unmet.
         guard cause == .cancelled else { return try cameToNothing(row, at: now) }
         if try forgetUntold(row) { try view.removeDuties(of: row.send, to: row.subject) }
     }

@@ -54,7 +54,7 @@ extension StepContext {
         }
     }
 
-    /// Takes a message that may go again through an event. One that the hop does not have is in the store alone by then.
+    /// Takes a message that may go again through an event. If the hop does not have it, it is in the store alone by then.
     private func follow(_ event: OutboxEvent, _ row: OutboxRecord, at now: Instant) throws {
         var row = row
         let action = OutboxState(row).after(event)
@@ -69,7 +69,7 @@ extension StepContext {
             }
             try decideAgain(row, person: person, cause: cause, at: now)
         case .withdraw:
-            // The relay has done with it, so no offer of it is left to take back.
+            // The relay has finished with the message, so there is no offer to take back.
             row.move(to: .waiting)
             try carryOut(action, on: row, at: now)
         default: try carryOut(action, on: row, at: now)

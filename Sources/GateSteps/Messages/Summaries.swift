@@ -44,7 +44,7 @@ extension StepContext {
         }
         let type = summary.flatMap { policy.type($0) }
         var alone: [OutboxRecord] = []
-        // One alone needs no summary, and a policy that came into force meanwhile may know none.
+        // A single message needs no summary, and a policy that came into force meanwhile may know none.
         for (destination, group) in members where group.count == 1 || type == nil {
             alone += group.map(\.row)
             members[destination] = nil
@@ -52,7 +52,7 @@ extension StepContext {
         if let type, !members.isEmpty {
             alone += try sendSummary(type, of: members, on: first.request.channel, to: person, at: now)
         }
-        // One after the other, each seeing what those before it used up.
+        // In order, because each counts towards the caps that the next is held against.
         for row in alone {
             guard let draft = try composeAgain(row, person: person, at: now) else { continue }
             try settle(row, as: draft, of: person, at: now)

@@ -12,8 +12,8 @@ package import WireProtocol
 extension StepContext {
     /// How long a challenge waits for its answer: 5 minutes, in seconds.
     static let challengeSeconds: Int64 = 300
-    /// Keys of one device that wait to be proved. One more replaces the oldest: the newest registration is the phone's, and a
-    /// client that never answers must not grow a person's state.
+    /// Keys of one device that wait to be proved. A further key replaces the oldest: the newest registration is the phone's,
+    /// and a client that never answers must not grow a person's state.
     static let unprovedKeyCountMax = 4
     /// Registrations of one device within ``registrationWindowSeconds``. Each validates a point, seals one or two
     /// challenges, and adds an entry. No more than ``unprovedKeyCountMax``, because the state has only so many of the
@@ -200,7 +200,7 @@ extension StepContext {
         _ keys: [KeyID], of selection: DeviceKeySelection, by caller: CallerName, at now: Instant
     ) throws -> Int {
         var count = 0
-        // One that is the same public key as another of the person's ends with it.
+        // A key with the same public half as another of the person's ends with that one.
         for key in keys where try selection.includes(view.deviceKey(key), in: view) {
             _ = try changeDeviceKey(
                 key, selection.event, because: selection.cause, by: caller, at: now)

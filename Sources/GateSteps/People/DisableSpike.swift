@@ -64,7 +64,7 @@ package struct DisableDays: Hashable, Sendable {
         return true
     }
 
-    /// One more.
+    /// Counts one more disabling.
     ///
     /// - Returns: A spike, once for each category and day.
     mutating func add(_ category: Category, at now: Instant, under rule: DisableSpikeRule?) -> Spike? {

@@ -73,7 +73,7 @@ package struct FactsLoading {
                 consent(to: $0, on: channel, of: person, at: destination)
             }
         }
-        // Gate 0 would tell whom gates 1 to 3 refuse whether it is quiet at the recipient's.
+        // Gate 0 reads the quiet hours, and its reason would show them to a caller that gates 1 to 3 refuse.
         if policy.admits(common.request, params: common.params) {
             facts.quietHours = quietHours(
                 of: person, at: destination, within: needs?.sendingHours, when: max(now, common.due))

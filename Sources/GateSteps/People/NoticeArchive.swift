@@ -4,7 +4,7 @@ import GateVocabulary
 
 /// The texts that people are shown when they consent, by digest, and what each asks for. Kept from the moment when a
 /// bundle with the text comes into force, so that a consent to it can be recorded, and read, long after a later
-/// bundle has dropped it. They hold no personal data.
+/// bundle has dropped it. The texts hold no personal data.
 extension RecordReading {
     /// - Parameter sha256: 64 lower-case hexadecimal digits.
     package func noticeText(_ sha256: String) throws -> String? { try setting(textSetting(sha256)) }

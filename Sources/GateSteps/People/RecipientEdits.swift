@@ -152,8 +152,8 @@ extension StepContext {
         return Recorded(try record(.addressRemoved(address.tag), of: person.subject.id, by: caller, at: now))
     }
 
-    /// Withdraws the messages that wait for a removed destination. One that is being handed over right now cannot be
-    /// recalled.
+    /// Withdraws the messages that wait for a removed destination. A message that is being handed over right now cannot
+    /// be recalled.
     private func withdrawWaiting(for destination: Tag, of person: RecipientSnapshot, at now: Instant) throws {
         for row in try view.outbox(of: person.subject.id)
         where row.destination == destination {

@@ -14,8 +14,8 @@ extension StepContext {
     /// How long one confirmation stands for all that a number says again, in milliseconds.
     static var confirmationIntervalMilliseconds: Int64 { 86_400_000 }
 
-    /// Takes a reply. One that begins with a word of the bundle ends the consents of all people who registered the
-    /// number or mailbox; any other changes nothing. Both are recorded.
+    /// Takes a reply. A reply that begins with a word of the bundle ends the consents of all people who registered the
+    /// number or mailbox; any other reply changes nothing. Every reply is recorded.
     ///
     /// The answer follows from what came from the address, so it is the same whether the address is registered or
     /// not.

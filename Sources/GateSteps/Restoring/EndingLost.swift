@@ -39,8 +39,8 @@ extension StepView {
         }
     }
 
-    /// Withdraws what a person may have withdrawn or objected to in entries that are lost. They may give it again, and
-    /// what they give after the restore counts.
+    /// Withdraws what a person may have withdrawn or objected to in entries that are lost. The person may give it
+    /// again, and a consent that is given after the restore counts.
     ///
     /// Of a purpose that is a category's, everything is withdrawn that an objection ends: the consent on every channel, whether
     /// one was given or not, because a law may ask for none until the person objects; and the preference of the account. Of

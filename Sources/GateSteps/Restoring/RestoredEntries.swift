@@ -46,7 +46,7 @@ package struct EndedMessage {
     package var at: Instant
     /// The caller that sent it; `nil` of a send that the backup has.
     package var caller: CallerName?
-    /// Nothing is left to tell, though it did not go.
+    /// Whether nothing is left to tell, though the message did not go.
     package var isSettled: Bool
 }
 

@@ -42,8 +42,8 @@ package final class ConsideredSend {
         let store = context.store
         let policy = context.policy
         let type = policy.type(request.type)
-        // Gate 0 comes first and would say what the recipient was told and when it is quiet where they are. Who may
-        // not send this at all is not to learn either.
+        // Gate 0 comes first, and its reason would show a caller that may not send this type what the recipient was told
+        // before and when their quiet hours are.
         let isAdmitted = policy.admits(attested, params: paramsCheck.fact)
         let material = Self.material(
             request, as: attested, of: type, to: person,
@@ -72,7 +72,7 @@ package final class ConsideredSend {
         var drafts: [DeliveryDraft] = []
         drafts.reserveCapacity(max(1, found.count))
         for destination in found {
-            // Eight in the morning comes at another moment to each device.
+            // A time of day is another moment in the zone of each device.
             if isAdmitted, let type, let person {
                 composer.due = person.due(type, at: destination, from: context.now, under: policy)
             }
@@ -82,7 +82,7 @@ package final class ConsideredSend {
         self.drafts = drafts
     }
 
-    /// What the send says, without whom it is for.
+    /// The content of the send, without its recipient.
     private static func material(
         _ request: SendRequest, as attested: AttestedRequest, of type: NotificationType?,
         to person: RecipientSnapshot?, send: SendID, at now: Instant

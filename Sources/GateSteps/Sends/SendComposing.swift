@@ -76,8 +76,8 @@ struct SendComposer {
         if let device = destination.device, policy.needs(for: material.request)?.deviceKey == true {
             key = person.state.sealingKey(of: device.tag).record
         }
-        // What cannot be said has no size, and what its sender may not send is not composed; the gate that says why comes
-        // before the gate that weighs it.
+        // A text that cannot be composed has no size, and a send that its caller may not make is not composed: the gate that
+        // gives the reason comes before the size gate.
         let content =
             policy.admits(material.request, params: paramsCheck.fact)
             ? try? SendContent(

@@ -8,8 +8,8 @@ package import WireProtocol
 
 /// Cancelling a send, and what was observed of it.
 extension StepContext {
-    /// Withdraws the messages of a send that still wait. One that was handed over cannot be withdrawn, and one that
-    /// may have been is reported as handed over.
+    /// Withdraws the messages of a send that still wait. A message that was handed over cannot be withdrawn, and a message
+    /// that may have been is reported as handed over.
     package func cancel(_ id: SendID, by caller: CallerName, at now: Instant) throws -> Citing<CancelAnswer> {
         guard let send = try view.send(id), send.caller == caller else {
             throw StepRefusal(.notFound, detail: "no send of this id is yours")
@@ -44,7 +44,7 @@ extension StepContext {
             let (tag, _) = send.destinationNames.first(where: { $0.value == body.destination.text })
         else { throw StepRefusal(.notFound, detail: "no send of this id went to this destination") }
         guard body.at <= now else { throw StepRefusal(.eventInFuture, detail: "`at` is in the future") }
-        // Who writes whole seconds cuts off what makes it later.
+        // A caller that reports whole seconds cuts off the milliseconds by which the time is later.
         guard body.at.seconds >= send.receivedAt.seconds else {
             throw StepRefusal(
                 .invalid,

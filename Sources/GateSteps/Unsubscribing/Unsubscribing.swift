@@ -11,7 +11,7 @@ extension StepContext {
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package func mute(_ id: Tag, at now: Instant) throws -> LinkStanding {
         var target = try LinkTarget.load(try view.unsubscribeLink(id), from: view)
-        // Nothing that only a step-up switches off has a link; one that is made so later keeps its door shut.
+        // A category that only a step-up switches off has no links. Links from before it became such a one do not work.
         guard policy.category(target.link.category).switchOff == .anyone else {
             throw StepRefusal(.notFound, detail: "the link does not work any more")
         }

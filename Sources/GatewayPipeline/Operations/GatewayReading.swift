@@ -80,7 +80,7 @@ struct GatewayReading {
     ) throws -> DecisionsAnswer {
         let limit = Int(query.limit)
         let words = Explanation(policy.sentences(in: query.locale))
-        // One more tells whether there are older ones.
+        // One send more than asked for shows whether there are older ones.
         let sends = try store.sends(of: subject, before: query.before, limit: limit + 1)
         let rows = try sends.prefix(limit).map { send in
             let (entry, answer) = try decision(on: send)

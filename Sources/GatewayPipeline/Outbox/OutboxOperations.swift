@@ -40,7 +40,7 @@ struct ClaimOperation: EngineOperation {
                     try batch.step { $0.offer(offer) }
                 }
             } catch {
-                // The store itself failing is not one message's matter.
+                // A failure of the store as a whole concerns every message, so the operation ends with it.
                 if let failure = error as? StoreError, failure.damage == nil { throw failure }
                 // One message that cannot be handled must not hold up those behind it.
                 try batch.step { try $0.putOff(message, in: deliveryLane, because: error, at: now) }

@@ -73,6 +73,7 @@ package struct DataKeyUse: Sendable, Hashable {
     package var isExhausted: Bool { sealCount >= Self.sealCountMax }
 }
 
+/// Bytes that the store can still take, and bytes that it takes now.
 package struct StoreSpace: Sendable, Hashable {
     package var freeByteCount: Int64
     package var usedByteCount: Int64

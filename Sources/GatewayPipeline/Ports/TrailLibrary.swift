@@ -34,6 +34,7 @@ package protocol TrailLibrary: Sendable {
     func publishKeyset(_ note: [UInt8]) throws
 }
 
+/// Why the trail directory did not take an entry or a checkpoint.
 package enum TrailLibraryError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Disk full, read-only, I/O error: nothing was published, trying again later is right.
     case unavailable(String)

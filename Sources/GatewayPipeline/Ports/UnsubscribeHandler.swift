@@ -13,6 +13,7 @@ package protocol UnsubscribeHandler: AnyObject, Sendable {
     func undo(_ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void)
 }
 
+/// What became of a request about an unsubscribe link.
 package enum LinkAnswer: Hashable, Sendable {
     /// A token that is forged, cut short, of another version, or of an erased person: the answer does not tell which.
     case unknown

@@ -19,7 +19,7 @@ package struct NotificationContent: Sendable {
     package var texts: NotificationTexts
     /// The one text per app and tier that is true of every notification.
     package var constantText: ConstantText
-    /// As the producer sent them. They only ever travel inside a seal.
+    /// As the producer sent them. Params only ever travel inside a seal.
     package var params: JSONObject
     /// The params that are random references (UUIDs), S2's "extras": the only ones that may travel in clear.
     package var references: JSONObject
@@ -47,6 +47,7 @@ package struct NotificationContent: Sendable {
     /// The time by which the app replaces the key of the seal. `nil` until the policy has the app notified.
     package var rotateKeyBy: Instant?
 
+    /// A text that says nothing of the notification that it stands for.
     package struct ConstantText: Hashable, Sendable {
         package var title: String
         package var body: String

@@ -3,7 +3,7 @@ enum AcceptLanguage {
     /// Languages that are looked at; browsers name a handful.
     static let countMax = 16
 
-    /// - Returns: Tags as they came. One with a weight of 0, or with one that is no weight, is left out.
+    /// - Returns: Tags as they came. A tag with a weight of 0, or with a malformed one, is left out.
     static func read(_ header: String?) -> [String] {
         guard let header else { return [] }
         var found: [(tag: String, weight: Int)] = []

@@ -4,8 +4,8 @@ import Synchronization
 /// The open connections, and which of them is closed for a new one when their number has reached the bound.
 ///
 /// The first to be closed is a connection that was answered, or that has not sent a whole request, the one that has
-/// been so for longest first: clients that only hold connections keep no other client out. One whose request is being
-/// answered stays. The connections and this are on one event loop.
+/// been so for longest first: clients that only hold connections keep no other client out. A connection whose request
+/// is being answered stays. The connections and this list are on one event loop.
 final class PageConnections: Sendable {
     /// In the order in which connections are closed for new ones.
     enum Phase: Int, Sendable {

@@ -187,7 +187,7 @@ private struct RecordedDecisions {
     var decisions: [(facts: Facts, decision: Decision)]
     /// Whether the entry also answers for all of them together.
     var hasOverall: Bool
-    /// Those that there are; each decision is asked as many of them as it was then.
+    /// The later gates that there are. Each decision is asked as many of them as it was on its day.
     let gates: any LaterGates.Type
 
     static func read(

@@ -161,7 +161,7 @@ package struct SendEntry: Hashable, Sendable {
 
     /// Canonical bytes, at most 65,535.
     ///
-    /// - Parameter facts: Those of ``deliveries``, where they are written already.
+    /// - Parameter facts: The facts of ``deliveries``, where their bytes are written already.
     package func encode(
         index: UInt64, time: Instant, facts: [EncodedFacts]? = nil
     ) throws(EntryError) -> [UInt8] {

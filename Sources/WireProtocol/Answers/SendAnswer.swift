@@ -99,7 +99,7 @@ package struct SendAnswer: Hashable, Sendable {
             }
         }
 
-        /// One with none is not listed in an answer.
+        /// The caller's name for it. A delivery without a destination is not listed in an answer.
         private var listedDestination: String {
             guard let destination else { preconditionFailure("a delivery to no destination was listed") }
             return destination
@@ -145,7 +145,7 @@ package struct SendAnswer: Hashable, Sendable {
 
     /// - Parameters:
     ///   - deliveries: At least one; the one that ``Delivery/precedes(_:)`` all others gives the top level.
-    ///     One with no destination stands for a send that has none, and is not listed.
+    ///     A delivery without a destination stands for a send that has none, and is not listed.
     ///   - hidesRecipient: Whether one of gates 1 to 3 refused (``refusedBeforeRecipient(_:)``): the answer
     ///     then says nothing about the recipient, or a caller without rights could ask who has devices.
     package init(

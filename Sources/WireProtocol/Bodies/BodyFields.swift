@@ -137,7 +137,7 @@ package struct BodyFields {
 /// Fields that only bodies of some variants have: no value in the others.
 struct VariantFields {
     fileprivate let fields: BodyFields
-    /// None of them for a body without the telling field.
+    /// The variants that have them; empty for a body without the field that names its variant.
     fileprivate let names: [String]
 
     func required<Value: ShapedBodyValue>(_ name: String, _ means: @autoclosure () -> String) -> Value? {

@@ -95,7 +95,7 @@ struct AuditTrust {
     /// believed: it is only what an auditor is asked to confirm.
     private static func requireName(_ name: String, of trail: CopiedTrail) throws {
         let note: [UInt8] = try auditing { try trail.reader.read(.checkpoint) } ?? []
-        // One that cannot be read is damage, which the verification names.
+        // A checkpoint that cannot be read is damage, which the verification names.
         guard let found = try? Checkpoint(parsing: SignedNote(parsing: note).text).origin, found != name,
             TrailName.isName(found, of: TrailName.gateway(of: name))
         else { return }

@@ -5,7 +5,7 @@ import GateVocabulary
 extension GatewayConfiguration {
     /// Holds every caller that is bound to a user, a group or a socket against the bundle.
     ///
-    /// One the bundle does not know may do nothing: its sends would be refused one by one, each with an entry,
+    /// A caller that the bundle does not know may do nothing: its sends would be refused one by one, each with an entry,
     /// and a misspelled name would be found out in production.
     ///
     /// - Throws: ``ConfigurationDiagnostics`` naming each with its line.

@@ -141,7 +141,8 @@ final class KeyHolder: PrivateKeys {
             privateKey: privateKey)
     }
 
-    /// The active link key makes links. Those before it verify what they made, as long as no one else may hold them.
+    /// The active link key makes links. Earlier link keys verify the links that they made, as long as no other party may hold
+    /// them.
     static func linkKeys(of keyring: Keyring, in files: [String: PrivateKeyFile]) throws -> LinkKeys? {
         func key(_ key: GatewayKey) -> LinkKeys.Key? {
             files[key.id].map { .init(id: $0.id, secret: $0.secret) }
@@ -169,7 +170,7 @@ final class KeyHolder: PrivateKeys {
 extension Keyring {
     /// Public halves of trail keys that signed earlier checkpoints, the newest 64: as many as `trail.pub` has room for.
     ///
-    /// - Parameter isTrusted: Those that an auditor may believe; else those that another may hold.
+    /// - Parameter isTrusted: Whether to give the keys that an auditor may believe; else the keys that another may hold.
     func earlierTrailKeys(origin: String, trusted isTrusted: Bool) -> [NoteVerifierKey] {
         keys.filter { key in
             key.purpose == .trail && key.state != .active && key.state != .preActivation

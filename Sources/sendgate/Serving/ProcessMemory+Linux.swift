@@ -6,7 +6,7 @@ enum ProcessMemory {
     /// No core dump, no attaching by another process of the same user, no memory in a backtrace. For the whole process;
     /// call it first thing.
     static func keepOutOfFiles() {
-        // Neither fails for a process that asks for less (prctl(2), setrlimit(2)), and each is enough against a dump.
+        // A process that asks for less is never refused (prctl(2), setrlimit(2)), and either call is enough against a dump.
         _ = SecretMemory.forbidDumps()
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         _ = setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)

@@ -216,8 +216,8 @@ struct RestoreWork {
     /// The public halves of trail keys that may have signed the newest checkpoint: it may be younger than the backup, and
     /// so may its key.
     ///
-    /// A key that is known as compromised is left out, whatever the directory holds. One that waited to be promoted may be
-    /// in use since, but only where its file is.
+    /// A key that is known as compromised is left out, whatever the directory holds. A key that waited to be promoted may
+    /// be in use since, but only where its file is.
     ///
     /// - Parameters:
     ///   - found: What the key directory holds.
