@@ -8,7 +8,6 @@ package import SealedFormat
 /// after the first answer, right or wrong.
 package enum Possession {
     package static let nonceByteCount = SealedLimits.nonceByteCount
-    package static let proofByteCount = 32
 
     /// The answer of the holder of the private half.
     package static func proof(nonce: SecretBytes, info: SealedInfo) -> [UInt8] {

@@ -12,10 +12,4 @@ package enum KeyState: String, CaseIterable, Sendable, Hashable {
     case compromised
     /// The material is gone; id, dates and history stay.
     case destroyed
-
-    /// Whether something new may be sealed, signed or encrypted with it.
-    package var mayProtect: Bool { self == .active }
-
-    /// Whether what it protected earlier may still be opened or verified with it.
-    package var mayProcess: Bool { self == .active || self == .suspended || self == .deactivated }
 }

@@ -176,27 +176,4 @@ private let enochLine =
             try TrustedCheckpoint(opening: bent.bytes, trusting: trust)
         }
     }
-
-    @Test func `a proof for a producer verifies offline, for its own entry only`() throws {
-        let trail = try MemoryTrail(count: 700)
-        let checkpoint = try TrustedCheckpoint(
-            opening: try #require(trail.files[.checkpoint]), trusting: MemoryTrail.trust)
-        var hashes = TileHashes(trail, size: 700)
-        for index in [0, 255, 256, 511, 512, 699] as [UInt64] {
-            let inclusion = try hashes.inclusionProof(of: index)
-            let bytes = TrailProof(inclusion: inclusion, checkpoint: checkpoint).bytes
-            let leaf = TreeHash.leaf(MemoryTrail.entry(Int(index)))
-            let verified = try TrailProof.verify(bytes, of: leaf, trusting: MemoryTrail.trust)
-            #expect(verified.index == index && verified.checkpoint == checkpoint)
-            #expect(throws: TrailProofError.notIncluded(index: index)) {
-                try TrailProof.verify(bytes, of: TreeHash.empty, trusting: MemoryTrail.trust)
-            }
-            // Extra data is allowed and ignored.
-            let extra = Array("c2sp.org/tlog-proof@v1\nextra AAAA\n".utf8) + bytes.dropFirst(23)
-            #expect(try TrailProof.verify(extra, of: leaf, trusting: MemoryTrail.trust).index == index)
-            #expect(throws: TrailProofError.malformed) {
-                try TrailProof.verify(Array(bytes.dropFirst()), of: leaf, trusting: MemoryTrail.trust)
-            }
-        }
-    }
 }

@@ -31,6 +31,6 @@ import Testing
                 if let next = try? state.after(event), reached.insert(next).inserted { frontier.append(next) }
             }
         }
-        #expect(reached.allSatisfy { !$0.mayProtect && !$0.mayProcess })
+        #expect(reached.isDisjoint(with: [.active, .suspended, .deactivated]))
     }
 }
