@@ -340,11 +340,11 @@ final class EquivalenceClasses {
 
     /// All that is unlawful in the circumstances.
     private func forbidden(in circumstances: Conditions) -> DecisionEffects {
-        var conduct: UInt32 = 0
+        var effects: UInt32 = 0
         for bit in 0..<DecisionEffects.count where unlawful[bit] & circumstances.rawValue != 0 {
-            conduct |= 1 << UInt32(bit)
+            effects |= 1 << UInt32(bit)
         }
-        return DecisionEffects(rawValue: conduct)
+        return DecisionEffects(rawValue: effects)
     }
 
     /// One class for each thing that can be told, the first combination of it to show it.

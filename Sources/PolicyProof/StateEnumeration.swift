@@ -118,14 +118,14 @@ struct StateEnumeration {
     private mutating func judge(_ facts: Facts, _ circumstances: UInt64) {
         let decision = proof.decide(facts, jurisdiction, rule)
         stateCount += 1
-        var conduct = DecisionEffects(of: decision, expiry: facts.expiry)
-        if !decision.trace.isSame(as: expected) { conduct.formUnion(.looksElsewhere) }
-        hold(conduct, of: facts, circumstances)
+        var effects = DecisionEffects(of: decision, expiry: facts.expiry)
+        if !decision.trace.isSame(as: expected) { effects.formUnion(.looksElsewhere) }
+        hold(effects, of: facts, circumstances)
     }
 
     /// Holds what was done against the statutes.
-    private mutating func hold(_ conduct: DecisionEffects, of facts: Facts, _ circumstances: UInt64) {
-        var bits = conduct.rawValue
+    private mutating func hold(_ effects: DecisionEffects, of facts: Facts, _ circumstances: UInt64) {
+        var bits = effects.rawValue
         var isBroken =
             circumstances & adverse == 0 && bits & DecisionEffects.withholds.rawValue != 0
         while bits != 0 {
@@ -133,7 +133,7 @@ struct StateEnumeration {
             bits &= bits - 1
         }
         guard isBroken else { return }
-        let broken = StatuteBook.broken(by: conduct, in: Conditions(rawValue: circumstances))
+        let broken = StatuteBook.broken(by: effects, in: Conditions(rawValue: circumstances))
         for statute in broken where !findings.contains(where: { $0.statute.name == statute.name }) {
             findings.append(BundleProof.Finding(statute: statute, send: space.send, facts: facts))
         }

@@ -83,11 +83,11 @@ package struct StatuteBook: Sendable {
         )
     }
 
-    package static func broken(by conduct: DecisionEffects, in circumstances: Conditions) -> [Statute] {
+    package static func broken(by effects: DecisionEffects, in circumstances: Conditions) -> [Statute] {
         var found = Statute.all.filter {
-            circumstances.contains($0.when) && !conduct.isDisjoint(with: $0.forbids)
+            circumstances.contains($0.when) && !effects.isDisjoint(with: $0.forbids)
         }
-        if circumstances.isDisjoint(with: .adverse), conduct.contains(.withholds) {
+        if circumstances.isDisjoint(with: .adverse), effects.contains(.withholds) {
             found.append(.nothingInTheWay)
         }
         return found
@@ -105,7 +105,7 @@ package struct StatuteBook: Sendable {
         return found
     }
 
-    /// Those of `mask` alone, without reading what it does not need.
+    /// The circumstances of `mask` alone, without reading the facts of others.
     package func circumstances(
         of send: SendAsDeclared, given facts: Facts, within mask: Conditions
     ) -> Conditions {
