@@ -97,13 +97,7 @@ struct Wiring {
         let origin = try TrailLineage.origin(lineage, configured: configuration.trailOrigin)
         // A first start has the directory only now.
         proofs.add(first.digest, grain: ProvedBundles.grain)
-        var refusals = try store.read { try $0.editedNotices(of: first.bundle) }
-        if configuration.policySigning != nil,
-            let diagnostic = try store.read({ try $0.activatedPolicy() })?.refusal(of: ActivatedPolicy(first))
-        {
-            refusals.insert(diagnostic, at: 0)
-        }
-        guard refusals.isEmpty else { throw PolicyDiagnostics(refusals) }
+        try Self.requireAccepted(first, by: store, under: configuration)
         let found = try keys.keys.values.joined().map { try GatewayKey($0, at: clock.now()) }
         let keyring = try Self.keyring(adopting: found, from: keys, in: store, at: clock.now())
         let files = Dictionary(
@@ -133,15 +127,7 @@ struct Wiring {
                 in: TrailDirectoryReader(openingAt: configuration.trailDirectory),
                 knownTo: store.read { try $0.entryCount() })
         }
-        if let note = try store.read({ try $0.keysetNote() }) {
-            try library.publishKeyset(Array(note.utf8))
-            // An expired keyset stays in force: it says nothing until the next one is signed.
-            if let keyset = try store.read({ try $0.keyset() }),
-                clock.now().milliseconds / 1000 >= Int64(keyset.expiresAt)
-            {
-                logger.warning("\(KeysetError.expired(at: keyset.expiresAt))")
-            }
-        }
+        try Self.publishKeyset(of: store, to: library, at: clock.now(), logger)
         // Archived before it decides anything, or replay would miss it.
         try library.archivePolicy(first.digest, first.bundle.canonicalJSON)
 
@@ -323,7 +309,37 @@ struct Wiring {
         return RowCipher(current: current, older: Array(list.dropFirst()))
     }
 
-    // MARK: The world
+    // MARK: Policy and trail
+
+    /// Refuses a bundle that changes a notice people were shown, and, where a signature is required, one that is older than
+    /// the bundle activated last.
+    private static func requireAccepted(
+        _ first: CompiledPolicy, by store: SQLiteStore, under configuration: GatewayConfiguration
+    ) throws {
+        var refusals = try store.read { try $0.editedNotices(of: first.bundle) }
+        if configuration.policySigning != nil,
+            let diagnostic = try store.read({ try $0.activatedPolicy() })?.refusal(of: ActivatedPolicy(first))
+        {
+            refusals.insert(diagnostic, at: 0)
+        }
+        guard refusals.isEmpty else { throw PolicyDiagnostics(refusals) }
+    }
+
+    /// Puts the stored keyset beside the checkpoint, and warns of one that has expired.
+    private static func publishKeyset(
+        of store: SQLiteStore, to library: PublishedTrail, at now: Instant, _ logger: Logger
+    ) throws {
+        guard let note = try store.read({ try $0.keysetNote() }) else { return }
+        try library.publishKeyset(Array(note.utf8))
+        // An expired keyset stays in force: it says nothing until the next one is signed.
+        if let keyset = try store.read({ try $0.keyset() }),
+            now.milliseconds / 1000 >= Int64(keyset.expiresAt)
+        {
+            logger.warning("\(KeysetError.expired(at: keyset.expiresAt))")
+        }
+    }
+
+    // MARK: Links and the next hop
 
     /// With `--dev` the link in a message leads to the pages of this very process, on the port that was free.
     private static func unsubscribeURL(

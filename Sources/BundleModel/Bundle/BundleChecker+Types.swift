@@ -5,24 +5,6 @@ import GateVocabulary
 extension BundleChecker {
     // MARK: types/
 
-    /// Where several callers send a type, one may tell what another told, and its page says which it is.
-    private func checkDedupeScope(of type: NotificationType, _ file: String) {
-        guard type.isDeduplicated, bundle.documents[file]?.json.objectValue?["dedupe_scope"] == nil else {
-            return
-        }
-        let senders = bundle.callers.filter { name, rule in
-            name != bundle.developmentCaller && rule.grants.contains(.send)
-                && rule.types.covers(type.id, of: type.category)
-        }.keys.map { "`\($0)`" }.sorted()
-        guard senders.count > 1 else { return }
-        problem(
-            file, ["dedupe_by"],
-            "tells events apart, and does not say whether those of \(senders.joined(separator: " and ")) are the same",
-            hint:
-                "`dedupe_scope: type` if any of them may tell, acknowledge or cancel what another tells; `caller` if each has its own"
-        )
-    }
-
     func check(_ type: NotificationType) {
         let file = "types/\(type.id).yaml"
         guard bundle.documents[file] != nil else { return }
@@ -43,28 +25,7 @@ extension BundleChecker {
         if type.category == .marketing, type.notMarketingBecause != nil {
             problem(file, ["not_marketing_because"], "is said of a marketing type")
         }
-        if let key = type.dedupeBy {
-            if let schema = type.params[key] {
-                if schema.isOptional {
-                    problem(file, ["dedupe_by"], "names the param `\(key)`, which is optional")
-                }
-                switch schema.kind {
-                case .uuid: break
-                case .text, .integer, .code:
-                    guard type.mandatory != nil || type.category == .security else { break }
-                    problem(
-                        file, ["dedupe_by"],
-                        "names `\(key)`, which two events can share, and the second must be told too",
-                        hint: "use a uuid that is new for every event")
-                default:
-                    problem(
-                        file, ["dedupe_by"], "names `\(key)`, which cannot tell one event from another",
-                        hint: "use a uuid, a text, a code or an integer")
-                }
-            } else {
-                problem(file, ["dedupe_by"], "names `\(key)`, which is no param of the type")
-            }
-        }
+        checkDedupeParam(of: type, file)
         checkDedupeScope(of: type, file)
         if !type.isEnabled, type.disabledHint == nil {
             problem(file, ["enabled"], "is false without a `disabled_hint` that says what is missing")
@@ -72,41 +33,8 @@ extension BundleChecker {
         if type.isEnabled, type.disabledHint != nil {
             problem(file, ["disabled_hint"], "is said of an enabled type")
         }
-        if let broader = type.subOf {
-            if broader == type.id || bundle.types[broader] == nil {
-                problem(
-                    file, ["sub_of"], "is `\(broader)`, which is no other type of the registry",
-                    hint: "name a broader type that has a file, or remove the line")
-            } else if leadsBack(type) {
-                problem(
-                    file, ["sub_of"], "is `\(broader)`, which is in the end a variant of `\(type.id)`",
-                    hint: "one of them is the broader one; remove its `sub_of`")
-            } else if type.dedupeBy == nil || type.dedupeBy != bundle.types[broader]?.dedupeBy
-                || type.dedupeScope != bundle.types[broader]?.dedupeScope
-            {
-                problem(
-                    file, ["sub_of"],
-                    "is `\(broader)`, and without one `dedupe_by` of both an event would be told by each of them",
-                    hint: "name the param that both have in `dedupe_by` of both pages")
-            }
-        }
-        if let purpose = type.purpose, GateVocabulary.Category(rawValue: purpose.text) != nil {
-            problem(
-                file, ["purpose"], "is `\(purpose)`, the name of a category",
-                hint: "a special purpose is asked for besides the category's permission")
-        }
-        if let purpose = type.ownRequest?.purpose,
-            GateVocabulary.Category(rawValue: purpose.text) != nil || purpose == type.purpose
-        {
-            problem(
-                file, ["own_request", "purpose"], "is `\(purpose)`, which already stands for a consent",
-                hint: "asking to be reached at any hour is more than allowing to be reached; name it apart")
-        }
-        if type.ownRequest != nil, type.category != .transactional {
-            problem(
-                file, ["own_request"], "is said of a \(type.category.rawValue) type",
-                hint: "only help that somebody asked for may come at any hour")
-        }
+        checkBroaderType(of: type, file)
+        checkPurposes(of: type, file)
         if type.isMutableAlone, type.category == .security || type.mandatory != nil {
             problem(
                 file, ["mutable_alone"], "gives a switch of its own to what must not be switched off alone",
@@ -130,6 +58,91 @@ extension BundleChecker {
             problem(
                 file, ["interruption"], "is `critical`, which only a permitted send can ask for",
                 hint: "put the type on the list in critical.yaml")
+        }
+    }
+
+    /// The param that tells one event from another.
+    private func checkDedupeParam(of type: NotificationType, _ file: String) {
+        guard let key = type.dedupeBy else { return }
+        guard let schema = type.params[key] else {
+            problem(file, ["dedupe_by"], "names `\(key)`, which is no param of the type")
+            return
+        }
+        if schema.isOptional {
+            problem(file, ["dedupe_by"], "names the param `\(key)`, which is optional")
+        }
+        switch schema.kind {
+        case .uuid: break
+        case .text, .integer, .code:
+            guard type.mandatory != nil || type.category == .security else { break }
+            problem(
+                file, ["dedupe_by"],
+                "names `\(key)`, which two events can share, and the second must be told too",
+                hint: "use a uuid that is new for every event")
+        default:
+            problem(
+                file, ["dedupe_by"], "names `\(key)`, which cannot tell one event from another",
+                hint: "use a uuid, a text, a code or an integer")
+        }
+    }
+
+    /// Where several callers send a type, one may tell what another told, and its page says which it is.
+    private func checkDedupeScope(of type: NotificationType, _ file: String) {
+        guard type.isDeduplicated, bundle.documents[file]?.json.objectValue?["dedupe_scope"] == nil else {
+            return
+        }
+        let senders = bundle.callers.filter { name, rule in
+            name != bundle.developmentCaller && rule.grants.contains(.send)
+                && rule.types.covers(type.id, of: type.category)
+        }.keys.map { "`\($0)`" }.sorted()
+        guard senders.count > 1 else { return }
+        problem(
+            file, ["dedupe_by"],
+            "tells events apart, and does not say whether those of \(senders.joined(separator: " and ")) are the same",
+            hint:
+                "`dedupe_scope: type` if any of them may tell, acknowledge or cancel what another tells; `caller` if each has its own"
+        )
+    }
+
+    /// The broader type that this one is sent in place of.
+    private func checkBroaderType(of type: NotificationType, _ file: String) {
+        guard let broader = type.subOf else { return }
+        if broader == type.id || bundle.types[broader] == nil {
+            problem(
+                file, ["sub_of"], "is `\(broader)`, which is no other type of the registry",
+                hint: "name a broader type that has a file, or remove the line")
+        } else if leadsBack(type) {
+            problem(
+                file, ["sub_of"], "is `\(broader)`, which is in the end a variant of `\(type.id)`",
+                hint: "one of them is the broader one; remove its `sub_of`")
+        } else if type.dedupeBy == nil || type.dedupeBy != bundle.types[broader]?.dedupeBy
+            || type.dedupeScope != bundle.types[broader]?.dedupeScope
+        {
+            problem(
+                file, ["sub_of"],
+                "is `\(broader)`, and without one `dedupe_by` of both an event would be told by each of them",
+                hint: "name the param that both have in `dedupe_by` of both pages")
+        }
+    }
+
+    /// The consents that the type asks for besides its category's.
+    private func checkPurposes(of type: NotificationType, _ file: String) {
+        if let purpose = type.purpose, GateVocabulary.Category(rawValue: purpose.text) != nil {
+            problem(
+                file, ["purpose"], "is `\(purpose)`, the name of a category",
+                hint: "a special purpose is asked for besides the category's permission")
+        }
+        if let purpose = type.ownRequest?.purpose,
+            GateVocabulary.Category(rawValue: purpose.text) != nil || purpose == type.purpose
+        {
+            problem(
+                file, ["own_request", "purpose"], "is `\(purpose)`, which already stands for a consent",
+                hint: "asking to be reached at any hour is more than allowing to be reached; name it apart")
+        }
+        if type.ownRequest != nil, type.category != .transactional {
+            problem(
+                file, ["own_request"], "is said of a \(type.category.rawValue) type",
+                hint: "only help that somebody asked for may come at any hour")
         }
     }
 

@@ -66,6 +66,22 @@ extension StepContext {
             throw StepRefusal(
                 .grantMissing, detail: "an event older than 24 hours needs the grant `consents.import`")
         }
+        try requireNotice(for: body)
+        let event = ConsentRecord(
+            subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
+            channel: body.channel, address: address, state: body.state.ledgerState,
+            eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
+            jurisdiction: jurisdiction,
+            notice: shown, expiresAt: ends, withdraws: nil,
+            previousHash: person.consents.last.map(Self.hash) ?? ""
+        )
+        let recorded = try append(event, of: person, by: caller, at: now)
+        try recordDisabling(event, on: [event.channel], before: person.person, at: now)
+        return recorded
+    }
+
+    /// Refuses a consent to anything but what its notice asks for: the purposes, the channels, and the ways of saying yes.
+    private func requireNotice(for body: ConsentBody) throws {
         let notice = Notice.Key(
             id: body.notice.id, version: body.notice.version, language: body.notice.language)
         guard let scope = try view.scope(of: notice, sha256: body.notice.sha256, under: policy) else {
@@ -98,17 +114,6 @@ extension StepContext {
                         "expected \(known): a yes to the notice `\(notice.id)` is given in no other way")
                 ])
         }
-        let event = ConsentRecord(
-            subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
-            channel: body.channel, address: address, state: body.state.ledgerState,
-            eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
-            jurisdiction: jurisdiction,
-            notice: shown, expiresAt: ends, withdraws: nil,
-            previousHash: person.consents.last.map(Self.hash) ?? ""
-        )
-        let recorded = try append(event, of: person, by: caller, at: now)
-        try recordDisabling(event, on: [event.channel], before: person.person, at: now)
-        return recorded
     }
 
     /// When a consent ends: as the record says, and not after the days its purpose lasts at most. A record that says
@@ -516,7 +521,7 @@ extension StepContext {
         else { return }
         let moment = ConsentLedger.moment(of: event, in: person.consents)
         var places = [event.address]
-        // Who says yes to texts at a number wants texts: an off for the whole channel that is older gives way.
+        // A yes to texts at one number overrides an older off for the whole channel.
         if event.address != nil, state == .userOn,
             person.person.preference(category.rawValue, event.channel, at: nil).isOff
         {
@@ -532,7 +537,7 @@ extension StepContext {
                 continue
             }
             if let choice, place == nil, let address = event.address {
-                // What gives way here was said of every other address, too, and stays said of them.
+                // The off that is overridden covered every other address too, and stays recorded for those.
                 try recordObjection(choice, besides: [address], of: person, at: now)
             }
             try appendPreference(

@@ -140,62 +140,72 @@ extension EvidenceFold {
         switch try TrailEntry(reading: bytes).kind {
         case .send:
             let entry = try SendEntry.read(bytes).entry
-            guard let policy = try policies(entry.policy) else { return [] }
-            let person = entry.subject.flatMap(snapshot(of:))
-            let isSummary = entry.caller == .gateway
-            var differences = isSummary ? [] : Self.places(of: entry, for: person)
-            let (fallback, replaced) = try self.fallback(
-                for: entry.request.fallbackFor, of: entry.caller, to: entry.subject)
-            if replaced != entry.replaces {
-                differences.append(
-                    ReplayDifference(
-                        pointer: JSONPointer(["replaces"]), recorded: .index(entry.replaces),
-                        replayed: .index(replaced)))
-            }
-            for (position, delivery) in entry.deliveries.enumerated() {
-                let destination = delivery.destination.flatMap {
-                    person?.destination(tagged: $0, on: entry.request.channel)
-                }
-                var recalled = delivery.facts
-                // Which send it names that it may not replace is not recorded.
-                if fallback != .notFallback || recalled.fallback != .mismatch { recalled.fallback = fallback }
-                recalled.repetition = try repetition(delivery.facts) { fold in
-                    try entry.subject.map {
-                        try fold.repetition(
-                            of: entry.request.eventTags, in: entry.attested, to: $0, by: entry.send,
-                            replacing: entry.request.fallbackFor)
-                    } ?? .first
-                }
-                let derived = try facts(
-                    of: entry, as: recalled, to: destination, of: person, under: policy)
-                differences += compare(
-                    delivery.facts, derived, besides: isSummary ? Self.ofSummary : Self.ofRequest,
-                    tzdata: entry.tzdata, asked: delivery.decision.trace.revision,
-                    at: JSONPointer(["deliveries", String(position), "facts"]))
-            }
-            return differences
+            return try policies(entry.policy).map { try differences(in: entry, under: $0) } ?? []
         case .redecision:
             let entry = try RedecisionEntry.read(bytes).entry
-            guard let policy = try policies(entry.policy) else { return [] }
-            let person = snapshot(of: entry.subject)
-            let now = entry.facts.now ?? .longAgo
-            let sent = sends.sends[entry.send]
-            var recalled = entry.facts
-            recalled.fallback = sent?.fallback
-            recalled.repetition = try repetition(entry.facts) {
-                try $0.repetition(of: sent?.event, to: entry.subject, besides: entry.send)
-            }
-            let derived = try facts(
-                common(
-                    entry.request, as: recalled, expiry: entry.facts.expiry ?? now,
-                    due: entry.facts.due ?? now, again: entry.send), as: entry.facts,
-                to: person?.destination(tagged: entry.destination, on: entry.request.channel), of: person,
-                under: policy)
-            return compare(
-                entry.facts, derived, besides: Self.ofMessage, tzdata: tzdata,
-                asked: entry.decision.trace.revision, at: JSONPointer(["facts"]))
+            return try policies(entry.policy).map { try differences(in: entry, under: $0) } ?? []
         default: return []
         }
+    }
+
+    private func differences(
+        in entry: SendEntry, under policy: CompiledPolicy
+    ) throws -> [ReplayDifference] {
+        let person = entry.subject.flatMap(snapshot(of:))
+        let isSummary = entry.caller == .gateway
+        var differences = isSummary ? [] : Self.places(of: entry, for: person)
+        let (fallback, replaced) = try self.fallback(
+            for: entry.request.fallbackFor, of: entry.caller, to: entry.subject)
+        if replaced != entry.replaces {
+            differences.append(
+                ReplayDifference(
+                    pointer: JSONPointer(["replaces"]), recorded: .index(entry.replaces),
+                    replayed: .index(replaced)))
+        }
+        for (position, delivery) in entry.deliveries.enumerated() {
+            let destination = delivery.destination.flatMap {
+                person?.destination(tagged: $0, on: entry.request.channel)
+            }
+            var recalled = delivery.facts
+            // Which send it names that it may not replace is not recorded.
+            if fallback != .notFallback || recalled.fallback != .mismatch { recalled.fallback = fallback }
+            recalled.repetition = try repetition(delivery.facts) { fold in
+                try entry.subject.map {
+                    try fold.repetition(
+                        of: entry.request.eventTags, in: entry.attested, to: $0, by: entry.send,
+                        replacing: entry.request.fallbackFor)
+                } ?? .first
+            }
+            let derived = try facts(
+                of: entry, as: recalled, to: destination, of: person, under: policy)
+            differences += compare(
+                delivery.facts, derived, besides: isSummary ? Self.ofSummary : Self.ofRequest,
+                tzdata: entry.tzdata, asked: delivery.decision.trace.revision,
+                at: JSONPointer(["deliveries", String(position), "facts"]))
+        }
+        return differences
+    }
+
+    private func differences(
+        in entry: RedecisionEntry, under policy: CompiledPolicy
+    ) throws -> [ReplayDifference] {
+        let person = snapshot(of: entry.subject)
+        let now = entry.facts.now ?? .longAgo
+        let sent = sends.sends[entry.send]
+        var recalled = entry.facts
+        recalled.fallback = sent?.fallback
+        recalled.repetition = try repetition(entry.facts) {
+            try $0.repetition(of: sent?.event, to: entry.subject, besides: entry.send)
+        }
+        let derived = try facts(
+            common(
+                entry.request, as: recalled, expiry: entry.facts.expiry ?? now,
+                due: entry.facts.due ?? now, again: entry.send), as: entry.facts,
+            to: person?.destination(tagged: entry.destination, on: entry.request.channel), of: person,
+            under: policy)
+        return compare(
+            entry.facts, derived, besides: Self.ofMessage, tzdata: tzdata,
+            asked: entry.decision.trace.revision, at: JSONPointer(["facts"]))
     }
 
     /// Whether an event was told before, as the fold has it, or, if that is what is recorded, as a gateway has it that
