@@ -158,17 +158,17 @@ import Testing
         [
             Row(.decidedAgain(.keep), .any, .confirm, .handOver, .handOver),
             Row(.decidedAgain(.waits(until: later)), .any, .postpone(until: later), .handOver, .handOver),
-            Row(.decidedAgain(.withdraw), .any, .fall, .giveUp, .giveUp),
+            Row(.decidedAgain(.withdraw), .any, .withdrawAsDecided, .giveUp, .giveUp),
             Row(.composed(.forward), .content(.deferred), .replace, .nothing, .nothing),
             Row(.composed(.defer), .content(.deferred), .replace, .nothing, .nothing),
             Row(.composed(.digest), .content(.deferred), .replace, .nothing, .nothing),
-            Row(.composed(.suppress), .content(.deferred), .fall, .nothing, .nothing),
-            Row(.composed(.reject), .content(.deferred), .fall, .nothing, .nothing),
+            Row(.composed(.suppress), .content(.deferred), .withdrawAsDecided, .nothing, .nothing),
+            Row(.composed(.reject), .content(.deferred), .withdrawAsDecided, .nothing, .nothing),
             Row(.composed(.forward), .content(.digesting), .replace, .nothing, .nothing),
-            Row(.composed(.defer), .content(.digesting), .gather, .nothing, .nothing),
-            Row(.composed(.digest), .content(.digesting), .gather, .nothing, .nothing),
-            Row(.composed(.suppress), .content(.digesting), .fall, .nothing, .nothing),
-            Row(.composed(.reject), .content(.digesting), .fall, .nothing, .nothing),
+            Row(.composed(.defer), .content(.digesting), .keepDigesting, .nothing, .nothing),
+            Row(.composed(.digest), .content(.digesting), .keepDigesting, .nothing, .nothing),
+            Row(.composed(.suppress), .content(.digesting), .withdrawAsDecided, .nothing, .nothing),
+            Row(.composed(.reject), .content(.digesting), .withdrawAsDecided, .nothing, .nothing),
             Row(.summarised, .content(.digesting), .close, .nothing, .nothing),
             Row(.summarised, .content(.deferred), .nothing, .nothing, .nothing),
             Row(.summarised, .content(.ready), .nothing, .nothing, .nothing),
@@ -238,7 +238,7 @@ import Testing
     ) {
         for state in Self.states where state.phase == .inDoubt {
             switch state.after(event) {
-            case .withdraw, .fall, .close, .replace, .end(.expiredUnsent), .keep(.waiting):
+            case .withdraw, .withdrawAsDecided, .close, .replace, .end(.expiredUnsent), .keep(.waiting):
                 Issue.record("\(event), \(state)")
             default: break
             }

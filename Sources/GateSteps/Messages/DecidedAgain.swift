@@ -7,8 +7,8 @@ import RecipientModel
 
 /// Deciding once more about a message that waits (decision SG-0005).
 ///
-/// What belongs to the message itself (params, sizes, expiry, what it replaces) is as it was; what belongs
-/// to the person, the device and the time is read afresh.
+/// Facts of the message itself (params, sizes, expiry, fallback) are as they were recorded; facts of the person, the
+/// device and the time are read again.
 struct DecidedAgain {
     /// What becomes of a row that was decided again.
     enum Disposition: Hashable {
@@ -38,7 +38,7 @@ struct DecidedAgain {
             facts = try Self.facts(of: row, person: person, step: step, now: now)
             decision = decide(row.request, given: facts, under: step.policy)
         }
-        if !decision.stands(forMessageOf: row.state == .ready ? row.form : nil) {
+        if !decision.keepsMessage(composedAs: row.state == .ready ? row.form : nil) {
             disposition = .withdraw
         } else if decision.outcome == .defer {
             disposition = .waits(until: decision.notBefore ?? now)
@@ -48,7 +48,7 @@ struct DecidedAgain {
         }
     }
 
-    /// What is composed already keeps its sizes; everything else is as it is now.
+    /// A composed message keeps its sizes; all other facts are as they are now.
     private static func facts(
         of row: OutboxRecord, person: RecipientSnapshot?, step: StepContext, now: Instant
     ) throws -> Facts {
@@ -107,7 +107,7 @@ extension Decision {
     /// Whether a message that was promised still goes, now or later.
     ///
     /// - Parameter form: Of a message that is composed, which goes in this form or not at all; `nil` for one that is not.
-    func stands(forMessageOf form: BodyForm?) -> Bool {
+    func keepsMessage(composedAs form: BodyForm?) -> Bool {
         switch outcome {
         case .forward, .digest: form == nil || form == self.form
         case .defer: true

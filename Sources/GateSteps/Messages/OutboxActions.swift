@@ -37,7 +37,7 @@ extension StepContext {
             // The last status says nothing of a message that an earlier try may have got through.
             try end(row, as: result, status: result == .ambiguous ? nil : status, at: now)
         case .giveUp:
-            // What is offered once more, after a try in doubt, does not go again.
+            // A message that is offered once more after a try in doubt is recalled, so that it does not go again.
             _ = try view.recall(row.message)
             try end(row, as: .ambiguous, at: now)
         case .attempt(let phase):
@@ -47,7 +47,8 @@ extension StepContext {
                 try view.updateOutbox(row)
             }
             try view.markAttempt(row.message, at: now)
-        case .handOver, .compose, .summarise, .confirm, .postpone, .fall, .replace, .gather, .close:
+        case .handOver, .compose, .summarise, .confirm, .postpone, .withdrawAsDecided, .replace,
+            .keepDigesting, .close:
             preconditionFailure("\(action) needs a decision: message \(row.message), \(OutboxState(row))")
         }
     }

@@ -70,7 +70,7 @@ struct OutboxState: Hashable, Sendable {
         case (.recalled, .inDoubt): return .keep(.inDoubt)
         case (.neverTaken, .waiting), (.neverTaken, .underWay):
             return isDamaged ? .keep(.waiting) : waitingAgain
-        // What an earlier try may have got through cannot be called back.
+        // A message that an earlier try may have delivered cannot be called back.
         case (.neverTaken, .inDoubt): return .keep(.inDoubt)
         case (.taken, .waiting), (.taken, .underWay), (.taken, .inDoubt): return .end(.handedOver)
         case (.refused, .waiting), (.refused, .underWay), (.refused, .inDoubt): return .end(.refusedByHop)
@@ -92,7 +92,7 @@ struct OutboxState: Hashable, Sendable {
         case (.recipientChanged(let cause), .waiting):
             return isDamaged ? .withdraw(.damaged) : .decide(cause)
         case (.recipientChanged, .underWay), (.recipientChanged, .inDoubt): return remembering(.decision)
-        // What is not composed yet is decided when it is due anyway, and how long it is gathered counts from its decision.
+        // A message that is not composed yet is decided when it is due anyway, and its time in a summary counts from `decidedAt`.
         case (.restored, .waiting): return content == .ready ? remembering(.decision) : .nothing
         case (.restored, .underWay), (.restored, .inDoubt): return remembering(.decision)
         case (.destinationRemoved, .waiting): return .withdraw(.destinationRemoved)
@@ -102,7 +102,7 @@ struct OutboxState: Hashable, Sendable {
 
         case (.decidedAgain(.keep), .waiting): return .confirm
         case (.decidedAgain(.waits(let until)), .waiting): return .postpone(until: until)
-        case (.decidedAgain(.withdraw), .waiting): return .fall
+        case (.decidedAgain(.withdraw), .waiting): return .withdrawAsDecided
         case (.decidedAgain(.keep), .underWay), (.decidedAgain(.keep), .inDoubt),
             (.decidedAgain(.waits), .underWay), (.decidedAgain(.waits), .inDoubt):
             return .handOver
@@ -110,13 +110,13 @@ struct OutboxState: Hashable, Sendable {
 
         case (.composed(let outcome), .waiting):
             switch (content, outcome) {
-            // What is sealed does not hold its params any more, so it is not composed again.
+            // A composed row does not hold its params any more, so it is not composed again.
             case (.ready, _): return .nothing
             case (.deferred, .forward), (.deferred, .defer), (.deferred, .digest): return .replace
             case (.digesting, .forward): return .replace
-            case (.digesting, .defer), (.digesting, .digest): return .gather
-            case (.deferred, .suppress), (.deferred, .reject): return .fall
-            case (.digesting, .suppress), (.digesting, .reject): return .fall
+            case (.digesting, .defer), (.digesting, .digest): return .keepDigesting
+            case (.deferred, .suppress), (.deferred, .reject): return .withdrawAsDecided
+            case (.digesting, .suppress), (.digesting, .reject): return .withdrawAsDecided
             }
         case (.composed, .underWay), (.composed, .inDoubt): return .nothing
         case (.summarised, .waiting): return content == .digesting ? .close : .nothing
@@ -209,11 +209,11 @@ enum OutboxAction: Hashable, Sendable {
     case confirm
     case postpone(until: Instant)
     /// The new decision takes it out.
-    case fall
+    case withdrawAsDecided
     /// What was composed takes its place.
     case replace
     /// It goes on waiting for a summary.
-    case gather
+    case keepDigesting
     /// The entry of the summary tells what became of it.
     case close
 
@@ -222,7 +222,7 @@ enum OutboxAction: Hashable, Sendable {
         switch self {
         case .handOver, .decide, .compose, .summarise: true
         case .nothing, .reportDamage, .keep, .remember, .withdraw, .end, .giveUp, .attempt: false
-        case .confirm, .postpone, .fall, .replace, .gather, .close: false
+        case .confirm, .postpone, .withdrawAsDecided, .replace, .keepDigesting, .close: false
         }
     }
 }

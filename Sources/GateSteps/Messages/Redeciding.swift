@@ -32,8 +32,8 @@ extension StepContext {
             try update(row)
             try recordAgain(row, again.facts, again.decision, cause: cause, at: now)
             return false
-        case .fall:
-            try fall(row, under: again.decision, on: again.facts, cause: cause, at: now)
+        case .withdrawAsDecided:
+            try withdraw(row, under: again.decision, on: again.facts, cause: cause, at: now)
             return false
         default:
             try carryOut(action, on: row, at: now)
@@ -42,7 +42,7 @@ extension StepContext {
     }
 
     /// Takes out a message that the decision made again refuses.
-    func fall(
+    func withdraw(
         _ row: OutboxRecord, under decision: Decision, on facts: Facts, cause: WithdrawalCause,
         at now: Instant
     ) throws {

@@ -17,7 +17,7 @@ extension StepContext {
     private static let memberCountMax = 256
     /// How long a message may wait for a summary before it is given up, in seconds: 14 days, well inside the time for
     /// which its send is remembered.
-    private static let gatheredSecondsMax: Int64 = 14 * 86_400
+    private static let digestingSecondsMax: Int64 = 14 * 86_400
 
     /// Summarises one digesting message whose time has come, with all others that wait for the same summary.
     func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
@@ -28,7 +28,7 @@ extension StepContext {
         }
         var members: [Tag: [Member]] = [:]
         for row in together.prefix(Self.memberCountMax) {
-            guard now <= row.decidedAt.advanced(bySeconds: Self.gatheredSecondsMax) else {
+            guard now <= row.decidedAt.advanced(bySeconds: Self.digestingSecondsMax) else {
                 try apply(.expired, to: row, at: now)
                 continue
             }
@@ -72,7 +72,7 @@ extension StepContext {
     }
 
     /// Has one digesting message go on waiting for a summary.
-    func gather(_ row: OutboxRecord, under decision: Decision, at now: Instant) throws {
+    func keepDigesting(_ row: OutboxRecord, under decision: Decision, at now: Instant) throws {
         guard decision.outcome == .digest else {
             return try keepWaiting([row], until: decision.notBefore ?? now)
         }

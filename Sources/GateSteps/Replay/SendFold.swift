@@ -74,7 +74,7 @@ struct SendFold {
             sends[entry.send]?.messages[entry.message] = Stage(decision)
         case .due: end(entry.message, of: entry.send, .cameToNothing)
         default:
-            guard !decision.stands(forMessageOf: known.form) else { return }
+            guard !decision.keepsMessage(composedAs: known.form) else { return }
             end(entry.message, of: entry.send, .cameToNothing)
         }
     }

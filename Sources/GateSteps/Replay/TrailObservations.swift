@@ -99,7 +99,7 @@ package struct TrailObservations {
             waiting[again.message]?.stage = SendFold.Stage(decision)
         case .due: waiting[again.message] = nil
         default:
-            if !decision.stands(forMessageOf: message.stage.form) {
+            if !decision.keepsMessage(composedAs: message.stage.form) {
                 waiting[again.message] = nil
             } else if decision.outcome == .defer {
                 waiting[again.message]?.start = decision.notBefore ?? time

@@ -199,7 +199,7 @@ package struct RestoredSends {
                     caller: nil, isSettled: false)
                 return [.reconsidered(ended, decision)]
             }
-            ending = decision.stands(forMessageOf: known.stage.form) ? nil : withdrawn
+            ending = decision.keepsMessage(composedAs: known.stage.form) ? nil : withdrawn
         }
         guard let ending else {
             if waiting[entry.message] == nil, decision.outcome != .forward, let time = decision.notBefore {
@@ -220,7 +220,7 @@ package struct RestoredSends {
             return effects
         }
         sent.openCount -= 1
-        // What went into a summary is told by it.
+        // A message that went into a summary is told by the summary.
         if ended.event.mayHaveArrived || ended.event == .summarised { sent.mayHaveArrived = true }
         if ended.isSettled { sent.isSettled = true }
         sends[ended.send] = sent

@@ -83,7 +83,7 @@ extension StepView {
         case .ended(let ended): try restore(ended, &progress)
         case .reconsidered(let ended, let decision):
             guard let row = try outbox(ended.message),
-                !decision.stands(forMessageOf: row.state == .ready ? row.form : nil)
+                !decision.keepsMessage(composedAs: row.state == .ready ? row.form : nil)
             else { return }
             try restore(ended, &progress)
         case .postponed(let message, let time):

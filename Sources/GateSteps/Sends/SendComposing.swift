@@ -286,11 +286,12 @@ extension StepContext {
         _ row: OutboxRecord, as draft: DeliveryDraft, of person: RecipientSnapshot, at now: Instant
     ) throws {
         switch OutboxState(row).after(.composed(draft.decision.outcome)) {
-        case .gather: try gather(row, under: draft.decision, at: now)
-        case .fall: try fall(row, under: draft.decision, on: draft.facts, cause: .due, at: now)
+        case .keepDigesting: try keepDigesting(row, under: draft.decision, at: now)
+        case .withdrawAsDecided:
+            try withdraw(row, under: draft.decision, on: draft.facts, cause: .due, at: now)
         case .replace:
             try remove(row)
-            // What could not be sealed has gone nowhere, and waits on: nothing was decided about it.
+            // A message that could not be sealed waits on, without an entry: nothing was decided about it.
             guard let type = policy.type(row.request.type),
                 try release(
                     [draft], of: row.send, type, to: person, isForward: draft.decision.outcome == .forward,
