@@ -158,7 +158,7 @@ package final class CompiledPolicy: Sendable {
             payloadByteCountMax: 0)
     }
 
-    /// What cannot be told in a summary on this channel has no summary to go into.
+    /// The overflow rule of a type on a channel: `drop` instead of `digest` where its summary has no body on the channel.
     private static func overflow(
         of type: NotificationType, on channel: Channel, in bundle: PolicyBundle
     ) -> OverflowRule {

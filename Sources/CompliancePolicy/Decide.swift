@@ -54,7 +54,8 @@ extension CompiledPolicy {
     }
 }
 
-/// What lies between a category, or a type that may be muted alone, and a destination, whatever is sent: gates 6 to 8.
+/// The results of gates 6 to 8 for a category, or a type that may be muted alone, at a destination: they are the same for
+/// every send.
 package struct Standing: Hashable, Sendable {
     package var permission: GateResult
     package var preferences: GateResult
@@ -227,9 +228,9 @@ extension CompiledRule {
         return .pass
     }
 
-    /// What would have stopped a send does not when the recipient asked to be reached all the same. Not knowing
-    /// whether it would have stopped it is different from knowing that it would: that stays missing. And any hour is
-    /// not any time: what has a time of its own waits for it.
+    /// Quiet hours or a cap do not stop a send when the recipient asked to be reached all the same. A missing fact still
+    /// does: whether the gate would have stopped the send is then unknown. A type with a time of day of its own still
+    /// waits for it, because a request to be reached at any hour is about the hour alone.
     fileprivate func asked(
         _ mark: RuleFlags, _ result: GateResult, _ facts: Facts, noting notes: inout DecisionNotes
     ) -> GateResult {

@@ -58,7 +58,7 @@ package final class UnixHop: Hop {
         do {
             body = try DeliveryDocument.write(delivery)
         } catch {
-            // What we composed is not JSON: our own fault, and the same on every retry.
+            // The body that the gateway composed is not JSON: a fault of its own, and the same on every retry.
             return .refused(status: 400)
         }
         let connection: UnixHTTPConnection

@@ -71,11 +71,11 @@ package final class Gateway: RequestHandler {
         let refuse: @Sendable (Problem) -> Void = { reply($0.answer) }
         let match = Route.table.match(method: request.method, target: request.target)
         guard case .match(let index, let arguments) = match else {
-            // A peer that may not know what exists is told so before it is told what does not.
+            // An unknown peer gets the same answer whether a route exists or not.
             guard attestation.caller(of: peer) != nil else { return refuse(recordUnknown(peer)) }
             return refuse(Problem(match)!)
         }
-        // What `HEAD` is answered has the length of the body that `GET` would have; the endpoint writes no body then.
+        // The answer to `HEAD` has the body of `GET`, for its length; the endpoint does not write it.
         let route = Route.all[index]
         let target = route.read(arguments)
         if case .open(let answering) = target {

@@ -53,7 +53,7 @@ package struct GatewayManagement: Sendable {
         page.add(
             .publishLag, [], .milliseconds(max(0, gateway.dependencies.publishLagMilliseconds())))
         let (inFlight, now) = (engine.inFlight.all, gateway.dependencies.clock.now())
-        // What cannot be read is left out: a store that answers nothing fails readiness, which says why.
+        // Counts that cannot be read are left out: a store that answers nothing fails readiness, which says why.
         try? gateway.store.read { store in
             let depth = try store.outboxDepth()
             page.add(.outboxRows, [], depth.rowCount)

@@ -154,7 +154,7 @@ package final class TrailPublisher: Sendable {
                     mark(size)
                 }
                 if isEverything {
-                    // What was committed since has a wake of its own.
+                    // Entries that were committed since have raised a wake of their own.
                     state.withLock { if !$0.isWakePending { $0.oldestUnpublished = nil } }
                     return true
                 }

@@ -125,7 +125,7 @@ package struct ConsentWords: Hashable, Sendable {
     package func fact(purpose: Purpose, channel: Channel, address: Tag?) -> ConsentFact {
         let scope = Scope(purpose: purpose, channel: channel, address: address)
         guard let own = words[scope] ?? words[scope.ofWholeChannel] else {
-            // Who bought something was told of an objection, and was asked for nothing.
+            // A consent by purchase is left out: the customer was told of the right to object, and was not asked.
             var isGiven = false
             for (other, word) in words
             where other.purpose == purpose && word.state == .given && word.method != .existingCustomer {

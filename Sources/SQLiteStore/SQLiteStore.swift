@@ -4,7 +4,7 @@ package import GatewayPipeline
 package import OpenSSLCrypto
 import Synchronization
 
-/// The gate's memory in two SQLite files of one state directory.
+/// The store of a gateway: two SQLite files in one state directory.
 ///
 /// - `gate.db`: everything, keyed by pseudonym; `subjects.db`: which user has which pseudonym. Both in WAL mode with
 ///   `synchronous=FULL`, read back when the connection opens.

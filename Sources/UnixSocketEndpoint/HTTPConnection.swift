@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 import WireProtocol
 
-/// One client: tells the connection's state machine what happens, and does what it says.
+/// One client: gives the connection's events to its state machine, and performs the actions that the machine answers.
 ///
 ///     bytes → InboundMeter → HTTPRequestDecoder → HTTPConnection ⇄ HTTPConnectionStateMachine
 ///     bytes ← ResponseWriter ←──────────────────────────┘   └→ handler → ReplyTicket → ReplyMailbox

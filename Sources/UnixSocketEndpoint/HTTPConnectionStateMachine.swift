@@ -407,8 +407,8 @@ struct HTTPConnectionStateMachine {
         endStream()
     }
 
-    /// A live stream takes nothing more: lines that have come are answered, an unfinished one never was a
-    /// line. What has no answer in the response was not handled, and its sender sees that.
+    /// A live stream takes nothing more: complete lines are answered, an unfinished one is dropped. A line without an answer
+    /// in the response was not handled, which the client can see.
     mutating func endStream() {
         backlog.withLastStream { $0.source.endAtLastCompleteLine() }
         state = .answering(.cutShort)

@@ -23,7 +23,7 @@ final class ConnectionTable {
     var date = HTTPDate.now()
     /// Connections that got an answer in the batch of replies being delivered; empty between batches.
     var touched: [HTTPConnection] = []
-    /// A connection accepted just before the listener closed is told when it comes in.
+    /// Read by a connection that was accepted just before the listener closed, when it is added.
     private(set) var isDraining = false
 
     func startDraining() {
@@ -61,7 +61,7 @@ final class ConnectionTable {
 
 /// Where answers for one event loop are left, from any thread.
 ///
-/// The first answer left in an empty box wakes the loop; those that come before it has looked ride along.
+/// The first answer left in an empty box wakes the loop; answers that come before the loop has looked are delivered with it.
 /// So one commit of 64 sends is one hop per loop, whatever number of connections it answers.
 ///
 /// A loop runs every task there is before it looks at its sockets again. A connection that gets answers all the time, and

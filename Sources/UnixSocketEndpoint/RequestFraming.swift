@@ -88,7 +88,7 @@ struct RequestFraming: Equatable {
                     }
                 }
             case "upgrade": upgrades = true
-            // What is not lines is no stream, however it is addressed; the handler says what was expected.
+            // A body of another media type is no stream, whatever its target; the handler answers what was expected.
             case "content-type":
                 isLines = Self.lowercased(Self.trimmed(value[...])).hasPrefix("application/x-ndjson")
             case "content-encoding": isEncoded = true

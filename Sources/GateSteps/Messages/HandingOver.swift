@@ -16,7 +16,7 @@ extension StepContext {
         let action = OutboxState(row).after(
             now <= row.expiresAt ? .turn(isFresh: age <= limits.decisionFreshMilliseconds) : .expired)
         guard action.needsRecipient else {
-            // What is damaged fails: until it expires the key or the file that makes it readable may come back.
+            // The turn of a damaged row fails, and the row stays: until it expires, a missing key or file may come back.
             try carryOut(action, on: row, at: now)
             return nil
         }
@@ -50,7 +50,7 @@ extension StepContext {
         return MessageOffer(
             delivery: try Self.delivery(row, to: destination, at: now),
             lane: DeliveryLane(of: row.category), tier: row.tier, caller: row.request.caller,
-            // What was tried is not decided again for its age, however long it waits.
+            // A message that was tried is not decided again for its age, however long it waits.
             decidedAt: decidedAt)
     }
 

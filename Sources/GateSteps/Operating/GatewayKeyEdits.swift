@@ -82,7 +82,7 @@ extension StepContext {
     package func adoptKeys(_ found: [GatewayKey], at now: Instant) throws -> [RecordedKeyChange]? {
         var keyring = try view.keyring() ?? Keyring()
         let transitions = keyring.adopt(found, at: now)
-        // What the newest file is taken for while no key was promoted is in force from here on.
+        // Until a data key is promoted, the one in the newest file counts as active: it seals rows from here on.
         if let data = keyring.active(.data) { view.useDataKey(data.id) }
         guard !transitions.isEmpty else { return nil }
         try view.setKeyring(keyring)

@@ -11,8 +11,8 @@ package import WireProtocol
 // Events are compared among one caller's sends, or among all of the type where it declares `dedupe_scope: type`.
 // The value is kept as a tag under the person's own key, so that it means nothing once they are forgotten.
 //
-// One type may tell an event on each channel. What is sent in place of another type (`sub_of`) tells what that one told
-// on any of them: of one transfer both a notice and a warning would be two of it.
+// One type may tell an event on each channel. A type that is sent in place of another (`sub_of`) does not tell an event that
+// the other told on any channel: a notice and a warning of one transfer would be two messages about one event.
 
 extension RecipientSnapshot {
     /// The tag of the event that a send of a type tells this person; `nil` for a type that may be told again, or

@@ -6,7 +6,7 @@ import RecipientModel
 import SendPlanning
 
 // A duty to tell is owed until a message that discharges it was promised: on a channel of its type's `discharged_by`,
-// in the form its page gives that channel. What is owed past its time raises `mandatory_unreached`.
+// in the form its page gives that channel. A duty that is owed past its time raises `mandatory_unreached`.
 
 extension RecipientSnapshot {
     /// The tag of a duty towards this person, whichever channel it is told on: made from the event's own param where

@@ -22,7 +22,7 @@ extension RecordReading {
         let name = scopeSetting(notice, sha256)
         guard let text = try setting(name) else { return nil }
         let parts = text.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
-        // What was archived before texts named their methods and their basis has two parts.
+        // A scope that was archived before notices named their methods and their basis has two parts.
         guard parts.count == 4 || parts.count == 2 else {
             throw StoreError.damaged(table: "setting", row: name, "a notice asks for `\(text)`")
         }

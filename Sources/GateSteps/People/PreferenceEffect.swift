@@ -94,8 +94,8 @@ package struct PreferenceEffect {
         var purpose: Purpose?
     }
 
-    /// What prevents delivery at one destination. What the phone blocks comes first, then what the person switched
-    /// off, then a missing consent.
+    /// The reason that prevents delivery at one destination. A block by the phone comes first, then a choice of the person,
+    /// then a missing consent.
     private static func obstacle(
         to scope: String, on channel: Channel, at place: Destination?, of person: RecipientSnapshot,
         _ loading: FactsLoading

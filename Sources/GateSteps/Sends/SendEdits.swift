@@ -16,11 +16,11 @@ extension StepContext {
         }
         var withdrawn: [String] = []
         for row in try view.outbox(of: id) {
-            // Any other is gone, as far as can be told; should the hop not have it after all, it does not go again.
+            // Every other message counts as gone; should the hop not have it after all, it does not go again.
             guard case .withdraw = try apply(.cancelled, to: recall(row), at: now) else { continue }
             withdrawn.append(send.name(of: row.destination))
         }
-        // What is with the hop right now, and what it has or may have.
+        // Destinations whose message the hop is being given, has, or may have.
         let gone = Set(try view.outbox(of: id).map(\.destination))
             .union(try view.events(of: id).filter(\.event.mayHaveArrived).compactMap(\.destination))
             .map { send.name(of: $0) }

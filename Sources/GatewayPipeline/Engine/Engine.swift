@@ -120,7 +120,7 @@ package final class Engine: Sendable {
                 return
             } catch let failed as Batch.FailedSteps {
                 batch.abandon()
-                // All run again, and those that failed are told so.
+                // All operations run again; the steps that failed are given their failure.
                 failures.merge(failed.failures) { _, new in new }
             } catch let refused as RefusedOperation {
                 batch.abandon()
@@ -170,7 +170,7 @@ package final class Engine: Sendable {
             do {
                 outcomes.append(.done(try operation.perform(in: batch)))
             } catch {
-                // The disk, not the operation: nothing after it would fare better.
+                // A failure of the disk and not of the operation: every operation after it would fail too.
                 if let error = error as? StoreError, error.damage == nil { throw error }
                 let failure = EngineFailure(error)
                 guard batch.keptCount == keptCount else {
@@ -253,7 +253,8 @@ package struct EngineDependencies: Sendable {
     package var freeDiskByteCount: @Sendable () throws -> Int64
     /// An entry the store no longer holds, from the published tree.
     package var publishedEntry: @Sendable (UInt64) throws -> [UInt8]?
-    /// Called after every commit that leaves something to publish or to hand over, on the engine's thread: wakes publisher and relay. Must not block.
+    /// Called after every commit that leaves something to publish or to hand over, on the engine's thread: wakes publisher and
+    /// relay. Must not block.
     package var committed: @Sendable () -> Void
     /// Called after a commit with the text of an alarm for an operator, which holds no personal data.
     package var alarm: @Sendable (String) -> Void

@@ -50,7 +50,7 @@ struct GatewayReading {
                 do {
                     names = try store.send(event.send)?.destinationNames ?? [:]
                 } catch let error as StoreError where error.damage != nil {
-                    // What became of it is known all the same, and what comes after it must not wait for a backup.
+                    // The event is known all the same, and the events after it must not wait for a backup.
                     names = [:]
                 }
                 namesOfSend[event.send] = names
@@ -68,7 +68,7 @@ struct GatewayReading {
         do {
             person = try RecipientSnapshot.load(subject, from: store)
         } catch let error as StoreError where error.damage != nil {
-            // What was decided can be told without knowing where they are.
+            // Decisions can be told without the person's time zone.
             person = nil
         }
         return Answer(try decisions(of: subject.id, person, query))

@@ -46,7 +46,7 @@ struct SendOperation: EngineOperation {
     /// answer happen on a reader's thread, so that a caller that repeats a whole campaign does not delay other sends.
     private func answerAgain(_ earlier: SendRecord, under policy: CompiledPolicy) -> Completion {
         { [self] places in
-            // Where the entry really stands, should the first send be of this very batch.
+            // The index that the store gave the entry, should the first send be of the same batch.
             let index = places.index(earlier.entryIndex)
             let isTaken = readers.submit(for: send.attested.caller, lane: lane) { [self] in
                 do {

@@ -21,7 +21,7 @@ struct ClaimOperation: EngineOperation {
 
     func perform(in batch: Batch) throws -> Completion {
         let now = try batch.step { try $0.now() }
-        // What the relay cannot take at once is offered, so that a backlog is gone sooner than new ones make another.
+        // Due messages beyond the limit are offered, so that a backlog shrinks faster than new messages add to it.
         let due = try batch.dueMessages(
             of: deliveryLane, at: now, limit: limit + inFlight.room(in: deliveryLane))
         var deliveries: [Delivery] = []

@@ -19,7 +19,7 @@ package protocol PrivateKeys: Sendable {
     /// Uses the keys as a committed keyring has them: signs with those that are active, has the active root key wrap the
     /// others, and destroys the private halves of those that are destroyed. Idempotent.
     ///
-    /// What needs no writing is in force even where it throws; what could not be written is tried again by the next call.
+    /// When it throws, everything that needs no writing is in force all the same. The next call tries to write the rest again.
     func follow(_ keyring: Keyring) throws
 
     /// Whether the files are as this key of the keyring that was followed last has them: none of one that is destroyed, and

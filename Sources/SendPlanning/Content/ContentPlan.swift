@@ -66,7 +66,7 @@ package struct ContentPlan: Sendable {
             notification.rotateKeyBy = destination.key?.rotateBy
             for form in forms {
                 let (target, canBeSent) = destination.target(for: form)
-                // What is refused whatever its size is refused with its size.
+                // A send that does not go now is not composed; only its size is computed.
                 guard preview.outcome == .forward, canBeSent else {
                     sizes[form] = try? composedByteCount(notification, for: target, as: form)
                     continue

@@ -3,8 +3,8 @@ package import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
 
-/// What one send wants to say, with everything that was chosen for it once: what is needed to compose it now,
-/// or later when it was deferred.
+/// The content of one send before it is composed: params, link, locale and times, kept in the outbox row of a deferred
+/// message, which is composed when it is due.
 package struct SendMaterial: Hashable, Sendable {
     package var send: SendID
     package var request: AttestedRequest
@@ -36,7 +36,7 @@ package struct SendMaterial: Hashable, Sendable {
         self.ttlFromDueSeconds = ttlFromDueSeconds
     }
 
-    /// What a send of a type is before anything is known of its content: when it ends, and from when that counts.
+    /// A send of a type without its content: when it ends, and from when its time to live counts.
     package init(
         send: SendID, request: AttestedRequest, of type: NotificationType?, ttlSeconds asked: Int64?,
         sentAt now: Instant

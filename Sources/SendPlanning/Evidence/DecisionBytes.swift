@@ -55,7 +55,7 @@ enum DecisionBytes {
         let outcome = try cursor.plain()
         try members.expect("\"reason\":", &cursor)
         let reason: Reason = try cursor.name()
-        // What a reason is called decides the outcome, which details it has, and whether anything waits.
+        // The reason decides the outcome, the details that it may have, and whether the send waits.
         guard cursor.bytes[outcome].elementsEqual(reason.outcome.name.utf8) else {
             throw cursor.failure("the outcome of `\(reason.rawValue)` before it")
         }

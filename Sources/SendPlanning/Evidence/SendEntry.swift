@@ -146,8 +146,8 @@ package struct SendEntry: Hashable, Sendable {
         !deliveries.isEmpty && (deliveries.count == 1 || deliveries.allSatisfy { $0.destination != nil })
     }
 
-    /// What the decisions were made for. A type that was not in the registry stands as a name no registry has: every such
-    /// name is decided alike.
+    /// The request that was decided. A type that was not in the registry is the empty name, which no registry has: all
+    /// unregistered names are decided alike.
     package var attested: AttestedRequest {
         AttestedRequest(
             caller: caller, type: request.type ?? TypeID(""), channel: request.channel,
