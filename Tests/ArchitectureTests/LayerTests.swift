@@ -104,6 +104,19 @@ import Testing
         #expect(modules == Set(Self.layers.keys))
     }
 
+    @Test func `the handbook says of every module what it is for, on its layer`() throws {
+        let page = try String(
+            contentsOf: Self.root.appending(path: "Sources/sendgate/Sendgate.docc/Contributing.md"),
+            encoding: .utf8)
+        var found: [String: Double] = [:]
+        for row in page.matches(of: /(?m)^\| (-?\d) \| ((?:`\w+` ?)+)\| \S/) {
+            for module in row.output.2.matches(of: /`(\w+)`/) {
+                found[String(module.output.1)] = Double(row.output.1)
+            }
+        }
+        #expect(found == Self.layers)
+    }
+
     @Test func `a module imports lower layers only`() throws {
         #expect(Self.sources.count > 50, "the sources were not found, so nothing was checked")
         for (module, file, imports) in Self.sources {
