@@ -19,6 +19,7 @@ public struct KeptDeviceKeys: Sendable, Hashable {
         /// Unix seconds by the device's clock; `nil` for the active key.
         public fileprivate(set) var retiredAt: UInt64?
 
+        /// - Throws: ``SealedPushError/malformedConfiguration(detail:)`` for an id, a suite or a reference that cannot be one.
         public init(keyID: String, suiteName: String, reference: [UInt8]) throws(SealedPushError) {
             try self.init(keyID: keyID, suiteName: suiteName, reference: reference, retiredAt: nil)
         }
@@ -61,11 +62,12 @@ public struct KeptDeviceKeys: Sendable, Hashable {
     /// The Secure Enclave's representation has about 300 bytes.
     public static let referenceByteCountMax = 4096
 
-    /// What is registered now; `nil` before the first registration.
+    /// The registered key; `nil` before the first registration.
     public private(set) var active: Key?
-    /// What was replaced, the latest first.
+    /// Replaced keys, the latest first.
     public private(set) var retired: [Key]
 
+    /// No keys, as before the first registration.
     public init() {
         active = nil
         retired = []

@@ -11,7 +11,9 @@ import SealedFormat
 /// Made by ``SealedPushOpener/verify(apns:now:)`` and ``SealedPushOpener/verify(fcm:now:)`` alone: an app that takes texts
 /// and links from here and from ``SealedMessage`` only can show and follow nothing that the gateway did not write.
 public struct OpenPush: Sendable, Hashable {
+    /// The title as it was shown.
     public let title: String
+    /// The text as it was shown.
     public let body: String
     /// Where a tap leads.
     public let deepLink: String?

@@ -42,6 +42,7 @@ extension SeenMessages {
 public final class InMemorySeenMessages: SeenMessages {
     /// More unexpired messages than this came in.
     public struct TooManyMessages: Error, Equatable {
+        /// The bound that was reached, in messages.
         public let countMax: Int
     }
 

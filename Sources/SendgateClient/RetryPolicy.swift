@@ -7,6 +7,7 @@ public struct RetryPolicy: Hashable, Sendable {
     /// Also the longest `Retry-After` that is waited for; a longer one is thrown as ``SendgateError/busy(_:)``.
     public var waitMillisecondsMax: Int64
 
+    /// Values below the least that makes sense are raised to it: one attempt, and waits of 0.
     public init(attemptsMax: Int = 5, firstWaitMilliseconds: Int64 = 50, waitMillisecondsMax: Int64 = 5_000) {
         self.attemptsMax = max(1, attemptsMax)
         self.firstWaitMilliseconds = max(0, firstWaitMilliseconds)

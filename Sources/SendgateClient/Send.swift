@@ -25,7 +25,9 @@ public struct Send: Hashable, Sendable {
     public var recipient: String
     /// One device or address; `nil` means every active one of the channel.
     public var device: String?
+    /// By name, as `GET /v1/types/<type>` lists them.
     public var params: [String: SendValue]
+    /// A push unless said otherwise.
     public var channel: Channel
     /// The `sendID` of a failed send this one replaces, with the same caller and recipient.
     public var fallbackFor: String?
@@ -40,6 +42,7 @@ public struct Send: Hashable, Sendable {
     /// A BCP 47 language tag; the recipient's when `nil`.
     public var locale: String?
 
+    /// Checks nothing: a send that breaks a rule is refused when it is sent (``SendgateError``).
     public init(
         id: String, type: String, recipient: String, device: String? = nil,
         params: [String: SendValue] = [:], channel: Channel = .push, fallbackFor: String? = nil,

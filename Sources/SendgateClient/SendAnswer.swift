@@ -23,9 +23,11 @@ public struct SendAnswer: Hashable, Sendable {
     public struct Delivery: Hashable, Sendable {
         /// The device or address.
         public var destination: String
+        /// What becomes of the message there.
         public var outcome: Outcome
         /// A stable code, e.g. `quiet_hours_deferred`.
         public var reason: String
+        /// What exactly was missing, for a reason that says it.
         public var detail: String?
         /// The stable id of the message on its way.
         public var messageID: String?
@@ -39,6 +41,7 @@ public struct SendAnswer: Hashable, Sendable {
     public struct TrailReference: Hashable, Sendable {
         /// The log's name.
         public var origin: String
+        /// The entry's number in the log, from 0.
         public var index: Int64
         /// SHA-256 of the entry's leaf, 64 hexadecimal digits.
         public var leaf: String
@@ -61,8 +64,10 @@ public struct SendAnswer: Hashable, Sendable {
     /// Empty when the send was refused before anything about its recipient was asked.
     public var deliveries: [Delivery]
     /// By what a duty to tell the recipient is still to be done after this send, any one of them: `push`, `sms`, `email`,
-    /// `letter` or `phone`. Empty when none is owed. What is owed past its time raises an alarm at the gateway.
+    /// `letter` or `phone`. Empty when none is owed. A duty that is owed past its time raises an alarm at the
+    /// gateway.
     public var owed: [String]
+    /// The entry that records the decision: evidence that the producer can keep.
     public var trail: TrailReference
     /// The gateway had decided this id before; this is that answer, and nothing was sent again.
     public var isReplayed: Bool

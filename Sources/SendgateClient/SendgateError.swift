@@ -26,14 +26,17 @@ public enum SendgateError: Error, Hashable, Sendable {
 
 /// A problem document (RFC 9457).
 public struct SendgateProblem: Hashable, Sendable {
+    /// The HTTP status.
     public var status: Int
     /// E.g. `urn:sendgate:problem:id_conflict`; empty when the answer was no problem document.
     public var type: String
+    /// One sentence, the same for every problem of the type.
     public var title: String
     /// What happened this time, and what to do.
     public var detail: String?
     /// What in the request is not what it should be, as `pointer: message`.
     public var violations: [String]
+    /// How long to wait before the next attempt; `nil` where the gateway did not say.
     public var retryAfterSeconds: Int?
 }
 
