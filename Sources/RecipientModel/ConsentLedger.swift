@@ -16,7 +16,7 @@ package enum ConsentLedger {
         let undone = Set(events.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
         for (index, event) in events.enumerated()
         where event.state != .withdrawn || !undone.contains(event.idTag) {
-            words.hear(event, at: Int64(index + 1), moment: moment(of: event, in: events))
+            words.add(event, at: Int64(index + 1), moment: moment(of: event, in: events))
         }
         return words
     }

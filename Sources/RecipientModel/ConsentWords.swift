@@ -48,7 +48,7 @@ package struct ConsentWords: Hashable, Sendable {
         }
 
         /// - Parameter end: Until when grants are ended by it, should it be a withdrawal.
-        fileprivate mutating func hear(_ word: Word, end: Instant) {
+        fileprivate mutating func add(_ word: Word, end: Instant) {
             if word.state == .given, let withdrawnUntil, word.moment <= withdrawnUntil { return }
             guard (moment, weight) < (word.moment, word.weight) else {
                 // Said once more, a no holds for as long as it is said.
@@ -85,8 +85,8 @@ package struct ConsentWords: Hashable, Sendable {
     /// - Parameters:
     ///   - position: Its place there.
     ///   - moment: From when it counts.
-    package mutating func hear(_ event: ConsentRecord, at position: Int64, moment: Instant) {
-        // A notice that was only shown is no word, and what takes a word back is none either.
+    package mutating func add(_ event: ConsentRecord, at position: Int64, moment: Instant) {
+        // A notice that was only shown says nothing of a consent, and a record that takes another back is counted by the ledger.
         guard event.state != .shown, event.state != .undone else { return }
         let scope = Scope(purpose: event.purpose, channel: event.channel, address: event.address)
         var reached = [scope]
@@ -99,7 +99,7 @@ package struct ConsentWords: Hashable, Sendable {
         let end = Self.end(of: event, moment: moment)
         for scope in reached {
             if var word = words[scope] ?? words[scope.ofWholeChannel] {
-                word.hear(said, end: end)
+                word.add(said, end: end)
                 words[scope] = word
             } else {
                 var word = said
@@ -109,9 +109,9 @@ package struct ConsentWords: Hashable, Sendable {
         }
     }
 
-    /// Until when grants are ended by a withdrawal that counts. Two reporters' clocks are no measure of which of two words
-    /// of a day came first, and a time before the consent it names is wrong, so it is when the withdrawal was received; a
-    /// record of long ago ends what was given up to its own time.
+    /// Until when a withdrawal that counts ends grants: until it was received, because the clocks of two reporters do not show
+    /// which of two records of one day came first, and a time before the consent that it names is wrong. A withdrawal of
+    /// long ago ends only what was given up to its own time.
     private static func end(of event: ConsentRecord, moment: Instant) -> Instant {
         let age = event.receivedAt.milliseconds - event.eventTime.milliseconds
         return moment == event.eventTime && age > ConsentRecord.freshMilliseconds

@@ -111,7 +111,7 @@ package struct RecipientState: Hashable, Sendable {
         if event.state == .undone {
             words = ConsentLedger.words(in: ledger + [event])
         } else {
-            words.hear(event, at: consentCount, moment: ConsentLedger.moment(of: event, in: ledger))
+            words.add(event, at: consentCount, moment: ConsentLedger.moment(of: event, in: ledger))
         }
         var event = event
         event.sequence = consentCount

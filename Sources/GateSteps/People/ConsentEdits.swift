@@ -225,7 +225,8 @@ extension StepContext {
         }
         return Recorded(
             recorded.entry,
-            noEffect: Will(after) == Will(person) ? isStillGiven ? .newerWord : .alreadySo : nil)
+            noEffect: ConsentsAndChoices(after) == ConsentsAndChoices(person)
+                ? isStillGiven ? .newerWord : .alreadySo : nil)
     }
 
     /// Ends consent to a purpose on one channel up to a moment.
@@ -344,7 +345,7 @@ extension StepContext {
     ) throws -> Recorded {
         let (now, category) = (choice.at, Category(rawValue: choice.scope))
         var (choice, person) = (choice, recipient)
-        let before = Will(person)
+        let before = ConsentsAndChoices(person)
         var trail: EntryReference?
         for channel in channels {
             choice.channel = channel
@@ -368,7 +369,7 @@ extension StepContext {
             person = try reloaded(person)
         }
         try reconsider(person.subject.id, as: person.person, because: .preferenceChanged, at: now)
-        let isNews = Will(person) != before
+        let isNews = ConsentsAndChoices(person) != before
         if isNews, choice.state.isOff {
             try recordDisabling(
                 by: .preference, of: choice.scope, on: channels, at: choice.destination,
@@ -394,7 +395,7 @@ extension StepContext {
             var person = try RecipientWithLedger.load(subject, from: view),
             let place = person.person.addresses[address]?.tag
         else { return false }
-        let before = Will(person)
+        let before = ConsentsAndChoices(person)
         let channel = address.channel
         // A link is never a reply to a text, nor a keyword to a number one to an e-mail.
         let (method, source): (ConsentMethod, PreferenceSource) =
@@ -434,7 +435,7 @@ extension StepContext {
                 receivedAt: now)
         }
         person = try reloaded(person)
-        guard Will(person) != before else { return false }
+        guard ConsentsAndChoices(person) != before else { return false }
         try reconsider(person.subject.id, as: person.person, because: .consentChanged, at: now)
         return true
     }
@@ -477,7 +478,7 @@ extension StepContext {
         try endWhatElseIsAsked(with: event, of: try reloaded(person), by: caller, at: now)
         let after = try reloaded(person)
         try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
-        guard Will(after) == Will(person) else { return Recorded(trail) }
+        guard ConsentsAndChoices(after) == ConsentsAndChoices(person) else { return Recorded(trail) }
         let fact = ConsentLedger.fact(
             purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
         let isSo = (fact.state == .given) == (event.state == .given)
@@ -664,7 +665,7 @@ extension StepContext {
 }
 
 /// The consents and preferences of a person, compared before and after an act to tell whether it had an effect.
-private struct Will: Equatable {
+private struct ConsentsAndChoices: Equatable {
     /// Of each scope where something was said, the record that gives; `nil` where the answer is no.
     private let consents: [ConsentWords.Scope: Tag?]
     private let preferences: Set<Choice>

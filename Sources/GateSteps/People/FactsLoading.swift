@@ -64,7 +64,7 @@ package struct FactsLoading {
         facts.destination = destination.fact
         addNumber(of: destination, to: &facts)
         if let needs {
-            addWill(
+            addConsentAndChoices(
                 for: needs.purpose, and: needs.specialPurpose,
                 mutedAlone: needs.typePreferences ? common.request.type : nil, on: channel, of: person,
                 at: destination, to: &facts)
@@ -121,7 +121,7 @@ package struct FactsLoading {
         add(person, to: &facts)
         addNumber(of: destination, to: &facts)
         facts.withheld = isWithheld(from: person, during: policy.category(category).withheldFrom)
-        addWill(
+        addConsentAndChoices(
             for: Purpose(category.rawValue), and: type.flatMap { policy.type($0)?.purpose }, mutedAlone: type,
             on: channel, of: person, at: destination, to: &facts)
         facts.platform = destination?.device?.platform
@@ -136,7 +136,7 @@ package struct FactsLoading {
     ///   - purpose: The category's name.
     ///   - type: One that may be muted alone, and so has choices of its own.
     ///   - destination: `nil` when the person has none on the channel.
-    private func addWill(
+    private func addConsentAndChoices(
         for purpose: Purpose, and special: Purpose?, mutedAlone type: TypeID?, on channel: Channel,
         of person: RecipientSnapshot, at destination: Destination?, to facts: inout Facts
     ) {
