@@ -5,99 +5,6 @@ import Histogram
 import SealedFormat
 import ThreadMetering
 
-/// One measurement and its floor.
-struct BenchRow {
-    var what: String
-    var measured: Load.Measurement
-    /// From the last answer until everything was handed over.
-    var drainSeconds: Double
-    /// Sends to a transaction, those of results alone among the transactions.
-    var batch: Double
-    /// Processor time of each stage, in percent of one core.
-    var shares: [(stage: String, percent: Int)]
-    var floorPerSecond = 0.0
-
-    /// Sends a second from the first request until the last hand-over: what the floor does, too.
-    var handedOverPerSecond: Double {
-        let seconds = measured.seconds + drainSeconds
-        return seconds > 0 ? Double(measured.count) / seconds : 0
-    }
-
-    /// `nil` for a measurement whose rate was asked for, which no floor can judge.
-    var ratioPercent: Int? {
-        isOpenLoop || floorPerSecond == 0 ? nil : Int(100 * handedOverPerSecond / floorPerSecond)
-    }
-    var isOpenLoop: Bool
-
-    func microseconds(_ percentile: Double) -> Int { Int(measured.latency.valueAtPercentile(percentile)) }
-
-    /// Answers that decided nothing: the gateway took no more.
-    var notTaken: [(status: Int, count: Int)] {
-        measured.countByStatus.filter { $0.key != 202 && $0.key != 403 }
-            .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-    }
-}
-
-/// What one send costs the gateway, by what becomes of it.
-struct SendCosts {
-    struct Cost {
-        var what: String
-        var sendCount = 0
-        /// Of all threads.
-        var counts: [ThreadCounters.Quantity: Int] = [:]
-        var engineInstructions: Int?
-    }
-    var costs = ["open", "sealed", "refused"].map { Cost(what: $0) }
-    /// Why something is not counted.
-    var refused: [ThreadCounters.Quantity: ThreadCounters.Refused] = [:]
-
-    mutating func add(
-        _ counts: [String: UInt64], of quantity: ThreadCounters.Quantity, _ what: String, _ sendCount: Int
-    ) {
-        guard let index = costs.firstIndex(where: { $0.what == what }) else { return }
-        costs[index].sendCount = sendCount
-        costs[index].counts[quantity] = Int(counts.values.reduce(0, +)) / sendCount
-        if quantity == .instructions {
-            costs[index].engineInstructions = Int(counts[GatewayStage.engine, default: 0]) / sendCount
-        }
-    }
-
-    private static let quantities: [ThreadCounters.Quantity] = [.instructions, .allocations]
-
-    var lines: [String] {
-        var table = Table("per send", "instructions", "of the engine", "allocations")
-        func number(_ value: Int?) -> String { value.map(String.init) ?? "-" }
-        for cost in costs {
-            table.add(
-                cost.what, number(cost.counts[.instructions]), number(cost.engineInstructions),
-                number(cost.counts[.allocations]))
-        }
-        let reasons = Self.quantities.compactMap { quantity in
-            refused[quantity].map { "\(quantity.rawValue): not counted: \($0)" }
-        }
-        return (reasons.count < Self.quantities.count ? table.lines : []) + reasons
-    }
-
-    var json: JSONObject {
-        func number(_ value: Int?) -> JSONValue { value.map { .integer(Int64($0)) } ?? .null }
-        func reason(_ quantity: ThreadCounters.Quantity) -> JSONValue {
-            refused[quantity].map { .string($0.description) } ?? .null
-        }
-        return [
-            "per_send": .array(
-                costs.map {
-                    [
-                        "what": .string($0.what), "count": .integer(Int64($0.sendCount)),
-                        "engine_instructions": number($0.engineInstructions),
-                        "instructions": number($0.counts[.instructions]),
-                        "allocations": number($0.counts[.allocations]),
-                    ]
-                }), "instructions_not_counted": reason(.instructions),
-            "allocations_not_counted": reason(.allocations),
-        ]
-    }
-}
-
 /// Everything one run of `sendgate bench` found.
 package struct BenchReport {
     var recipients: Int
@@ -224,4 +131,97 @@ package struct BenchReport {
     private func percent(_ part: Double, _ whole: Double) -> Int { whole > 0 ? Int(100 * part / whole) : 0 }
     private static func whole(_ value: Double) -> String { String(Int(value)) }
     private static func tenths(_ value: Double) -> String { String(format: "%.1f", value) }
+}
+
+/// One measurement and its floor.
+struct BenchRow {
+    var what: String
+    var measured: Load.Measurement
+    /// From the last answer until everything was handed over.
+    var drainSeconds: Double
+    /// Sends to a transaction, those of results alone among the transactions.
+    var batch: Double
+    /// Processor time of each stage, in percent of one core.
+    var shares: [(stage: String, percent: Int)]
+    var floorPerSecond = 0.0
+
+    /// Sends a second from the first request until the last hand-over: what the floor does, too.
+    var handedOverPerSecond: Double {
+        let seconds = measured.seconds + drainSeconds
+        return seconds > 0 ? Double(measured.count) / seconds : 0
+    }
+
+    /// `nil` for a measurement whose rate was asked for, which no floor can judge.
+    var ratioPercent: Int? {
+        isOpenLoop || floorPerSecond == 0 ? nil : Int(100 * handedOverPerSecond / floorPerSecond)
+    }
+    var isOpenLoop: Bool
+
+    func microseconds(_ percentile: Double) -> Int { Int(measured.latency.valueAtPercentile(percentile)) }
+
+    /// Answers that decided nothing: the gateway took no more.
+    var notTaken: [(status: Int, count: Int)] {
+        measured.countByStatus.filter { $0.key != 202 && $0.key != 403 }
+            .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+}
+
+/// What one send costs the gateway, by what becomes of it.
+struct SendCosts {
+    struct Cost {
+        var what: String
+        var sendCount = 0
+        /// Of all threads.
+        var counts: [ThreadCounters.Quantity: Int] = [:]
+        var engineInstructions: Int?
+    }
+    var costs = ["open", "sealed", "refused"].map { Cost(what: $0) }
+    /// Why something is not counted.
+    var refused: [ThreadCounters.Quantity: ThreadCounters.Refused] = [:]
+
+    mutating func add(
+        _ counts: [String: UInt64], of quantity: ThreadCounters.Quantity, _ what: String, _ sendCount: Int
+    ) {
+        guard let index = costs.firstIndex(where: { $0.what == what }) else { return }
+        costs[index].sendCount = sendCount
+        costs[index].counts[quantity] = Int(counts.values.reduce(0, +)) / sendCount
+        if quantity == .instructions {
+            costs[index].engineInstructions = Int(counts[GatewayStage.engine, default: 0]) / sendCount
+        }
+    }
+
+    private static let quantities: [ThreadCounters.Quantity] = [.instructions, .allocations]
+
+    var lines: [String] {
+        var table = Table("per send", "instructions", "of the engine", "allocations")
+        func number(_ value: Int?) -> String { value.map(String.init) ?? "-" }
+        for cost in costs {
+            table.add(
+                cost.what, number(cost.counts[.instructions]), number(cost.engineInstructions),
+                number(cost.counts[.allocations]))
+        }
+        let reasons = Self.quantities.compactMap { quantity in
+            refused[quantity].map { "\(quantity.rawValue): not counted: \($0)" }
+        }
+        return (reasons.count < Self.quantities.count ? table.lines : []) + reasons
+    }
+
+    var json: JSONObject {
+        func number(_ value: Int?) -> JSONValue { value.map { .integer(Int64($0)) } ?? .null }
+        func reason(_ quantity: ThreadCounters.Quantity) -> JSONValue {
+            refused[quantity].map { .string($0.description) } ?? .null
+        }
+        return [
+            "per_send": .array(
+                costs.map {
+                    [
+                        "what": .string($0.what), "count": .integer(Int64($0.sendCount)),
+                        "engine_instructions": number($0.engineInstructions),
+                        "instructions": number($0.counts[.instructions]),
+                        "allocations": number($0.counts[.allocations]),
+                    ]
+                }), "instructions_not_counted": reason(.instructions),
+            "allocations_not_counted": reason(.allocations),
+        ]
+    }
 }

@@ -8,36 +8,6 @@ import OpenSSLCrypto
 import RecipientModel
 import SQLiteStore
 
-/// What one send leaves in the store, as long as a real one's.
-struct SendRows {
-    /// Of the trail: the decision, and the end of the hand-over.
-    var entry: [UInt8]
-    var deliveryEntry: [UInt8]
-    /// Of the message: provider headers, provider body and facts, all canonical JSON.
-    var headers: [UInt8]
-    var body: [UInt8]
-    var facts: [UInt8]
-
-    /// - Parameters:
-    ///   - entry: Of the trail.
-    ///   - deliveryEntry: Of the trail, when the message had been handed over.
-    ///   - message: As it was handed over.
-    init(entry: [UInt8], deliveryEntry: [UInt8], message: JSONObject) throws {
-        guard case .object(let object) = try CanonicalJSON.read(entry) else {
-            throw CommandFailure("an entry of the trail is not an object")
-        }
-        self.entry = entry
-        self.deliveryEntry = deliveryEntry
-        headers = CanonicalJSON.write(.object(message["headers"]?.objectValue ?? [:]))
-        body = CanonicalJSON.write(.object(message["body"]?.objectValue ?? [:]))
-        // A message keeps one object where the entry keeps the shared facts and the destination's apart.
-        facts =
-            CanonicalJSON.write(.object(object["facts"]?.objectValue ?? [:]))
-            + CanonicalJSON.write(
-                .object(object["deliveries"]?.arrayValue?.first?["facts"]?.objectValue ?? [:]))
-    }
-}
-
 /// What one transaction of the store changes, row by row, taken from a store that ran it: a batch of sends, and the results
 /// of the batch before it.
 ///
@@ -172,6 +142,36 @@ struct FloorSpecimen {
                 isTimed: bytes.count == 16 && milliseconds(other) == milliseconds(bytes) &+ 1)
         default: return Value(first: one)
         }
+    }
+}
+
+/// What one send leaves in the store, as long as a real one's.
+struct SendRows {
+    /// Of the trail: the decision, and the end of the hand-over.
+    var entry: [UInt8]
+    var deliveryEntry: [UInt8]
+    /// Of the message: provider headers, provider body and facts, all canonical JSON.
+    var headers: [UInt8]
+    var body: [UInt8]
+    var facts: [UInt8]
+
+    /// - Parameters:
+    ///   - entry: Of the trail.
+    ///   - deliveryEntry: Of the trail, when the message had been handed over.
+    ///   - message: As it was handed over.
+    init(entry: [UInt8], deliveryEntry: [UInt8], message: JSONObject) throws {
+        guard case .object(let object) = try CanonicalJSON.read(entry) else {
+            throw CommandFailure("an entry of the trail is not an object")
+        }
+        self.entry = entry
+        self.deliveryEntry = deliveryEntry
+        headers = CanonicalJSON.write(.object(message["headers"]?.objectValue ?? [:]))
+        body = CanonicalJSON.write(.object(message["body"]?.objectValue ?? [:]))
+        // A message keeps one object where the entry keeps the shared facts and the destination's apart.
+        facts =
+            CanonicalJSON.write(.object(object["facts"]?.objectValue ?? [:]))
+            + CanonicalJSON.write(
+                .object(object["deliveries"]?.arrayValue?.first?["facts"]?.objectValue ?? [:]))
     }
 }
 

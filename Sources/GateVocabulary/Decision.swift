@@ -1,7 +1,47 @@
-// What a decision reads and is made of is used in another module, twenty million times in a proof. Without
-// `@inlinable` each small member would be a call, and together they took longer than the gates; a type needs
+// The types that a decision reads, and those it is made of, are used in another module, twenty million times in a proof.
+// Without `@inlinable` each small member would be a call, and together they took longer than the gates; a type needs
 // `@usableFromInline` for its members to be inlinable, and whatever its conformances name needs it then as well. The same
 // holds in Axes, Facts, Gate, Instant and Reasons.
+
+/// Outcome, reason and the result of every gate, for one send to one destination.
+@usableFromInline
+package struct Decision: Hashable, Sendable {
+    @usableFromInline package var outcome: Outcome
+    @usableFromInline package var reason: Reason
+    @usableFromInline package var detail: Detail?
+    /// Earliest time the send may go on, for a `defer`.
+    @usableFromInline package var notBefore: Instant?
+    /// What the payload may carry; `.never` unless the outcome is a promise.
+    @usableFromInline package var form: BodyForm
+    @usableFromInline package var interruption: Interruption
+    @usableFromInline package var notes: DecisionNotes
+    @usableFromInline package var trace: Trace
+
+    @inlinable
+    package init(
+        outcome: Outcome, reason: Reason, detail: Detail?, notBefore: Instant?, form: BodyForm,
+        interruption: Interruption, notes: DecisionNotes, trace: Trace
+    ) {
+        self.outcome = outcome
+        self.reason = reason
+        self.detail = detail
+        self.notBefore = notBefore
+        self.form = form
+        self.interruption = interruption
+        self.notes = notes
+        self.trace = trace
+    }
+
+    /// The lowest gate that did not pass with the decision's reason; `nil` when every gate passed.
+    package var decidingGate: Gate? { decidingPosition.flatMap { Gate(rawValue: UInt8($0)) } }
+
+    /// The same by its position in the trace.
+    package var decidingPosition: Int? {
+        trace.positions.first {
+            trace[position: $0].verdict == .fail && trace[position: $0].reason == reason
+        }
+    }
+}
 
 /// What one gate found.
 @usableFromInline
@@ -142,44 +182,4 @@ package struct DecisionNotes: OptionSet, Hashable, Sendable {
         (.criticalDowngraded, "critical_downgraded"), (.mandatoryPassed, "mandatory_passed"),
         (.atOwnRequest, "at_own_request"),
     ]
-}
-
-/// Outcome, reason and the result of every gate, for one send to one destination.
-@usableFromInline
-package struct Decision: Hashable, Sendable {
-    @usableFromInline package var outcome: Outcome
-    @usableFromInline package var reason: Reason
-    @usableFromInline package var detail: Detail?
-    /// Earliest time the send may go on, for a `defer`.
-    @usableFromInline package var notBefore: Instant?
-    /// What the payload may carry; `.never` unless the outcome is a promise.
-    @usableFromInline package var form: BodyForm
-    @usableFromInline package var interruption: Interruption
-    @usableFromInline package var notes: DecisionNotes
-    @usableFromInline package var trace: Trace
-
-    @inlinable
-    package init(
-        outcome: Outcome, reason: Reason, detail: Detail?, notBefore: Instant?, form: BodyForm,
-        interruption: Interruption, notes: DecisionNotes, trace: Trace
-    ) {
-        self.outcome = outcome
-        self.reason = reason
-        self.detail = detail
-        self.notBefore = notBefore
-        self.form = form
-        self.interruption = interruption
-        self.notes = notes
-        self.trace = trace
-    }
-
-    /// The lowest gate that did not pass with the decision's reason; `nil` when every gate passed.
-    package var decidingGate: Gate? { decidingPosition.flatMap { Gate(rawValue: UInt8($0)) } }
-
-    /// The same by its position in the trace.
-    package var decidingPosition: Int? {
-        trace.positions.first {
-            trace[position: $0].verdict == .fail && trace[position: $0].reason == reason
-        }
-    }
 }

@@ -1,3 +1,27 @@
+/// The texts of one type in one locale.
+package struct MessageTexts: Hashable, Sendable {
+    package var title: MessageText
+    package var body: MessageText
+    /// For a locked screen; the generic text of the tier stands in when absent.
+    package var publicTitle: MessageText?
+    package var publicBody: MessageText?
+
+    package init(
+        title: MessageText, body: MessageText, publicTitle: MessageText? = nil,
+        publicBody: MessageText? = nil
+    ) {
+        self.title = title
+        self.body = body
+        self.publicTitle = publicTitle
+        self.publicBody = publicBody
+    }
+
+    /// The params any of them names.
+    package var params: [String] {
+        [title, body, publicTitle, publicBody].compactMap { $0 }.flatMap(\.params)
+    }
+}
+
 /// A text with places for params: `{recipient_name}`.
 package struct MessageTemplate: Hashable, Sendable {
     package enum Part: Hashable, Sendable {
@@ -83,29 +107,5 @@ package struct MessageVariant: Hashable, Sendable {
     package init(given: [String], text: MessageText) {
         self.given = given
         self.text = text
-    }
-}
-
-/// The texts of one type in one locale.
-package struct MessageTexts: Hashable, Sendable {
-    package var title: MessageText
-    package var body: MessageText
-    /// For a locked screen; the generic text of the tier stands in when absent.
-    package var publicTitle: MessageText?
-    package var publicBody: MessageText?
-
-    package init(
-        title: MessageText, body: MessageText, publicTitle: MessageText? = nil,
-        publicBody: MessageText? = nil
-    ) {
-        self.title = title
-        self.body = body
-        self.publicTitle = publicTitle
-        self.publicBody = publicBody
-    }
-
-    /// The params any of them names.
-    package var params: [String] {
-        [title, body, publicTitle, publicBody].compactMap { $0 }.flatMap(\.params)
     }
 }

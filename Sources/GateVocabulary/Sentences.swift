@@ -1,3 +1,44 @@
+/// The sentences of one language.
+package struct Sentences: Sendable {
+    /// A BCP 47 tag.
+    package let locale: String
+    /// Twelve, as a date says them.
+    package var months: [String]
+    package var templates: [Sentence: SentenceTemplate]
+
+    package init(locale: String, months: [String], templates: [Sentence: SentenceTemplate]) {
+        self.locale = locale
+        self.months = months
+        self.templates = templates
+    }
+
+    package static let monthCount = 12
+
+    /// What the others are held against, and what is said where a bundle has no other.
+    package static let english = Sentences(
+        locale: "en",
+        months: ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
+        templates: Dictionary(
+            uniqueKeysWithValues: Sentence.all.map { sentence in
+                do throws(SentenceTemplate.Fault) {
+                    return (sentence, try SentenceTemplate(sentence.english))
+                } catch {
+                    preconditionFailure("`\(sentence.path.joined(separator: "."))` \(error.message)")
+                }
+            }))
+
+    /// A bundle of an earlier build may lack what this one says; then it is said in English.
+    package func callAsFunction(_ sentence: Sentence, _ values: [SentenceTemplate.Value: String?] = [:])
+        -> String
+    {
+        let template = templates[sentence] ?? Self.english.templates[sentence]
+        guard let template else {
+            preconditionFailure("`\(sentence.path.joined(separator: "."))` is no sentence of the gateway")
+        }
+        return template.filled(with: values.compactMapValues(\.self))
+    }
+}
+
 /// Everything that is said of a decision and of what became of it, each with its English words.
 ///
 /// Other languages are a bundle's `reasons/<locale>.yaml`, where each sentence stands under its ``path`` and has the values of
@@ -191,46 +232,5 @@ extension WithdrawalCause {
             .policyChanged:
             nil
         }
-    }
-}
-
-/// The sentences of one language.
-package struct Sentences: Sendable {
-    /// A BCP 47 tag.
-    package let locale: String
-    /// Twelve, as a date says them.
-    package var months: [String]
-    package var templates: [Sentence: SentenceTemplate]
-
-    package init(locale: String, months: [String], templates: [Sentence: SentenceTemplate]) {
-        self.locale = locale
-        self.months = months
-        self.templates = templates
-    }
-
-    package static let monthCount = 12
-
-    /// What the others are held against, and what is said where a bundle has no other.
-    package static let english = Sentences(
-        locale: "en",
-        months: ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
-        templates: Dictionary(
-            uniqueKeysWithValues: Sentence.all.map { sentence in
-                do throws(SentenceTemplate.Fault) {
-                    return (sentence, try SentenceTemplate(sentence.english))
-                } catch {
-                    preconditionFailure("`\(sentence.path.joined(separator: "."))` \(error.message)")
-                }
-            }))
-
-    /// A bundle of an earlier build may lack what this one says; then it is said in English.
-    package func callAsFunction(_ sentence: Sentence, _ values: [SentenceTemplate.Value: String?] = [:])
-        -> String
-    {
-        let template = templates[sentence] ?? Self.english.templates[sentence]
-        guard let template else {
-            preconditionFailure("`\(sentence.path.joined(separator: "."))` is no sentence of the gateway")
-        }
-        return template.filled(with: values.compactMapValues(\.self))
     }
 }

@@ -3,44 +3,6 @@ import CompliancePolicy
 import GateVocabulary
 import PolicyStatutes
 
-/// Facts that no gate mixes with others, and the classes their combinations fall into.
-struct FactGroup: Sendable {
-    /// The gates that read them.
-    var gates: [Gate]
-    /// The circumstances that follow from them.
-    var circumstances: Conditions
-    /// The first is in favour.
-    var classes: [FactClass]
-    /// Combinations the classes stand for.
-    var combinations: Double
-}
-
-/// Combinations of a group's values that can be exchanged for one another, shown by the first of them.
-struct FactClass: Sendable {
-    var setting: FactSpace.Setting
-    /// In the order of the group's gates.
-    var answers: [GateResult]
-    var circumstances: Conditions
-}
-
-/// Everything one way of asking is to be decided on.
-struct FactGroups: Sendable {
-    var send: BundleProof.Send
-    var favourable: Facts
-    /// Place, permission and choices; the time is set here, too.
-    var permission: FactGroup
-    /// Time, hours and caps, relative to that time.
-    var course: FactGroup
-    /// The request, what the device allows, and the two ends.
-    var around: [FactGroup]
-    /// What leaves.
-    var contents: FactGroup
-
-    var all: [FactGroup] { [permission, course] + around + [contents] }
-    var stateCount: UInt64 { all.reduce(1) { $0 * UInt64($1.classes.count) } }
-    var combinations: Double { all.reduce(1) { $0 * $1.combinations } }
-}
-
 /// Step 1 of the proof: goes through every combination inside a group, and folds those into classes that nothing
 /// can tell apart.
 final class EquivalenceClasses {
@@ -603,4 +565,42 @@ final class EquivalenceClasses {
             gates: gates, circumstances: mask, classes: self.fold(settings, gates, mask, send),
             combinations: combinations)
     }
+}
+
+/// Facts that no gate mixes with others, and the classes their combinations fall into.
+struct FactGroup: Sendable {
+    /// The gates that read them.
+    var gates: [Gate]
+    /// The circumstances that follow from them.
+    var circumstances: Conditions
+    /// The first is in favour.
+    var classes: [FactClass]
+    /// Combinations the classes stand for.
+    var combinations: Double
+}
+
+/// Combinations of a group's values that can be exchanged for one another, shown by the first of them.
+struct FactClass: Sendable {
+    var setting: FactSpace.Setting
+    /// In the order of the group's gates.
+    var answers: [GateResult]
+    var circumstances: Conditions
+}
+
+/// Everything one way of asking is to be decided on.
+struct FactGroups: Sendable {
+    var send: BundleProof.Send
+    var favourable: Facts
+    /// Place, permission and choices; the time is set here, too.
+    var permission: FactGroup
+    /// Time, hours and caps, relative to that time.
+    var course: FactGroup
+    /// The request, what the device allows, and the two ends.
+    var around: [FactGroup]
+    /// What leaves.
+    var contents: FactGroup
+
+    var all: [FactGroup] { [permission, course] + around + [contents] }
+    var stateCount: UInt64 { all.reduce(1) { $0 * UInt64($1.classes.count) } }
+    var combinations: Double { all.reduce(1) { $0 * $1.combinations } }
 }

@@ -1,3 +1,85 @@
+/// A text and who signed it (C2SP signed-note).
+///
+/// - Warning: The text is not authenticated until a signature was verified.
+package struct SignedNote: Sendable {
+    /// Enough for a checkpoint with 16 post-quantum signatures of 5 kB.
+    package static let byteCountMax = 131_072
+    /// More than the 16 that every verifier must accept.
+    package static let signatureCountMax = 64
+
+    /// Ends with a newline.
+    package let text: [UInt8]
+    package let signatures: [NoteSignature]
+
+    /// - Precondition: `text` ends with a newline and has no control character but newlines.
+    package init(text: [UInt8], signatures: [NoteSignature]) {
+        precondition(
+            text.last == 0x0A && text.allSatisfy { $0 >= 0x20 || $0 == 0x0A },
+            "a note was to be made of a text that is no note's")
+        self.text = text
+        self.signatures = signatures
+    }
+
+    package var bytes: [UInt8] {
+        signatures.reduce(into: text + [0x0A]) { $0 += Array($1.line.utf8) }
+    }
+
+    package init(parsing bytes: [UInt8]) throws(NoteError) {
+        guard bytes.count <= Self.byteCountMax else {
+            throw .tooLong(byteCount: bytes.count, byteCountMax: Self.byteCountMax)
+        }
+        var lineNumber = 1
+        for byte in bytes {
+            if byte == 0x0A { lineNumber += 1 }
+            guard byte >= 0x20 || byte == 0x0A else {
+                throw .malformed(line: lineNumber, why: "a control character")
+            }
+        }
+        guard String(validating: bytes, as: UTF8.self) != nil else {
+            throw .malformed(line: 1, why: "it is not UTF-8")
+        }
+        guard bytes.last == 0x0A else {
+            throw .malformed(line: lineNumber, why: "the last line has no newline")
+        }
+        // The last empty line is the only place where a newline follows a newline with signatures behind.
+        guard
+            let blank = bytes.indices.dropFirst().last(where: { bytes[$0] == 0x0A && bytes[$0 - 1] == 0x0A })
+        else { throw .malformed(line: 1, why: "no empty line stands before the signatures") }
+        text = Array(bytes[..<blank])
+        var line = text.count { $0 == 0x0A } + 1
+        var signatures: [NoteSignature] = []
+        for signatureLine in bytes[(blank + 1)...].dropLast().split(
+            separator: 0x0A, omittingEmptySubsequences: false)
+        {
+            line += 1
+            guard signatures.count < Self.signatureCountMax else {
+                throw .malformed(line: line, why: "more than \(Self.signatureCountMax) signatures")
+            }
+            guard let signature = Self.signature(String(decoding: signatureLine, as: UTF8.self)) else {
+                throw .malformed(line: line, why: "it is no signature")
+            }
+            signatures.append(signature)
+        }
+        self.signatures = signatures
+    }
+
+    private static func signature(_ line: String) -> NoteSignature? {
+        let parts = line.split(separator: " ", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0].utf8.elementsEqual("—".utf8), isKeyName(String(parts[1])),
+            let bytes = Base64.decode(parts[2]), bytes.count > 4
+        else { return nil }
+        let keyID = bytes[..<4].reduce(0) { $0 << 8 | UInt32($1) }
+        return NoteSignature(name: String(parts[1]), keyID: keyID, bytes: Array(bytes[4...]))
+    }
+
+    package static func isKeyName(_ name: String) -> Bool {
+        !name.utf8.isEmpty
+            && name.unicodeScalars.allSatisfy {
+                $0.value > 0x20 && $0 != "+" && !$0.properties.isWhitespace
+            }
+    }
+}
+
 /// A public key that signs notes, as `golang.org/x/mod/sumdb/note` spells it:
 /// `<name>+<key id>+<base64(algorithm ‖ public key)>`.
 ///
@@ -87,87 +169,5 @@ package enum NoteError: Error, Hashable, Sendable, CustomStringConvertible {
         case .badSignature(let keyName): "the signature by `\(keyName)` does not verify"
         case .noKnownSignature: "no signature is by a key that is trusted here"
         }
-    }
-}
-
-/// A text and who signed it (C2SP signed-note).
-///
-/// - Warning: The text is not authenticated until a signature was verified.
-package struct SignedNote: Sendable {
-    /// Enough for a checkpoint with 16 post-quantum signatures of 5 kB.
-    package static let byteCountMax = 131_072
-    /// More than the 16 that every verifier must accept.
-    package static let signatureCountMax = 64
-
-    /// Ends with a newline.
-    package let text: [UInt8]
-    package let signatures: [NoteSignature]
-
-    /// - Precondition: `text` ends with a newline and has no control character but newlines.
-    package init(text: [UInt8], signatures: [NoteSignature]) {
-        precondition(
-            text.last == 0x0A && text.allSatisfy { $0 >= 0x20 || $0 == 0x0A },
-            "a note was to be made of a text that is no note's")
-        self.text = text
-        self.signatures = signatures
-    }
-
-    package var bytes: [UInt8] {
-        signatures.reduce(into: text + [0x0A]) { $0 += Array($1.line.utf8) }
-    }
-
-    package init(parsing bytes: [UInt8]) throws(NoteError) {
-        guard bytes.count <= Self.byteCountMax else {
-            throw .tooLong(byteCount: bytes.count, byteCountMax: Self.byteCountMax)
-        }
-        var lineNumber = 1
-        for byte in bytes {
-            if byte == 0x0A { lineNumber += 1 }
-            guard byte >= 0x20 || byte == 0x0A else {
-                throw .malformed(line: lineNumber, why: "a control character")
-            }
-        }
-        guard String(validating: bytes, as: UTF8.self) != nil else {
-            throw .malformed(line: 1, why: "it is not UTF-8")
-        }
-        guard bytes.last == 0x0A else {
-            throw .malformed(line: lineNumber, why: "the last line has no newline")
-        }
-        // The last empty line is the only place where a newline follows a newline with signatures behind.
-        guard
-            let blank = bytes.indices.dropFirst().last(where: { bytes[$0] == 0x0A && bytes[$0 - 1] == 0x0A })
-        else { throw .malformed(line: 1, why: "no empty line stands before the signatures") }
-        text = Array(bytes[..<blank])
-        var line = text.count { $0 == 0x0A } + 1
-        var signatures: [NoteSignature] = []
-        for signatureLine in bytes[(blank + 1)...].dropLast().split(
-            separator: 0x0A, omittingEmptySubsequences: false)
-        {
-            line += 1
-            guard signatures.count < Self.signatureCountMax else {
-                throw .malformed(line: line, why: "more than \(Self.signatureCountMax) signatures")
-            }
-            guard let signature = Self.signature(String(decoding: signatureLine, as: UTF8.self)) else {
-                throw .malformed(line: line, why: "it is no signature")
-            }
-            signatures.append(signature)
-        }
-        self.signatures = signatures
-    }
-
-    private static func signature(_ line: String) -> NoteSignature? {
-        let parts = line.split(separator: " ", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0].utf8.elementsEqual("—".utf8), isKeyName(String(parts[1])),
-            let bytes = Base64.decode(parts[2]), bytes.count > 4
-        else { return nil }
-        let keyID = bytes[..<4].reduce(0) { $0 << 8 | UInt32($1) }
-        return NoteSignature(name: String(parts[1]), keyID: keyID, bytes: Array(bytes[4...]))
-    }
-
-    package static func isKeyName(_ name: String) -> Bool {
-        !name.utf8.isEmpty
-            && name.unicodeScalars.allSatisfy {
-                $0.value > 0x20 && $0 != "+" && !$0.properties.isWhitespace
-            }
     }
 }

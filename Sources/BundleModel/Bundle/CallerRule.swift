@@ -1,5 +1,19 @@
 package import GateVocabulary
 
+/// What one caller may do (`callers.yaml`). Everything not said is denied.
+package struct CallerRule: Hashable, Sendable {
+    package var means: String
+    package var grants: GrantSet
+    package var types: TypeScope
+    /// What it may claim about where a preference came from.
+    package var sources: [PreferenceSource]
+    /// What it may claim about how a consent was given.
+    package var methods: [ConsentMethod]
+    /// Why the caller records consents: of whom, and where they gave them. With `consents.write` only.
+    package var consentsBecause: String?
+    package var rationale: Rationale
+}
+
 /// A set of grants.
 package struct GrantSet: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
@@ -68,20 +82,6 @@ extension CallerName {
     /// The gateway itself, when it sends a summary of what it gathered. No process can be it: a bundle may not
     /// name it, so configuration cannot bind it.
     package static let gateway = CallerName("gateway")
-}
-
-/// What one caller may do (`callers.yaml`). Everything not said is denied.
-package struct CallerRule: Hashable, Sendable {
-    package var means: String
-    package var grants: GrantSet
-    package var types: TypeScope
-    /// What it may claim about where a preference came from.
-    package var sources: [PreferenceSource]
-    /// What it may claim about how a consent was given.
-    package var methods: [ConsentMethod]
-    /// Why the caller records consents: of whom, and where they gave them. With `consents.write` only.
-    package var consentsBecause: String?
-    package var rationale: Rationale
 }
 
 extension CallerRule {

@@ -1,5 +1,24 @@
 public import GateVocabulary
 
+/// What holds for every notification of one category (`categories.yaml`).
+package struct CategoryRule: Hashable, Sendable {
+    package var means: String
+    /// Whether it goes out to a recipient who has not chosen.
+    package var isOnByDefault: Bool
+    package var permission: ByChannel<ByRegime<PermissionRule>>
+    package var quietHours: QuietHoursRule
+    package var overflow: OverflowRule
+    /// The type that says what was gathered; set exactly when ``overflow`` is `digest`.
+    package var summary: TypeID?
+    package var refusesMinors: Bool
+    /// A recipient who gave a consent to one of these gets none of the category.
+    package var withheldFrom: [Purpose]
+    /// Whether every message carries the link that mutes the category without a login.
+    package var hasUnsubscribeLink: Bool
+    package var switchOff: SwitchOffRule
+    package var rationale: Rationale
+}
+
 /// What a category needs before a notification of it may go out, weakest first.
 ///
 /// The order is one of strictness: whatever satisfies a rule satisfies every rule before it.
@@ -115,25 +134,6 @@ package enum SwitchOffRule: String, CaseIterable, Sendable, Hashable {
     case anyone
     /// Only through the step-up flow: S1's "very hard to turn off".
     case stepUp = "step_up"
-}
-
-/// What holds for every notification of one category (`categories.yaml`).
-package struct CategoryRule: Hashable, Sendable {
-    package var means: String
-    /// Whether it goes out to a recipient who has not chosen.
-    package var isOnByDefault: Bool
-    package var permission: ByChannel<ByRegime<PermissionRule>>
-    package var quietHours: QuietHoursRule
-    package var overflow: OverflowRule
-    /// The type that says what was gathered; set exactly when ``overflow`` is `digest`.
-    package var summary: TypeID?
-    package var refusesMinors: Bool
-    /// A recipient who gave a consent to one of these gets none of the category.
-    package var withheldFrom: [Purpose]
-    /// Whether every message carries the link that mutes the category without a login.
-    package var hasUnsubscribeLink: Bool
-    package var switchOff: SwitchOffRule
-    package var rationale: Rationale
 }
 
 /// Whether something goes to minors, as a category or a type writes it.

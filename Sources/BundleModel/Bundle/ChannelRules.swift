@@ -1,5 +1,16 @@
 package import GateVocabulary
 
+/// The channels (`channels.yaml`).
+package struct ChannelRules: Hashable, Sendable {
+    package var rules: ByChannel<ChannelRule>
+    /// `nil` where keys may be of any age.
+    package var deviceKeyAge: DeviceKeyAge?
+    package var smsFallbackForMarketing: FallbackRule
+    package var smsFallbackForOthers: FallbackRule
+    package var smsHours: SendingHours?
+    package var smsRevocation: RevocationRule?
+}
+
 /// What one channel can carry, whatever the notification says.
 package struct ChannelRule: Hashable, Sendable {
     /// Bytes of the payload as the provider counts them.
@@ -116,17 +127,6 @@ package struct DeviceKeyAge: Hashable, Sendable {
     /// The type of the message that is sealed to a key when another takes its place; `nil` where a replaced key is told
     /// nothing.
     package var replacementNotice: TypeID?
-}
-
-/// The channels (`channels.yaml`).
-package struct ChannelRules: Hashable, Sendable {
-    package var rules: ByChannel<ChannelRule>
-    /// `nil` where keys may be of any age.
-    package var deviceKeyAge: DeviceKeyAge?
-    package var smsFallbackForMarketing: FallbackRule
-    package var smsFallbackForOthers: FallbackRule
-    package var smsHours: SendingHours?
-    package var smsRevocation: RevocationRule?
 }
 
 extension ChannelRules {

@@ -1,79 +1,6 @@
 import CanonicalJSON
 package import GateVocabulary
 
-/// What a mandatory notice may pass, by the gate that would have stopped it.
-package enum MandatoryPass: String, CaseIterable, Sendable, Hashable {
-    case preferences
-    case quietHours = "quiet_hours"
-    case caps
-}
-
-/// Why a type must reach the recipient, and what it therefore passes.
-package struct MandatoryRule: Hashable, Sendable {
-    package var law: [String]
-    package var passes: [MandatoryPass]
-    /// In words, as the law puts it.
-    package var mustReachWithin: String
-    /// The way it must go when no destination could take it, one of ``waysOut`` and of ``dischargedBy``.
-    package var ifUnreachable: String
-    /// By which the duty is done. What goes out on another channel says that there is something to read, and the duty
-    /// stays owed.
-    package var dischargedBy: [DischargeMeans]
-    /// Hours after a send that leaves the duty owed until the alarm, 1 to ``dischargeHoursMax``.
-    package var dischargeWithinHours: Int
-    /// When the duty has to be looked at again. Who agreed to it signs the page (``ApprovalRole/legal``).
-    package var reviewOn: CalendarDate
-
-    /// By which a recipient is reached whom no notification reached.
-    package static let waysOut = ["email", "sms", "letter", "phone"]
-    /// Sixty days. The law a duty stands on leaves less (``DutyLaw/all``).
-    package static let dischargeHoursMax = 1_440
-    /// Months from the day the bundle takes effect in which a duty is looked at again, at the latest.
-    static let reviewMonthsMax = 18
-}
-
-/// What a push of a sealed type does for a device without a usable key.
-package enum WithoutKey: String, CaseIterable, Sendable, Hashable {
-    /// Send the constant text of the app and tier instead.
-    case generic
-    case reject
-}
-
-/// From when the time to live counts.
-package enum TTLStart: String, CaseIterable, Sendable, Hashable {
-    case arrival
-    case due
-}
-
-/// Among whose sends two with one value of `dedupe_by` are the same event.
-package enum DedupeScope: String, CaseIterable, Sendable, Hashable {
-    /// One caller's own. No caller can have another's notice withheld, by sending its event first or acknowledging it.
-    case caller
-    /// Every caller's that may send the type.
-    case type
-}
-
-/// What the recipient's own recorded request lets a type pass (S3: a person who asked to be stopped wants it at
-/// night too).
-package struct OwnRequestRule: Hashable, Sendable {
-    /// The consent purpose that records the request.
-    package var purpose: Purpose
-    /// `quiet_hours`, `caps` or both; never the switches: the recipient who asked can switch off.
-    package var passes: [MandatoryPass]
-}
-
-/// When, in the recipient's own time, a type goes out.
-package enum SendTime: Hashable, Sendable {
-    /// So long after it was asked for.
-    case after(minutes: Int)
-    /// The next time the clock reads it.
-    case daily(minute: Int)
-    /// The next such day. Days count from Monday, 0, to Sunday, 6.
-    case weekly(day: Int, minute: Int)
-    /// A time of the day that is the same for one recipient and differs between them; `last` is not reached.
-    case between(first: Int, last: Int)
-}
-
 /// One notification type: what the registry says of it (`types/<type>.yaml`).
 ///
 /// A class, because every send hands it from step to step: as a value each hand-over copied three dozen members.
@@ -265,6 +192,79 @@ package final class NotificationType: Sendable {
         members.ignoreRationale()
         members.refuseOthers()
     }
+}
+
+/// What a mandatory notice may pass, by the gate that would have stopped it.
+package enum MandatoryPass: String, CaseIterable, Sendable, Hashable {
+    case preferences
+    case quietHours = "quiet_hours"
+    case caps
+}
+
+/// Why a type must reach the recipient, and what it therefore passes.
+package struct MandatoryRule: Hashable, Sendable {
+    package var law: [String]
+    package var passes: [MandatoryPass]
+    /// In words, as the law puts it.
+    package var mustReachWithin: String
+    /// The way it must go when no destination could take it, one of ``waysOut`` and of ``dischargedBy``.
+    package var ifUnreachable: String
+    /// By which the duty is done. What goes out on another channel says that there is something to read, and the duty
+    /// stays owed.
+    package var dischargedBy: [DischargeMeans]
+    /// Hours after a send that leaves the duty owed until the alarm, 1 to ``dischargeHoursMax``.
+    package var dischargeWithinHours: Int
+    /// When the duty has to be looked at again. Who agreed to it signs the page (``ApprovalRole/legal``).
+    package var reviewOn: CalendarDate
+
+    /// By which a recipient is reached whom no notification reached.
+    package static let waysOut = ["email", "sms", "letter", "phone"]
+    /// Sixty days. The law a duty stands on leaves less (``DutyLaw/all``).
+    package static let dischargeHoursMax = 1_440
+    /// Months from the day the bundle takes effect in which a duty is looked at again, at the latest.
+    static let reviewMonthsMax = 18
+}
+
+/// What a push of a sealed type does for a device without a usable key.
+package enum WithoutKey: String, CaseIterable, Sendable, Hashable {
+    /// Send the constant text of the app and tier instead.
+    case generic
+    case reject
+}
+
+/// From when the time to live counts.
+package enum TTLStart: String, CaseIterable, Sendable, Hashable {
+    case arrival
+    case due
+}
+
+/// Among whose sends two with one value of `dedupe_by` are the same event.
+package enum DedupeScope: String, CaseIterable, Sendable, Hashable {
+    /// One caller's own. No caller can have another's notice withheld, by sending its event first or acknowledging it.
+    case caller
+    /// Every caller's that may send the type.
+    case type
+}
+
+/// What the recipient's own recorded request lets a type pass (S3: a person who asked to be stopped wants it at
+/// night too).
+package struct OwnRequestRule: Hashable, Sendable {
+    /// The consent purpose that records the request.
+    package var purpose: Purpose
+    /// `quiet_hours`, `caps` or both; never the switches: the recipient who asked can switch off.
+    package var passes: [MandatoryPass]
+}
+
+/// When, in the recipient's own time, a type goes out.
+package enum SendTime: Hashable, Sendable {
+    /// So long after it was asked for.
+    case after(minutes: Int)
+    /// The next time the clock reads it.
+    case daily(minute: Int)
+    /// The next such day. Days count from Monday, 0, to Sunday, 6.
+    case weekly(day: Int, minute: Int)
+    /// A time of the day that is the same for one recipient and differs between them; `last` is not reached.
+    case between(first: Int, last: Int)
 }
 
 extension NotificationType {

@@ -3,53 +3,6 @@ import CompliancePolicy
 import GateVocabulary
 import RecipientModel
 
-/// What counts as a drift on one machine.
-package struct DriftSettings: Sendable, Hashable {
-    /// How long nothing may be heard of a device, in milliseconds. Firebase calls a token stale that has not connected for
-    /// a month, and lets it expire after 270 days ("Best practices for FCM registration token management").
-    package var staleMilliseconds: Int64 = 60 * 86_400_000
-    /// Apps that Apple granted critical alerts to, by bundle id; `nil` when the configuration does not say, and then
-    /// no app is taken to lack them.
-    package var criticalAlertApps: Set<String>?
-
-    package static let criticalAlertAppCountMax = 100
-
-    package init() {}
-}
-
-/// What the provider and the app reported of one device, as far as a drift shows in it.
-struct DeviceReceipts {
-    /// When the recipient last opened a push on it or put one away, which the operating system must have shown.
-    var observedAt: Instant?
-    /// When the app last told of anything. What was on its own screen, and a number that went from its icon, are signs of
-    /// the device and show no push.
-    var appHeardAt: Instant?
-    /// The provider's newest word, and when.
-    var provider: (event: SendEventKind, at: Instant)?
-    /// When the provider last took a push for it.
-    var acceptedAt: Instant?
-
-    mutating func add(_ event: EventRecord) {
-        switch event.event {
-        case .userObserved:
-            appHeardAt = max(appHeardAt ?? event.at, event.at)
-            switch ObservedAct(action: event.reason) {
-            case .tap, .dismissed: observedAt = max(observedAt ?? event.at, event.at)
-            case .seen, .badgeCleared: return
-            }
-        case .acceptedByProvider, .failed, .expired, .tokenGone:
-            if event.event == .acceptedByProvider { acceptedAt = max(acceptedAt ?? event.at, event.at) }
-            guard provider.map({ $0.at <= event.at }) ?? true else { return }
-            provider = (event.event, event.at)
-        default: return
-        }
-    }
-
-    /// The newest sign of the device. A push that the provider refused, or gave up when its time was over, is none: pushes to
-    /// an unused phone end so.
-    var heardAt: Instant? { [appHeardAt, acceptedAt].compactMap(\.self).max() }
-}
-
 /// The drifts of one person, and what has to be done about each. Pure: depends on its arguments alone.
 ///
 /// | The app | The other side | What is done |
@@ -174,4 +127,51 @@ struct DriftRules {
         }
         return findings
     }
+}
+
+/// What counts as a drift on one machine.
+package struct DriftSettings: Sendable, Hashable {
+    /// How long nothing may be heard of a device, in milliseconds. Firebase calls a token stale that has not connected for
+    /// a month, and lets it expire after 270 days ("Best practices for FCM registration token management").
+    package var staleMilliseconds: Int64 = 60 * 86_400_000
+    /// Apps that Apple granted critical alerts to, by bundle id; `nil` when the configuration does not say, and then
+    /// no app is taken to lack them.
+    package var criticalAlertApps: Set<String>?
+
+    package static let criticalAlertAppCountMax = 100
+
+    package init() {}
+}
+
+/// What the provider and the app reported of one device, as far as a drift shows in it.
+struct DeviceReceipts {
+    /// When the recipient last opened a push on it or put one away, which the operating system must have shown.
+    var observedAt: Instant?
+    /// When the app last told of anything. What was on its own screen, and a number that went from its icon, are signs of
+    /// the device and show no push.
+    var appHeardAt: Instant?
+    /// The provider's newest word, and when.
+    var provider: (event: SendEventKind, at: Instant)?
+    /// When the provider last took a push for it.
+    var acceptedAt: Instant?
+
+    mutating func add(_ event: EventRecord) {
+        switch event.event {
+        case .userObserved:
+            appHeardAt = max(appHeardAt ?? event.at, event.at)
+            switch ObservedAct(action: event.reason) {
+            case .tap, .dismissed: observedAt = max(observedAt ?? event.at, event.at)
+            case .seen, .badgeCleared: return
+            }
+        case .acceptedByProvider, .failed, .expired, .tokenGone:
+            if event.event == .acceptedByProvider { acceptedAt = max(acceptedAt ?? event.at, event.at) }
+            guard provider.map({ $0.at <= event.at }) ?? true else { return }
+            provider = (event.event, event.at)
+        default: return
+        }
+    }
+
+    /// The newest sign of the device. A push that the provider refused, or gave up when its time was over, is none: pushes to
+    /// an unused phone end so.
+    var heardAt: Instant? { [appHeardAt, acceptedAt].compactMap(\.self).max() }
 }

@@ -1,6 +1,71 @@
 package import CanonicalJSON
 import GateVocabulary
 
+/// A problem document (RFC 9457).
+package struct Problem: WireAnswer, Hashable, Error, CustomStringConvertible {
+    package var description: String { detail.map { "\(name.title): \($0)" } ?? name.title }
+
+    package var name: ProblemName
+    /// What happened this time, and what to do; ends without a full stop.
+    package var detail: String?
+    package var violations: [Violation]
+    /// For `Retry-After`, in whole seconds; set for every temporary problem.
+    package var retryAfterSeconds: Int?
+    /// For `Allow` on 405.
+    package var allow: [String]
+
+    package init(
+        _ name: ProblemName, detail: String? = nil, violations: [Violation] = [],
+        retryAfterSeconds: Int? = nil, allow: [String] = []
+    ) {
+        self.name = name
+        self.detail = detail
+        self.violations = violations
+        self.retryAfterSeconds = retryAfterSeconds ?? (name.isTemporary ? 1 : nil)
+        self.allow = allow
+    }
+
+    package var status: Int { name.status }
+
+    package static let name = "Problem"
+    package static let means = "A problem document (RFC 9457)."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.optional("detail", answer, \.shownDetail, "What happened this time, and what to do.")
+        fields.optional(
+            "retry_after", as: .integer(0...86_400), answer, \.retryAfterSeconds,
+            "Seconds, as in `Retry-After`.")
+        fields.required("status", as: .integer(400...599), answer, \.status, "The HTTP status.")
+        fields.required("title", answer, \.name.title, "The same for every occurrence.")
+        fields.required("type", answer, \.name, "Which problem.")
+        fields.optional(
+            "violations", as: .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
+            answer,
+            { $0.violations.isEmpty ? nil : Array($0.violations.prefix(WireLimits.violationCountMax)) },
+            "Everything in the request that is not what it should be.")
+    }
+
+    private var shownDetail: String? {
+        violations.count > WireLimits.violationCountMax
+            ? "the first \(WireLimits.violationCountMax) of \(violations.count) violations are listed"
+            : detail
+    }
+
+    package var answer: Answer {
+        var headers: [(name: String, value: String)] = []
+        if let retryAfterSeconds {
+            headers.append(("retry-after", String(retryAfterSeconds)))
+        }
+        if !allow.isEmpty {
+            headers.append(("allow", allow.joined(separator: ", ")))
+        }
+        return Answer(
+            status: status, contentType: MediaType.problem, headers: headers, body: bytes)
+    }
+}
+
 /// Everything that can go wrong with a request other than the decision itself. A closed list with stable
 /// names; each has one status.
 package enum ProblemName: String, CaseIterable, Sendable, Hashable {
@@ -125,71 +190,6 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
 
     /// Whether trying the same again later can help; such answers carry `Retry-After`.
     package var isTemporary: Bool { status == 429 || status == 503 || status == 408 }
-}
-
-/// A problem document (RFC 9457).
-package struct Problem: WireAnswer, Hashable, Error, CustomStringConvertible {
-    package var description: String { detail.map { "\(name.title): \($0)" } ?? name.title }
-
-    package var name: ProblemName
-    /// What happened this time, and what to do; ends without a full stop.
-    package var detail: String?
-    package var violations: [Violation]
-    /// For `Retry-After`, in whole seconds; set for every temporary problem.
-    package var retryAfterSeconds: Int?
-    /// For `Allow` on 405.
-    package var allow: [String]
-
-    package init(
-        _ name: ProblemName, detail: String? = nil, violations: [Violation] = [],
-        retryAfterSeconds: Int? = nil, allow: [String] = []
-    ) {
-        self.name = name
-        self.detail = detail
-        self.violations = violations
-        self.retryAfterSeconds = retryAfterSeconds ?? (name.isTemporary ? 1 : nil)
-        self.allow = allow
-    }
-
-    package var status: Int { name.status }
-
-    package static let name = "Problem"
-    package static let means = "A problem document (RFC 9457)."
-
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.optional("detail", answer, \.shownDetail, "What happened this time, and what to do.")
-        fields.optional(
-            "retry_after", as: .integer(0...86_400), answer, \.retryAfterSeconds,
-            "Seconds, as in `Retry-After`.")
-        fields.required("status", as: .integer(400...599), answer, \.status, "The HTTP status.")
-        fields.required("title", answer, \.name.title, "The same for every occurrence.")
-        fields.required("type", answer, \.name, "Which problem.")
-        fields.optional(
-            "violations", as: .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
-            answer,
-            { $0.violations.isEmpty ? nil : Array($0.violations.prefix(WireLimits.violationCountMax)) },
-            "Everything in the request that is not what it should be.")
-    }
-
-    private var shownDetail: String? {
-        violations.count > WireLimits.violationCountMax
-            ? "the first \(WireLimits.violationCountMax) of \(violations.count) violations are listed"
-            : detail
-    }
-
-    package var answer: Answer {
-        var headers: [(name: String, value: String)] = []
-        if let retryAfterSeconds {
-            headers.append(("retry-after", String(retryAfterSeconds)))
-        }
-        if !allow.isEmpty {
-            headers.append(("allow", allow.joined(separator: ", ")))
-        }
-        return Answer(
-            status: status, contentType: MediaType.problem, headers: headers, body: bytes)
-    }
 }
 
 /// The `type` of a problem document.

@@ -5,37 +5,6 @@ import GateVocabulary
 import GatewayPipeline
 import Histogram
 
-/// A stretch of time: from ``since`` on, before ``until``.
-struct ReportPeriod: Hashable {
-    /// `nil`: from the first entry.
-    var since: Instant?
-    /// `nil`: to the last entry.
-    var until: Instant?
-
-    func contains(_ time: Instant) -> Bool {
-        since.map { time >= $0 } ?? true && until.map { time < $0 } ?? true
-    }
-}
-
-/// How long something took, to three digits, in bounded memory.
-struct Durations {
-    /// Up to 31 days; what took longer counts as that.
-    private static let highestMilliseconds: UInt64 = 31 * 86_400_000
-    private var histogram = Histogram<UInt64>(
-        highestTrackableValue: Self.highestMilliseconds, numberOfSignificantValueDigits: .three)
-    private(set) var count: UInt64 = 0
-
-    mutating func add(_ milliseconds: Int64) {
-        histogram.record(min(UInt64(max(0, milliseconds)), Self.highestMilliseconds))
-        count += 1
-    }
-
-    /// `nil` where nothing was measured.
-    func milliseconds(atPercentile percentile: Double) -> Int64? {
-        count > 0 ? Int64(histogram.valueAtPercentile(percentile)) : nil
-    }
-}
-
 /// What the entries of a trail come to within a period: counted by the very tables that `/metrics` is written from.
 ///
 /// Entries before the period are read for what they say of messages that end in it, and for the people. As large as the
@@ -144,5 +113,36 @@ struct TrailFigures {
         }
         counts.write(to: &samples)
         return samples
+    }
+}
+
+/// A stretch of time: from ``since`` on, before ``until``.
+struct ReportPeriod: Hashable {
+    /// `nil`: from the first entry.
+    var since: Instant?
+    /// `nil`: to the last entry.
+    var until: Instant?
+
+    func contains(_ time: Instant) -> Bool {
+        since.map { time >= $0 } ?? true && until.map { time < $0 } ?? true
+    }
+}
+
+/// How long something took, to three digits, in bounded memory.
+struct Durations {
+    /// Up to 31 days; what took longer counts as that.
+    private static let highestMilliseconds: UInt64 = 31 * 86_400_000
+    private var histogram = Histogram<UInt64>(
+        highestTrackableValue: Self.highestMilliseconds, numberOfSignificantValueDigits: .three)
+    private(set) var count: UInt64 = 0
+
+    mutating func add(_ milliseconds: Int64) {
+        histogram.record(min(UInt64(max(0, milliseconds)), Self.highestMilliseconds))
+        count += 1
+    }
+
+    /// `nil` where nothing was measured.
+    func milliseconds(atPercentile percentile: Double) -> Int64? {
+        count > 0 ? Int64(histogram.valueAtPercentile(percentile)) : nil
     }
 }
