@@ -23,7 +23,7 @@ package struct DecisionEffects: OptionSet, Hashable, Sendable {
     package static var seals: DecisionEffects { DecisionEffects(rawValue: 1 << 7) }
     /// Carries the OS flag that breaks through Do Not Disturb.
     package static var raisesFlag: DecisionEffects { DecisionEffects(rawValue: 1 << 8) }
-    /// Refuses for a missing marketing opt-in, where European law applies and another reason belongs.
+    /// Gives `no_marketing_opt_in` as its reason, which is the wrong one wherever European law applies.
     package static var deniesEuropeanLaw: DecisionEffects { DecisionEffects(rawValue: 1 << 9) }
     /// Promises the send for a moment after its expiry.
     package static var promisesTooLate: DecisionEffects { DecisionEffects(rawValue: 1 << 10) }
