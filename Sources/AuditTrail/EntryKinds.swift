@@ -108,7 +108,7 @@ extension EntrySchema {
     private static let count = Shape.count
     private static let moment = Shape.anyInteger
     private static let uid = Shape.integer(0...4_294_967_295)
-    /// A name out of one of our own closed lists.
+    /// A name out of one of the gateway's closed lists.
     private static let code = Shape.name
     /// A type of the registry, or a category.
     private static let typeName = Shape.name

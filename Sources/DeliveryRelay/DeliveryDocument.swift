@@ -7,7 +7,7 @@ import GateVocabulary
 package enum DeliveryDocument {
     /// Canonical JSON: `{app?, body, channel, destination, expires_at, headers, message_id, platform?, send_id, token}`.
     ///
-    /// - Throws: When the composed body is not JSON, which would be our own fault.
+    /// - Throws: When the composed body is not JSON, which would be a fault of the gateway's own.
     package static func write(_ delivery: Delivery) throws -> [UInt8] {
         let (headers, body) = try delivery.timed()
         var object: JSONObject = [

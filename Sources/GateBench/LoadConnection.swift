@@ -4,7 +4,7 @@ import Foundation
 ///
 /// The connection speaks just enough HTTP/1.1 for a benchmark, because what it costs is taken from the same two cores as
 /// the gateway: a few microseconds a request, where a whole client library would cost more than the gate itself.
-/// It talks to our own gateway only; whatever it does not expect ends the measurement.
+/// The other side is the gateway that is measured; an answer that is not expected ends the measurement.
 struct LoadConnection {
     /// What one response said.
     struct Response {

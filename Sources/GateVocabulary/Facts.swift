@@ -287,7 +287,7 @@ package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Where a person was believed to be, how we came to believe it, and when.
+/// Where a person was believed to be, from which source, and since when.
 package struct RegionObservation: Hashable, Sendable {
     package var code: RegionCode
     package var source: RegionSource

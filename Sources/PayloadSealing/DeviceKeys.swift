@@ -20,7 +20,7 @@ package struct DevicePublicKey: Hashable, Sendable {
         self.init(rawBytes: rawBytes, suite: suite)
     }
 
-    /// Takes a key back from our own store, where it arrived through ``init(validating:suite:)``.
+    /// Takes a key back from the gateway's store, where it arrived through ``init(validating:suite:)``.
     ///
     /// - Warning: Checks nothing. Bytes that are no point of the curve are found when ``DeviceSealingKey`` parses them; a key of
     ///   low order is found when a message is sealed to it.

@@ -57,7 +57,7 @@ enum StoreFailure {
                 table: table, "`\(file)` is not a sound database: restore it from a backup (\(message))")
         default:
             // A statement this build compiled against its own schema cannot fail otherwise, so the
-            // schema was changed behind our back.
+            // schema was changed by another process.
             return StoreError.damaged(table: table, "`\(file)` refuses a statement (\(code): \(message))")
         }
     }

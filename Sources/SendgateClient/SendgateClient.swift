@@ -212,7 +212,7 @@ public final class SendgateClient: Sendable {
             }
             await stream.close()
         }
-        // Lines without an answer may have been read, whatever we know of our own writes.
+        // Lines without an answer may have been read, whatever is known of the client's own writes.
         for var line in lines[answered...] {
             line.mayHaveBeenTaken = true
             line.failure = .transport(breakage)

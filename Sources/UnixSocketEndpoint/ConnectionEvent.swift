@@ -114,7 +114,7 @@ enum ConnectionAction {
     case resumeLater
     /// Count, and log where it is a fault.
     case record(ConnectionIncident)
-    /// End our side after what is flushed.
+    /// End the gateway's side after what is flushed.
     case endOutput
     /// Close both sides at once.
     case close

@@ -11,7 +11,7 @@ struct ListeningSocket: Sendable {
     struct File: Sendable {
         var path: String
         var lockDescriptor: Int32
-        /// What we bound, so that another process's socket at this path is left alone.
+        /// The file that was bound, so that another process's socket at this path is left alone.
         var device: UInt64
         var inode: UInt64
     }
@@ -24,7 +24,7 @@ struct ListeningSocket: Sendable {
         }
     }
 
-    // MARK: A socket file of our own
+    // MARK: A socket file
 
     /// Lock, look, bind, set owner and mode. No client can connect before SwiftNIO calls `listen`, so the
     /// file is never reachable with a wider mode than the configured one.
@@ -148,7 +148,7 @@ struct ListeningSocket: Sendable {
             throw .system(call: "lstat", path: file.path, errorNumber: errno)
         }
         guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket(path: file.path) }
-        // Non-blocking, because a live listener with a full backlog would hold us up; that is EAGAIN.
+        // Non-blocking, because a live listener with a full backlog would block the start; that is EAGAIN.
         let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
         guard probe >= 0 else { throw .system(call: "socket", path: file.path, errorNumber: errno) }
         defer { close(probe) }
@@ -232,7 +232,7 @@ struct ListeningSocket: Sendable {
 
     // MARK: Afterwards
 
-    /// Removes the socket file when it is still the one we made. Done before the listener closes, so that
+    /// Removes the socket file when it is still the one that was made here. Done before the listener closes, so that
     /// a client sees "no such file" rather than "refused" and no stale file is left.
     func unlinkFile() {
         guard let file else { return }

@@ -52,7 +52,7 @@ struct RequestFraming: Equatable {
         isHTTP10 = head.version == .http1_0
         method = head.method.rawValue
         target = head.uri
-        // Origin form only (RFC 9112 section 3.2.1): we are no proxy, and a CONNECT would end HTTP here.
+        // Origin form only (RFC 9112 section 3.2.1): the gateway is no proxy, and a CONNECT would end HTTP here.
         guard head.method != .CONNECT, target.utf8.first == UInt8(ascii: "/") || target == "*" else {
             throw .malformed
         }
@@ -111,7 +111,7 @@ struct RequestFraming: Equatable {
         // RFC 9110 section 10.1.1: an HTTP/1.0 client does not know interim answers.
         if isHTTP10 { expectsContinue = false }
         isHead = head.method == .HEAD
-        // The parser stops after a request to upgrade; we answer it in HTTP/1.1 and close.
+        // The parser stops after a request to upgrade, which is answered in HTTP/1.1 before the connection closes.
         closes = wantsClose || isHTTP10 || upgrades
 
         // With a query it is an ordinary request, which the route refuses: a stream has none.

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The few calls that listening needs and SwiftNIO does not make for us.
+/// The few calls that listening needs and SwiftNIO does not make.
 enum SystemCall {
     static func message(_ errorNumber: Int32) -> String { String(cString: strerror(errorNumber)) }
 

@@ -22,7 +22,7 @@ package enum UnixAccounts {
         }
     }
 
-    /// A group lists its members in the record, so it may be long; 1 MiB is where we stop believing it.
+    /// A group lists its members in the record, so it may be long; more than 1 MiB is not believed.
     private static func withRecord(
         _ look: (UnsafeMutablePointer<CChar>, Int) -> (status: Int32, id: UInt32?)
     ) -> UInt32? {

@@ -134,7 +134,7 @@ struct Wiring {
         let work = WorkSignal()
         let end: @Sendable (String) -> Never = { what in
             // Nothing may be answered, flushed or tidied up any more: what is on disk is not known, and only a
-            // restart reads it. EX_SOFTWARE, so that a service manager sees a failure and starts us again.
+            // restart reads it. EX_SOFTWARE, so that a service manager sees a failure and starts the gateway again.
             logger.critical("what was committed may not be on disk; stopping at once: \(what)")
             _exit(70)
         }

@@ -52,7 +52,7 @@ package struct Delivery: Sendable, Hashable {
     /// - `apns-expiration` is a moment: seconds since 1970 (Apple, "Sending notification requests to APNs").
     /// - `android.ttl` counts from when FCM takes the message (FCM, `AndroidConfig.ttl`), so it is what is left, in whole
     ///   seconds, rounded up: none left would mean "now or never".
-    /// - Throws: When headers or body are not JSON, which would be our own fault.
+    /// - Throws: When headers or body are not JSON, which would be a fault of the gateway's own.
     package func timed() throws -> (headers: JSONObject, body: JSONValue) {
         guard case .object(var headers) = try CanonicalJSON.read(headers) else {
             throw JSONShapeError(.root, "expected headers as an object")

@@ -96,7 +96,7 @@ extension StepContext {
         _ message: MessageID, in lane: DeliveryLane, because error: any Error, at now: Instant
     ) throws {
         let damage = (error as? StoreError)?.damage
-        // The store names the row it could not read; what it read and we cannot use is of another kind.
+        // The store names a row that it could not read. Content that it could read and the step cannot use names none.
         let isOnDisk = damage?.row != nil
         try postpone(
             message, in: lane,

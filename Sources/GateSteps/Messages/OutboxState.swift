@@ -23,11 +23,11 @@ struct OutboxState: Hashable, Sendable {
 
     /// What is done with a message on its way, should the hop turn out not to have it.
     enum Pending: CaseIterable, Sendable, Hashable {
-        /// It is handed over again.
+        /// The message is handed over again.
         case retry
-        /// Its person changed meanwhile: it is decided again.
+        /// The person changed meanwhile: the message is decided again.
         case decision
-        /// Its caller cancelled it: it is withdrawn.
+        /// The caller cancelled the send: the message is withdrawn.
         case cancellation
     }
 
@@ -76,7 +76,7 @@ struct OutboxState: Hashable, Sendable {
         case (.refused, .waiting), (.refused, .underWay), (.refused, .inDoubt): return .end(.refusedByHop)
         case (.failed(.busy, let mayRetry), .waiting), (.failed(.busy, let mayRetry), .underWay),
             (.failed(.notWritten, let mayRetry), .waiting), (.failed(.notWritten, let mayRetry), .underWay):
-            // The hop does not have it: it is the gateway's alone again.
+            // The hop does not have the message: only the gateway has it again.
             if mayRetry, !isDamaged { return waitingAgain }
             return pending == .cancellation ? .withdraw(.cancelled) : .end(.expiredUnsent)
         case (.failed(.ambiguous, let mayRetry), .waiting), (.failed(.ambiguous, let mayRetry), .underWay),
@@ -139,85 +139,86 @@ struct OutboxState: Hashable, Sendable {
 
 /// What happens to a message of the outbox.
 enum OutboxEvent: Hashable, Sendable {
-    /// It is due, and its time is not over. A decision that is not fresh is made again before the message goes.
+    /// The message is due, and its time is not over. A decision that is not fresh is made again before the message goes.
     case turn(isFresh: Bool)
-    /// It is due, and its time is over.
+    /// The message is due, and its time is over.
     case expired
-    /// Its person is not known any more.
+    /// The person is not known any more.
     case recipientMissing
-    /// Its destination is gone, or has nothing that a message could be handed over to.
+    /// The destination is gone, or has nothing that a message could be handed over to.
     case destinationMissing
-    /// It goes to the relay.
+    /// The message goes to the relay.
     case given
 
     /// The offer was taken back before the relay took it.
     case recalled
-    /// The relay gave it back without a try.
+    /// The relay gave the message back without a try.
     case neverTaken
-    /// The hop has it.
+    /// The hop has the message.
     case taken
-    /// The hop will never take it.
+    /// The hop will never take the message.
     case refused
-    /// The hop did not take it, or it is not known whether it did. Without a retry its time is over before the next try.
+    /// The hop did not take the message, or it is not known whether it did. Without a retry the time of the message is over
+    /// before the next try.
     case failed(HandOverObstacle, mayRetry: Bool)
 
-    /// By its caller.
+    /// The caller cancelled the send.
     case cancelled
-    /// Its event need not be told any more.
+    /// The event that the message tells need not be told any more.
     case acknowledged
     /// Something that decisions look at is not as it was, for the person as a whole.
     case recipientChanged(WithdrawalCause)
     /// The store came back from the trail, which does not say what was learned about the person meanwhile.
     case restored
     case destinationRemoved
-    /// Its person is being erased.
+    /// The person is being erased.
     case erased
 
     case decidedAgain(DecidedAgain.Disposition)
     /// A message that is not composed yet was decided as if it had just come in.
     case composed(Outcome)
-    /// A summary tells it.
+    /// A summary took the message in.
     case summarised
 }
 
 /// What is to be done with a message of the outbox after an event.
 enum OutboxAction: Hashable, Sendable {
     case nothing
-    /// It stays, and its turn fails with the damage.
+    /// The row stays, and its turn fails with the damage.
     case reportDamage
-    /// It goes on, in this phase.
+    /// The row goes on, in this phase.
     case keep(OutboxState.Phase)
-    /// It goes on, and this is done should the hop not have it.
+    /// The row goes on, and this is done should the hop not have the message.
     case remember(OutboxState.Pending)
-    /// It leaves with an `unsent` entry. The hop does not have it.
+    /// The row leaves with an `unsent` entry. The hop does not have the message.
     case withdraw(WithdrawalCause)
-    /// It leaves with a `delivery` entry.
+    /// The row leaves with a `delivery` entry.
     case end(HandOver)
-    /// It leaves as one that the hop may have; an offer of it is taken back.
+    /// The row leaves with an entry that the hop may have the message; an offer of it is taken back.
     case giveUp
 
-    /// It may go now.
+    /// The message may go now.
     case handOver
     /// A try is marked before it begins.
     case attempt(OutboxState.Phase)
-    /// It waits, and is decided again at once.
+    /// The message waits, and is decided again at once.
     case decide(WithdrawalCause)
     case compose
     case summarise
 
-    /// The new decision lets it go.
+    /// The new decision lets the message go.
     case confirm
     case postpone(until: Instant)
-    /// The new decision takes it out.
+    /// The new decision refuses the message: the row leaves with a `redecision` entry.
     case withdrawAsDecided
-    /// What was composed takes its place.
+    /// The message that was composed takes the place of the row.
     case replace
-    /// It goes on waiting for a summary.
+    /// The row goes on waiting for a summary.
     case keepDigesting
-    /// The entry of the summary tells what became of it.
+    /// The row leaves: the entry of the summary tells what became of the message.
     case close
 
-    /// Whether it is carried out on what is known of the message's person now.
+    /// Whether the action reads the person of the message as they are now.
     var needsRecipient: Bool {
         switch self {
         case .handOver, .decide, .compose, .summarise: true

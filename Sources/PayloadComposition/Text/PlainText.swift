@@ -1,4 +1,4 @@
-/// Texts that callers and users chose, made harmless before they stand beside our own words.
+/// Texts that callers and users chose, made harmless before they stand beside the gateway's own texts.
 ///
 /// A recipient's or merchant's name is free text. Nothing in it may start a new line, turn
 /// the reading direction of what follows, hide characters, or pile marks over the neighbouring lines.

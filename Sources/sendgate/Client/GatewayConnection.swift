@@ -28,7 +28,7 @@ struct SocketOptions: ParsableArguments {
     }
 }
 
-/// One answer of the gateway, read as strictly as the gateway reads us.
+/// One answer of the gateway, read as strictly as the gateway reads requests.
 struct GatewayAnswer: Sendable {
     var status: Int
     var body: [UInt8]

@@ -29,7 +29,7 @@ struct DevelopmentGateway {
     /// Where the pages behind unsubscribe links lead for all other settings. Nothing listens there.
     static let preferencesURL = "http://127.0.0.1/preferences"
 
-    /// Uids besides our own that may use the bound sockets.
+    /// Uids besides that of the process that may use the bound sockets.
     static let otherUserCountMax = 64
 
     let configuration: GatewayConfiguration
@@ -163,7 +163,7 @@ struct DevelopmentGateway {
         return String(cString: resolved)
     }
 
-    /// The bundle that lies beside the sources: of the folder we stand in, or of the one we were built in.
+    /// The bundle that lies beside the sources: of the working folder, or of the one that this build was made in.
     static func repositoryPolicies() throws -> String {
         var candidates = ["Policies"]
         // .build/<triple>/debug/sendgate is four steps below the repository; one more allows for a scratch folder.

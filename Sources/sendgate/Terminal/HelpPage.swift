@@ -30,7 +30,7 @@ enum HelpPage {
         }
     }
 
-    /// The parser's help in our order.
+    /// The parser's help in the order of this page.
     static func page(
         _ help: String, of command: (type: any ParsableCommand.Type, path: [String])
     ) -> String {
