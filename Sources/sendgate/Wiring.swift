@@ -365,6 +365,8 @@ extension Wiring {
     static func reading(
         _ configuration: GatewayConfiguration, environment: [String: String]
     ) throws -> (gateway: Gateway, store: ReadOnlyStore) {
+        // Before the first key is read. Where the kernel refuses, a start says so.
+        _ = SecretMemory.protect()
         try WritePermissions.demand(
             state: configuration.stateDirectory, trail: configuration.trailDirectory)
         let policy = try PolicyLoading.signed(configuration)

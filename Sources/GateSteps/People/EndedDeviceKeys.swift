@@ -1,4 +1,4 @@
-package import GateVocabulary
+import GateVocabulary
 package import RecipientModel
 import SealedFormat
 import WireProtocol
