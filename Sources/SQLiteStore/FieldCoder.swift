@@ -7,7 +7,7 @@ import RecipientModel
 ///
 /// ``FieldWriter`` is given the value of each field and writes it; ``FieldReader`` is given none and reads it. Either
 /// returns the value, so the call that makes a record of its fields is the only list of them, and a field that is left
-/// out does not compile. Coders and lists are inlined into each other: neither asks which of the two it is.
+/// out does not compile. Coders and lists are inlined into each other, so that no call asks which coder it has.
 protocol FieldCoder: ~Copyable {
     associatedtype Failure: Error
 
@@ -18,7 +18,7 @@ protocol FieldCoder: ~Copyable {
     func hasLayout(_ version: UInt8) -> Bool
 
     mutating func flag(_ flag: Bool?) throws(Failure) -> Bool
-    /// - Parameter range: That code relies on where the integer is read.
+    /// - Parameter range: Is checked where the integer is read.
     mutating func integer<Integer: FixedWidthInteger>(
         _ integer: Integer?, in range: ClosedRange<Int64>
     ) throws(Failure) -> Integer
@@ -34,7 +34,7 @@ protocol FieldCoder: ~Copyable {
     mutating func countedTag(_ tag: Tag?) throws(Failure) -> Tag?
 }
 
-/// What is a field of a sealed row, or an object of several.
+/// A field of a sealed row, or an object of several fields.
 protocol SealedValue {
     /// - Parameter value: The value to write; `nil` where one is read.
     static func exchange<Coder: FieldCoder & ~Copyable>(
@@ -94,7 +94,7 @@ extension FieldCoder where Self: ~Copyable {
 
 // MARK: Rows
 
-/// What one sealed column holds: the number of a layout, then the fields.
+/// The contents of one sealed column: the number of a layout, then the fields.
 protocol SealedRow: SealedValue {
     /// The layouts that are read. A changed order is a new one; rows of an older one are read until they are written
     /// again.
