@@ -53,6 +53,14 @@ func auditing<Result>(_ body: () throws -> Result) throws -> Result {
     }
 }
 
+/// Whose signatures are believed, and the name of what they signed.
+struct TrustOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
+    var key: [String] = []
+    @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name"))
+    var origin: String?
+}
+
 /// Whom the auditor believes about one trail.
 struct AuditTrust {
     let trust: TrailTrust
@@ -60,12 +68,10 @@ struct AuditTrust {
     private let isOwnWord: Bool
 
     /// - Parameters:
-    ///   - keys: Each a key, or the path of a file of keys; none falls back to the folder's own `trail.pub`.
-    ///   - keyset: What an authority signed: its trail keys are believed beside `keys`.
-    ///   - origin: The trail's name; that of the keyset or of the first key when `nil`.
-    init(
-        _ trail: CopiedTrail, keys texts: [String], vouchedFor keyset: Keyset? = nil, origin: String?
-    ) throws {
+    ///   - options: Without a key, the folder's own `trail.pub`; without a name, that of the keyset or of the first key.
+    ///   - keyset: What an authority signed: its trail keys are believed beside those of the options.
+    init(_ trail: CopiedTrail, _ options: TrustOptions, vouchedFor keyset: Keyset? = nil) throws {
+        let (texts, origin) = (options.key, options.origin)
         isOwnWord = texts.isEmpty && keyset == nil
         let vouched = try keyset?.believed(.trail).map { key in
             guard let publicKey = try? Ed25519PublicKey(rawBytes: key.publicKey),

@@ -42,18 +42,15 @@ struct AuditVerify: GateCommand {
     static let example = "sendgate audit verify /tmp/gate/trail --key /tmp/gate/trail/trail.pub"
 
     @Argument(help: ArgumentHelp("The trail's folder.", valueName: "dir")) var folder: String
-    @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
-    var key: [String] = []
+    @OptionGroup var trusted: TrustOptions
     @OptionGroup var keyset: AuthorityOptions
     @Option(help: ArgumentHelp("A checkpoint kept where the operator cannot reach it.", valueName: "file"))
     var since: String?
-    @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
-        String?
     @Flag(help: "Do not hold entries to the table of their kind.") var noSchema = false
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if key.isEmpty, keyset.authority.isEmpty {
+        if trusted.key.isEmpty, keyset.authority.isEmpty {
             throw ValidationError(
                 "`--authority` or `--key` is missing: a trail cannot vouch for itself. Its key is in `trail.pub`, best had by another way"
             )
@@ -63,7 +60,7 @@ struct AuditVerify: GateCommand {
     func run() async throws {
         let trail = try CopiedTrail(at: folder)
         let keyset = try keyset.verified(beside: trail)
-        let options = try AuditTrust(trail, keys: key, vouchedFor: keyset?.keyset, origin: origin)
+        let options = try AuditTrust(trail, trusted, vouchedFor: keyset?.keyset)
         let external = try since.map {
             try CommandInput.bytes(of: $0, byteCountMax: SignedNote.byteCountMax)
         }
@@ -175,10 +172,7 @@ struct AuditReplay: GateCommand {
         help: ArgumentHelp("What would this bundle have done?", valueName: "bundle"))
     var bundle: String?
     @Flag(help: "Derive the facts of each decision from the entries before it, too.") var fromGenesis = false
-    @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
-    var key: [String] = []
-    @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
-        String?
+    @OptionGroup var trusted: TrustOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -190,7 +184,7 @@ struct AuditReplay: GateCommand {
 
     func run() async throws {
         let trail = try CopiedTrail(at: folder)
-        let options = try AuditTrust(trail, keys: key, origin: origin)
+        let options = try AuditTrust(trail, trusted)
         options.warnAboutOwnWord()
         var fold = EvidenceFold()
         let other = try bundle.map { try Self.otherPolicy($0, for: trail) }
@@ -307,10 +301,7 @@ struct AuditShow: GateCommand {
     @Argument(help: ArgumentHelp("The trail's folder.", valueName: "dir")) var folder: String
     @Argument(help: ArgumentHelp("An entry's index, or a `send_id`.", valueName: "index|send-id")) var what:
         String
-    @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
-    var key: [String] = []
-    @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
-        String?
+    @OptionGroup var trusted: TrustOptions
     @OptionGroup var language: LanguageOptions
     @OptionGroup var output: OutputOptions
 
@@ -322,7 +313,7 @@ struct AuditShow: GateCommand {
 
     func run() async throws {
         let trail = try CopiedTrail(at: folder)
-        let options = try AuditTrust(trail, keys: key, origin: origin)
+        let options = try AuditTrust(trail, trusted)
         options.warnAboutOwnWord()
         do {
             try auditing {

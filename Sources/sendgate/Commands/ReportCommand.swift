@@ -36,10 +36,7 @@ struct ReportCommand: GateCommand {
     var socket: String?
     @Flag(help: "End with 3 when an alarm line is crossed.") var check = false
     @Flag(help: "Leave out who is opted in: less memory for many recipients.") var withoutPeople = false
-    @Option(help: ArgumentHelp("A verifier key, or a file of them. Repeatable.", valueName: "file|key"))
-    var key: [String] = []
-    @Option(help: ArgumentHelp("The trail's name, when it is not the key's.", valueName: "name")) var origin:
-        String?
+    @OptionGroup var trusted: TrustOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -62,7 +59,7 @@ struct ReportCommand: GateCommand {
 
     func run() async throws {
         let trail = try CopiedTrail(at: folder)
-        let trust = try AuditTrust(trail, keys: key, origin: origin)
+        let trust = try AuditTrust(trail, trusted)
         trust.warnAboutOwnWord()
         let now = try await present()
         let (counted, damage) = try figures(trail, trust.trust)
