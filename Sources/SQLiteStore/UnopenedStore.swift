@@ -11,8 +11,9 @@ extension SQLiteStore {
                 busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds)
         else { return false }
         defer { gate.close() }
-        return gate.exclusively { (try? gate.first(unverifiedSetting, { $0.add(name) }) { _ in true }) ?? nil }
-            ?? false
+        return gate.exclusively {
+            (try? gate.first(unverifiedSetting, { $0.add(name) }) { _ in true }) ?? false
+        }
     }
 
     private static let unverifiedSetting = StatementText(

@@ -15,7 +15,7 @@ extension CommandFailure {
     ) throws -> Result {
         do {
             return try body()
-        } catch where isMissingKey(error) {
+        } catch  where isMissingKey(error) {
             guard SQLiteStore.hasUnverifiedSetting(RestoreUnderWay.settingName, in: stateDirectory) else {
                 throw error
             }
