@@ -138,8 +138,8 @@ let package = Package(
         module(
             "PublicPages",
             [
-                "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", nio, nioPosix,
-                nioHTTP1,
+                "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", "WireProtocol",
+                nio, nioPosix, nioHTTP1,
                 logging, lifecycle,
             ], computes: false),
         module(

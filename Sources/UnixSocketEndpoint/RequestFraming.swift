@@ -20,6 +20,7 @@ struct RequestFraming: Equatable {
     }
 
     var method: String
+    /// In origin form, or `*`.
     var target: String
     /// Names in lower case.
     var headers: [(name: String, value: String)]
@@ -51,13 +52,13 @@ struct RequestFraming: Equatable {
         guard head.version == .http1_1 || head.version == .http1_0 else { throw .malformed }
         isHTTP10 = head.version == .http1_0
         method = head.method.rawValue
-        target = head.uri
-        // Origin form only (RFC 9112 section 3.2.1): the gateway is no proxy, and a CONNECT would end HTTP here.
-        guard head.method != .CONNECT, target.utf8.first == UInt8(ascii: "/") || target == "*" else {
-            throw .malformed
-        }
+        // A CONNECT would end HTTP here.
+        guard head.method != .CONNECT,
+            let target = head.uri == "*" ? head.uri : RequestTarget.originForm(of: head.uri)
+        else { throw .malformed }
+        self.target = target
 
-        var byteCount = method.utf8.count + target.utf8.count + 12
+        var byteCount = method.utf8.count + head.uri.utf8.count + 12
         var lengths: [String] = []
         var codings: [String] = []
         var hostCount = 0

@@ -74,6 +74,7 @@ import Testing
         ("PUT", "/v1/recipients/...", "putRecipient"),
         ("GET", "/v1/sends/%37d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11", "getSend"),
         ("GET", "http://gate/v1/types?", "listTypes"),
+        ("GET", "HTTP://gate:80/v1/types", "listTypes"),
     ]
 
     /// The route that a request line leads to, and the values in its target.
@@ -213,7 +214,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "v1/sends", "*", "https://gate/v1/types", "http://gate", "/v1/types#part", "/v1/types/a b",
+        "", "v1/sends", "*", "https://gate/v1/types", "http://", "http:///v1/types", "/v1/types#part",
+        "/v1/types/a b",
         "/v1/types/\"a\"", "/v1/types/ä", "/v1/types/a\u{0}", "/v1/types/a\r\nx", "/v1/types/<a>",
         "/v1/types/{a}",
         "/v1/types/" + String(repeating: "a", count: WireLimits.targetByteCountMax),

@@ -76,6 +76,30 @@ import Testing
         #expect(try written(to: channel).isEmpty)
     }
 
+    @Test(arguments: [
+        ("\r\n", 400), ("Host: a\r\nHost: a\r\n\r\n", 400), ("Host: a\r\nhost: b\r\n\r\n", 400),
+        ("Host:\r\n\r\n", 200), ("host: a\r\n\r\n", 200),
+    ])
+    func `a request names its host once`(headers: String, status: Int) throws {
+        let channel = try connect()
+        try receive("GET \(path) HTTP/1.1\r\n\(headers)", on: channel)
+        #expect(try written(to: channel).hasPrefix("HTTP/1.1 \(status) "))
+        #expect(handler.state.withLock { $0.asked.isEmpty } == (status == 400))
+    }
+
+    @Test func `a client of HTTP 1 point 0 need not name a host`() throws {
+        let channel = try connect()
+        try receive("GET \(path) HTTP/1.0\r\n\r\n", on: channel)
+        #expect(try written(to: channel).hasPrefix("HTTP/1.1 200 "))
+    }
+
+    @Test(arguments: [("http://drop.example", 200), ("HTTP://a:80", 200), ("https://a", 404)])
+    func `a target in absolute form leads to its page`(origin: String, status: Int) throws {
+        let channel = try connect()
+        try receive("GET \(origin)\(path) HTTP/1.1\r\nHost: a\r\n\r\n", on: channel)
+        #expect(try written(to: channel).hasPrefix("HTTP/1.1 \(status) "))
+    }
+
     @Test func `a client without a whole body has ten seconds from when it connected`() throws {
         let channel = try connect()
         loop.advanceTime(by: .milliseconds(2_000))

@@ -41,7 +41,7 @@ import WireProtocol
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n"
         ),
         ("CONNECT", "CONNECT gate:80 HTTP/1.1\r\nHost: a\r\n\r\n"),
-        ("absolute form", "GET http://gate/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ("absolute form without Host", "GET http://gate/ HTTP/1.1\r\n\r\n"),
         ("a space in the target", "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n"),
         ("a zero in a header", "GET / HTTP/1.1\r\nHost: a\r\nX: \u{0}\r\n\r\n"),
         ("an unfinished request", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc"),

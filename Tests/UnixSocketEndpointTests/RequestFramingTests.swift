@@ -47,9 +47,27 @@ import Testing
         #expect(throws: RefusedHead.malformed, "\(name)") { try framing(.POST, "/v1/sends", headers) }
     }
 
-    @Test(arguments: ["http://gate/v1/sends", "v1/sends", "", "*x"])
-    func `only the origin form of a target is taken`(target: String) {
+    @Test(arguments: [
+        "https://gate/v1/sends", "http://", "http:///v1/sends", "http://?x", "v1/sends", "", "*x",
+    ])
+    func `a target that is neither in origin form nor in absolute form is malformed`(target: String) {
         #expect(throws: RefusedHead.malformed) { try framing(.POST, target, [("Host", "a")]) }
+    }
+
+    @Test(arguments: [
+        ("http://gate/v1/sends?a=%20", "/v1/sends?a=%20"),
+        ("HTTP://127.0.0.1:80//a/http://b", "//a/http://b"),
+        ("http://gate", "/"), ("http://gate?a", "/?a"),
+    ])
+    func `the absolute form of a target is read as its origin form`(absolute: String, origin: String) throws {
+        #expect(try framing(.GET, absolute, [("Host", "other")]).target == origin)
+        // As RFC 9112 section 3.2 has it, the field is needed all the same.
+        #expect(throws: RefusedHead.malformed) { try framing(.GET, absolute, []) }
+    }
+
+    @Test func `a stream is one in absolute form, too`() throws {
+        let headers = [("Host", "a"), ("Transfer-Encoding", "chunked"), ("Sendgate-Stream", "live")]
+        #expect(try framing(.POST, "http://gate/v1/sends/stream", headers).route == .live)
     }
 
     @Test func `CONNECT is refused and HTTP 2 is not HTTP 1`() {

@@ -3,6 +3,7 @@ import GatewayPipeline
 import Glibc
 import NIOCore
 import NIOHTTP1
+import WireProtocol
 
 /// One client and its one request: after the answer the connection ends, which a proxy in front does not mind.
 ///
@@ -62,6 +63,12 @@ final class PageConnection: ChannelInboundHandler {
         guard case .reading(let head, var body) = state else { return }
         switch Self.unwrapInboundIn(data) {
         case .head(let head):
+            // RFC 9112 section 3.2: exactly one Host in HTTP/1.1.
+            let hostCount = head.headers["host"].count
+            guard hostCount == 1 || hostCount == 0 && head.version == .http1_0 else {
+                state = .answering
+                return write(service.refusal(400), to: context)
+            }
             state = .reading(head, body)
             setDeadline(openedAt + limits.requestTime - context.eventLoop.now, context) {
                 connection, context in
@@ -107,11 +114,13 @@ final class PageConnection: ChannelInboundHandler {
     // MARK: Answering
 
     private func answer(_ head: HTTPRequestHead, _ body: [UInt8], _ context: ChannelHandlerContext) {
-        guard rates.take(for: service.rateTarget(of: head.uri)) else {
+        // What is no target of a page leads nowhere.
+        let target = RequestTarget.originForm(of: head.uri) ?? head.uri
+        guard rates.take(for: service.rateTarget(of: target)) else {
             return write(service.busy(), to: context)
         }
         let request = PageRequest(
-            method: head.method.rawValue, target: head.uri,
+            method: head.method.rawValue, target: target,
             contentType: head.headers.first(name: "content-type"),
             acceptLanguage: head.headers.first(name: "accept-language"), body: body)
         setDeadline(limits.answerTime, context) { _, context in context.close(promise: nil) }

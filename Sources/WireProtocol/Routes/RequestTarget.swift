@@ -2,7 +2,7 @@ import CanonicalJSON
 import GateVocabulary
 
 /// A request target taken apart: segments and query still encoded, for the route to decode what it names.
-struct RequestTarget {
+package struct RequestTarget {
     struct Malformed: Error, Hashable {
         var message: String
     }
@@ -11,6 +11,24 @@ struct RequestTarget {
     var segments: [Substring]
     /// `nil` without a `?`.
     var query: Substring?
+
+    /// A target as path and query, where it came in absolute form: a server must accept that (RFC 9112 section 3.2.2), and
+    /// here no authority differs.
+    ///
+    /// - Returns: `nil` for every other form.
+    package static func originForm(of target: String) -> String? {
+        if target.utf8.first == UInt8(ascii: "/") { return target }
+        let scheme = "http://"
+        guard target.utf8.count > scheme.utf8.count, target.prefix(scheme.count).lowercased() == scheme else {
+            return nil
+        }
+        let rest = target.utf8.dropFirst(scheme.utf8.count)
+        let authority = rest.prefix { !$0.isOneOf("/?#") }
+        guard !authority.isEmpty else { return nil }
+        let path = String(Substring(rest[authority.endIndex...]))
+        // An empty path is sent as `/` (section 3.2.1).
+        return path.utf8.first == UInt8(ascii: "/") ? path : "/" + path
+    }
 
     static func read(_ target: String) -> Result<RequestTarget, Malformed> {
         guard target.utf8.count <= WireLimits.targetByteCountMax else {
@@ -25,19 +43,11 @@ struct RequestTarget {
                         "the request target holds a byte that must be percent-encoded (RFC 3986): 0x\(hexadecimal(byte))"
                 ))
         }
+        guard let target = originForm(of: target) else {
+            return .failure(Malformed(message: "the request target does not start with `/`"))
+        }
         // On bytes throughout: every one of them is ASCII by now, and Swift's characters cost a look-up each.
         var rest = target.utf8[...]
-        if rest.first != UInt8(ascii: "/") {
-            // Absolute form (RFC 9112 section 3.2.2): a server must accept it, and here no authority differs.
-            guard rest.starts(with: "http://".utf8) else {
-                return .failure(Malformed(message: "the request target does not start with `/`"))
-            }
-            rest = rest.dropFirst(7)
-            guard let slash = rest.firstIndex(of: UInt8(ascii: "/")) else {
-                return .failure(Malformed(message: "the request target has no path"))
-            }
-            rest = rest[slash...]
-        }
         var query: Substring?
         if let mark = rest.firstIndex(of: UInt8(ascii: "?")) {
             query = Substring(rest[rest.index(after: mark)...])
