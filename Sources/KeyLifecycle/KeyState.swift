@@ -14,6 +14,15 @@ package enum KeyEvent: String, CaseIterable, Sendable, Hashable {
     case revoke
     /// The key material is removed for good.
     case destroy
+
+    /// As a caller asks for it: a key is ended by one request, whose cause decides which event it is.
+    var requestText: String {
+        switch self {
+        case .promote, .suspend, .resume, .destroy: "`\(rawValue)`"
+        case .deactivate: "`revoke` with the cause `lost` or `retired`"
+        case .revoke: "`revoke` with the cause `compromised`"
+        }
+    }
 }
 
 /// A transition the states do not allow.
@@ -29,7 +38,7 @@ package struct KeyTransitionRefused: Error, Hashable, Sendable, CustomStringConv
     }
 
     package var message: String {
-        let refused = "a key that is `\(state.rawValue)` cannot be the subject of `\(event.rawValue)`"
+        let refused = "a key that is `\(state.rawValue)` cannot be the subject of \(event.requestText)"
         return hint.map { "\(refused); \($0)" } ?? refused
     }
 

@@ -150,7 +150,7 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
         case .unknownKey(let id): "no key `\(id)` is known"
         case .transition(let refused): refused.message
         case .lastOfPurpose(let purpose, let event):
-            "it is the \(purpose.rawValue) key in use, and `\(event.rawValue)` would leave the gateway without one; add another and promote it first"
+            "it is the \(purpose.rawValue) key in use, and \(event.requestText) would leave the gateway without one; add another and promote it first"
         case .another(let id, let state):
             "`\(id)` is `\(state.rawValue)` already; \(state == .preActivation ? "promote or destroy that one" : "it stays in use until another is promoted")"
         case .superseded(let id):

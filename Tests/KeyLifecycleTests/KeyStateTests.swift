@@ -1,3 +1,4 @@
+import GateVocabulary
 import SealedFormat
 import KeyLifecycle
 import Testing
@@ -19,6 +20,18 @@ import Testing
             #expect(try state.after(event) == next)
         } else {
             #expect(throws: KeyTransitionRefused(state: state, event: event)) { try state.after(event) }
+        }
+    }
+
+    @Test(arguments: KeyEvent.allCases)
+    func `a refusal names the request that a caller can make`(event: KeyEvent) {
+        let requests = ["promote", "suspend", "resume", "revoke", "destroy"].map { "`\($0)`" }
+        for message in [
+            KeyTransitionRefused(state: .destroyed, event: event).message,
+            KeyringRefusal.lastOfPurpose(.link, event).message,
+        ] {
+            #expect(
+                requests.contains { message.contains($0) } && !message.contains("`deactivate`"), "\(message)")
         }
     }
 
