@@ -19,6 +19,14 @@ import Testing
         #expect(DriftReport(["finished_at": "2026-11-26T12:00:00Z"]).nothingFound == "all sides agree")
     }
 
+    @Test func `a dry run is not taken for an audit`() {
+        let run: JSONObject = ["started_at": "2026-11-26T12:00:00Z", "started_by": "product"]
+        #expect(DriftReport(run).heading == "started 2026-11-26T12:00:00Z by product, under way")
+        var dryRun = run
+        dryRun["dry_run"] = true
+        #expect(DriftReport(dryRun).heading.hasPrefix("dry run, which changes nothing: started "))
+    }
+
     @Test(arguments: DriftKind.allCases)
     func `each finding is told in one line`(kind: DriftKind) {
         let words = kind.words(after: .marked)

@@ -72,7 +72,10 @@ struct DriftShow: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Says how the newest audit stands.",
         usage: "sendgate drift show --socket PATH [--json]",
-        discussion: "Counts only: it names nobody. What was found of whom is in `sendgate drift list`.")
+        discussion: """
+            Counts only: it names nobody. What was found of whom is in `sendgate drift list`. A dry run is an audit, too, \
+            and the first line says so.
+            """)
     static let example = "sendgate drift show --socket /tmp/gate/gate.sock"
 
     @OptionGroup var socket: SocketOptions
@@ -153,10 +156,16 @@ struct DriftReport {
     /// What is said where nothing was found: by an audit that goes on, no more than that.
     var nothingFound: String { run["finished_at"] == nil ? "nothing found so far" : "all sides agree" }
 
-    func show() {
+    /// Which audit it is. A dry run stands in the place of the audit before it, whose figures are in the trail.
+    var heading: String {
         let started = run["started_at"]?.stringValue ?? "?"
         let end = run["finished_at"]?.stringValue.map { "finished \($0)" } ?? "under way"
-        Terminal.print("started \(started) by \(run["started_by"]?.stringValue ?? "?"), \(end)")
+        let kind = run["dry_run"] == true ? "dry run, which changes nothing: " : ""
+        return "\(kind)started \(started) by \(run["started_by"]?.stringValue ?? "?"), \(end)"
+    }
+
+    func show() {
+        Terminal.print(heading)
         func count(_ name: String) -> Int64 { run[name]?.integerValue ?? 0 }
         Terminal.print(
             "\(count("examined")) recipients examined, \(count("unreadable")) unreadable; \(count("recorded")) entries \(run["dry_run"] == true ? "would be" : "were") written, \(count("resolved")) of them for drifts that are no more"
