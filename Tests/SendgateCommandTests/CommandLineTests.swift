@@ -1,5 +1,7 @@
 import CanonicalJSON
 import Foundation
+import GateVocabulary
+import KeyFiles
 import Testing
 
 @testable import sendgate
@@ -31,6 +33,21 @@ import Testing
         let example = try #require(run.output.components(separatedBy: "EXAMPLE:\n").last)
         #expect(example.contains("  sendgate \(command.joined(separator: " "))"))
         #expect(try await CommandLineRun(["help"] + command).output == run.output)
+    }
+
+    @Test func `the example of policy sign makes the one key that it signs with`() async throws {
+        let folder = try TemporaryFolder()
+        let lines = PolicySign.example.split(separator: "\n").map {
+            $0.replacing("/tmp/policy-keys", with: folder.path("keys")).split(separator: " ").map(String.init)
+        }
+        let made = try await CommandLineRun(Array(try #require(lines.first).dropFirst()))
+        #expect(made.status == 0, "\(made)")
+        let pattern = try #require(lines.last?.last)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path("keys"))
+        #expect(names.count == 1 && pattern == folder.path("keys/policy-*.key"))
+        let name = try #require(names.first { $0.hasPrefix("policy-") && $0.hasSuffix(".key") })
+        let key = try PrivateKeyFile.read(folder.path("keys/\(name)"), roots: [:])
+        #expect(key.purpose == .policy)
     }
 
     @Test(arguments: [
@@ -90,6 +107,15 @@ import Testing
         let run = try await CommandLineRun("policy", "show", "x\u{1B}[2Jy")
         #expect(run.status == 1)
         #expect(!run.errors.contains("\u{1B}"))
+    }
+
+    @Test(arguments: ["SENDGATE_DRIFT_EVERY_DAYS", "SENDGATE_LIMITS_RETENTION_DAYS"])
+    func `a development gateway refuses a setting that it would not heed`(name: String) async throws {
+        let folder = try TemporaryFolder()
+        let run = try await CommandLineRun(
+            ["serve", "--dev", folder.path("gate")], environment: [name: "40"])
+        #expect(run.status == 64 && run.errors.contains("`\(name)` is set"), "\(run)")
+        #expect(!FileManager.default.fileExists(atPath: folder.path("gate")))
     }
 
     @Test func `serve without anything says everything it lacks`() async throws {

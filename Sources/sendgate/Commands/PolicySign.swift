@@ -24,7 +24,7 @@ struct PolicySign: GateCommand {
             """)
 
     static let example = """
-        sendgate keys init --directory /tmp/policy-keys
+        sendgate keys init --only policy --directory /tmp/policy-keys
         sendgate policy sign Policies --role compliance --key /tmp/policy-keys/policy-*.key
         """
 

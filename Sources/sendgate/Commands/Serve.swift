@@ -90,6 +90,7 @@ struct Serve: GateCommand {
         if let meter { GatewayMeter.start(meter) }
         let environment = Console.current.environment
         if let dev {
+            try refuseSettings(in: environment)
             let development = try DevelopmentGateway(
                 directory: dev, policies: policies, hop: try developmentHop(),
                 otherUserIDs: Set(devAllowUID), logLevel: try developmentLogLevel())
@@ -104,6 +105,15 @@ struct Serve: GateCommand {
                 flags: flags, environment: environment, filePath: config)
             try await serve(configuration, environment) { wiring in announce(wiring) }
         }
+    }
+
+    /// A setting that is given and has no effect would be believed.
+    private func refuseSettings(in environment: [String: String]) throws {
+        let given = Setting.allCases.map(\.environmentName).filter { environment[$0] != nil }
+        guard !given.isEmpty else { return }
+        throw CommandFailure.usage(
+            "`--dev` takes no settings, and \(given.map { "`\($0)`" }.joined(separator: ", ")) is set",
+            hint: "unset it, or name a configuration with `--config` in place of `--dev`")
     }
 
     private var flags: [Setting: String] {
