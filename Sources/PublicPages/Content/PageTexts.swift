@@ -19,7 +19,7 @@ package struct PageTexts: Hashable, Sendable {
     var undo: String
     var undone: String
     var tooLate: String
-    /// What an undo is told where the messages come already: it was taken back before, in another tab or by a double click.
+    /// What an undo is told where the messages are on already: it was taken back before, in another tab or by a double click.
     var alreadyOn: String
     var settings: String
     var unknownTitle: String
@@ -60,9 +60,9 @@ package struct PageTexts: Hashable, Sendable {
         askTitle: "Unsubscribe", ask: "Do you want to stop getting these messages here?",
         stop: "Stop these messages", doneTitle: "You are unsubscribed",
         done: "You will not get these messages here any more.", undoHint: "You can undo this for 15 minutes.",
-        undo: "Undo", undone: "Undone. You get these messages again, as before.",
+        undo: "Undo", undone: "Undone. These messages are switched on again, as before.",
         tooLate: "This cannot be undone any more. You can switch the messages on again in the app.",
-        alreadyOn: "There is nothing to undo: you get these messages.",
+        alreadyOn: "There is nothing to undo: these messages are switched on.",
         settings: "All notification settings", unknownTitle: "This link does not work",
         unknown:
             "It may be incomplete, or it does not work any more. Open the link from the newest message, or change your notifications in the app.",
@@ -81,9 +81,9 @@ package struct PageTexts: Hashable, Sendable {
         stop: "Zaustavi ove poruke", doneTitle: "Odjavljeni ste",
         done: "Ovdje više nećete primati ove poruke.",
         undoHint: "Odjavu možete poništiti u roku od 15 minuta.",
-        undo: "Poništi", undone: "Poništeno. Ponovo primate ove poruke, kao i prije.",
+        undo: "Poništi", undone: "Poništeno. Ove su poruke ponovo uključene, kao i prije.",
         tooLate: "Odjava se više ne može poništiti. Poruke možete ponovo uključiti u aplikaciji.",
-        alreadyOn: "Nema šta da se poništi: primate ove poruke.",
+        alreadyOn: "Nema šta da se poništi: ove su poruke uključene.",
         settings: "Sve postavke obavijesti", unknownTitle: "Ovaj link ne radi",
         unknown:
             "Možda nije potpun ili više ne važi. Otvorite link iz najnovije poruke ili promijenite obavijesti u aplikaciji.",
@@ -101,9 +101,9 @@ package struct PageTexts: Hashable, Sendable {
         askTitle: "Meld deg av", ask: "Vil du slutte å få disse meldingene her?",
         stop: "Stopp disse meldingene", doneTitle: "Du er meldt av",
         done: "Du får ikke disse meldingene her lenger.", undoHint: "Du kan angre i 15 minutter.",
-        undo: "Angre", undone: "Angret. Du får disse meldingene igjen, som før.",
+        undo: "Angre", undone: "Angret. Disse meldingene er slått på igjen, som før.",
         tooLate: "Dette kan ikke angres lenger. Du kan slå på meldingene igjen i appen.",
-        alreadyOn: "Det er ingenting å angre: Du får disse meldingene.",
+        alreadyOn: "Det er ingenting å angre: Disse meldingene er slått på.",
         settings: "Alle varslingsinnstillinger", unknownTitle: "Denne lenken virker ikke",
         unknown:
             "Den kan være ufullstendig, eller den virker ikke lenger. Åpne lenken fra den nyeste meldingen, eller endre varslene i appen.",
@@ -120,9 +120,9 @@ package struct PageTexts: Hashable, Sendable {
         askTitle: "Çregjistrohu", ask: "A doni të mos merrni më këto mesazhe këtu?",
         stop: "Ndali këto mesazhe", doneTitle: "U çregjistruat",
         done: "Nuk do të merrni më këto mesazhe këtu.", undoHint: "Mund ta zhbëni këtë për 15 minuta.",
-        undo: "Zhbëje", undone: "U zhbë. Do t'i merrni përsëri këto mesazhe, si më parë.",
+        undo: "Zhbëje", undone: "U zhbë. Këto mesazhe janë aktivizuar përsëri, si më parë.",
         tooLate: "Kjo nuk mund të zhbëhet më. Mesazhet mund t'i aktivizoni përsëri në aplikacion.",
-        alreadyOn: "Nuk ka asgjë për të zhbërë: ju i merrni këto mesazhe.",
+        alreadyOn: "Nuk ka asgjë për të zhbërë: këto mesazhe janë të aktivizuara.",
         settings: "Të gjitha cilësimet e njoftimeve", unknownTitle: "Kjo lidhje nuk funksionon",
         unknown:
             "Mund të jetë e paplotë, ose nuk funksionon më. Hapni lidhjen nga mesazhi më i ri, ose ndryshoni njoftimet në aplikacion.",
