@@ -63,7 +63,8 @@ extension MetricFamily {
             3_600_000,
         ])
     package static let receipts = MetricFamily(
-        .counter, "receipts_total", "What the delivery layer and the apps reported of messages.",
+        .counter, "receipts_total",
+        "Receipts of messages, from the delivery layer and the apps; a message with several counts several times.",
         by: [
             MetricLabel("event", SendEventKind.allCases.map(\.rawValue)), .anyCategory, .channel,
         ])
