@@ -6,10 +6,13 @@ package import OpenSSLCrypto
 /// One private key on disk: canonical JSON in a file of mode 0400 that is created exclusively.
 ///
 ///     {"created":1795000000000,"id":"origin-9f86d081884c7d65","purpose":"origin","secret":"…64 hex…",
-///      "suite":"Ed25519","v":1}
+///      "suite":"Ed25519","tag":"…64 hex…","v":1}
+///
+/// `tag` is an HMAC-SHA256 under the secret itself of id, purpose and time: it finds a file whose members were mixed up or put
+/// together by hand. A user who may write the file and knows the secret can make one, so it proves nothing of who wrote it.
 ///
 /// `data`, `index` and `link` are wrapped by the root key (AES-256-GCM) and have `wrapped` and `root` in place
-/// of `secret`; id, purpose and time are authenticated with them, so that no file can take another's place. Of these purposes a file with a
+/// of `secret` and `tag`; id, purpose and time are authenticated with them, so that no file can take another's place. Of these purposes a file with a
 /// bare secret is refused, and so is any file with other members.
 package struct PrivateKeyFile: Sendable {
     package var id: String
@@ -63,6 +66,13 @@ package struct PrivateKeyFile: Sendable {
         purpose.isAsymmetric ? try Ed25519PrivateKey(seed: secret).publicKey : nil
     }
 
+    /// Which key a bare secret is of.
+    private var tag: [UInt8] {
+        HMACKey(secret).authenticate(
+            Array("sendgate/key-tag/v1".utf8) + [0]
+                + Self.wrapContext(id: id, purpose: purpose, createdAt: createdAt))
+    }
+
     private static func wrapContext(id: String, purpose: KeyPurpose, createdAt: Instant) -> [UInt8] {
         Array("sendgate/key-file/v1".utf8) + [0] + Array(purpose.rawValue.utf8) + [0] + Array(id.utf8)
             + [0] + Array(String(createdAt.milliseconds).utf8)
@@ -96,6 +106,7 @@ package struct PrivateKeyFile: Sendable {
         } else {
             // The digits are written into the bytes below: a `String` of them would stay in memory, as it cannot be zeroed.
             object["secret"] = .string(String(repeating: "0", count: 2 * secret.count))
+            object["tag"] = .string(Hexadecimal.encode(tag))
         }
         var bytes = CanonicalJSON.write(.object(object)) + [UInt8(ascii: "\n")]
         defer { bytes.zeroise() }
@@ -323,7 +334,7 @@ package struct PrivateKeyFile: Sendable {
             case .integer(let created)? = object["created"]
         else { throw malformed("id, purpose, suite or created is missing or unknown") }
         let isWrapped = Self.isWrapped(purpose)
-        guard object.count == (isWrapped ? 7 : 6) else {
+        guard object.count == 7 else {
             throw malformed("it has other members than a \(purpose.rawValue) key has")
         }
         let secret: SecretBytes
@@ -360,6 +371,10 @@ package struct PrivateKeyFile: Sendable {
         key.wrappers = wrappers
         if let digits = try key.publicDigits(), !id.hasSuffix("-\(digits)") {
             throw malformed("the secret is not that of the key `\(id)`")
+        }
+        guard isWrapped || object["tag"] == .string(Hexadecimal.encode(key.tag)) else {
+            throw malformed(
+                "its secret was not written for the \(purposeName) key `\(id)` of \(key.createdAt.rfc3339)")
         }
         return key
     }

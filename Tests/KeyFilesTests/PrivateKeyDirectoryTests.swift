@@ -440,6 +440,38 @@ import Testing
         }
     }
 
+    /// What an edited file says of an asymmetric key its id would not tell, and of a root key nothing else would.
+    @Test(arguments: [
+        (KeyPurpose.root, KeyPurpose?.none), (.origin, nil), (.trail, nil), (.trail, .origin),
+        (.origin, .policy),
+        (.policy, .authority), (.origin, .root),
+    ])
+    func `a bare secret is not taken for a key of another purpose or another age`(
+        purpose: KeyPurpose, claimed: KeyPurpose?
+    ) throws {
+        try withFolder { path in
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            var key = try PrivateKeyFile.generate(purpose, at: Self.now)
+            let text = try String(contentsOfFile: key.create(in: path, wrappedBy: nil), encoding: .utf8)
+            let forgery =
+                claimed.map {
+                    text.replacing("\(purpose.rawValue)-", with: "\($0.rawValue)-")
+                        .replacing(#""\#(purpose.rawValue)""#, with: #""\#($0.rawValue)""#)
+                        .replacing(#""\#(purpose.suite)""#, with: #""\#($0.suite)""#)
+                } ?? text.replacing("\(Self.now.milliseconds)", with: "\(Self.now.milliseconds + 1)")
+            try #require(forgery != text)
+            let forged = "\(path)/forged.key"
+            try forgery.write(toFile: forged, atomically: false, encoding: .utf8)
+            chmod(forged, 0o400)
+            let error = #expect(throws: KeyFileError.self) { try PrivateKeyFile.read(forged, roots: [:]) }
+            #expect(
+                error?.message.contains("`\(forged)`") == true
+                    && error?.message.contains("not written for the \((claimed ?? purpose).rawValue) key")
+                        == true,
+                "\(error as Any)")
+        }
+    }
+
     /// The wrapping proves that a root key of this gateway was there when the file was made.
     @Test(arguments: [KeyPurpose.data, .index, .link])
     func `a bare secret in the place of a wrapped one is refused`(purpose: KeyPurpose) throws {
@@ -658,10 +690,13 @@ import Testing
             let file = try key.create(in: path, wrappedBy: nil)
             let text = try String(contentsOfFile: file, encoding: .utf8)
             let digits = key.secret.withUnsafeBytes { Hexadecimal.encode(Array($0)) }
-            // As it was always written.
+            // As it is always written.
+            let context =
+                "sendgate/key-tag/v1\0sendgate/key-file/v1\0origin\0\(key.id)\0\(Self.now.milliseconds)"
+            let tag = HMACKey(key.secret).authenticate(Array(context.utf8))
             let line =
                 #"{"created":1795000000000,"id":"\#(key.id)","purpose":"origin","secret":"\#(digits)","#
-                + #""suite":"Ed25519","v":1}"# + "\n"
+                + #""suite":"Ed25519","tag":"\#(Hexadecimal.encode(tag))","v":1}"# + "\n"
             #expect(text == line)
             let read = try PrivateKeyFile.read(file, roots: [:])
             #expect(read.secret.withUnsafeBytes { Array($0) } == key.secret.withUnsafeBytes { Array($0) })
