@@ -6,6 +6,14 @@ package enum EntryBundle {
     /// 256 entries of the largest size with their lengths.
     package static let byteCountMax = TrailPath.fullWidth * (2 + entryByteCountMax)
 
+    /// - Throws: Where an entry is too long for a bundle.
+    static func checked(_ entry: [UInt8]) throws(TrailEntryError) -> [UInt8] {
+        guard entry.count <= entryByteCountMax else {
+            throw .tooLong(byteCount: entry.count, byteCountMax: entryByteCountMax)
+        }
+        return entry
+    }
+
     /// - Precondition: `entry` has at most ``entryByteCountMax`` bytes.
     package static func append(_ entry: some Collection<UInt8>, to bundle: inout [UInt8]) {
         precondition(

@@ -54,7 +54,7 @@ extension TrailEntry {
 
     /// The trace of a build with more gates than this one. A result is as short there as here.
     private static let laterTrace = Shape.list(
-        of: .text(byteCountMax: EntrySchema.gateResultByteCountMax),
+        of: .text(byteCountMax: GateResult.nameByteCountMax),
         countMin: Int(GateRevision.newest.gateCount) + 1, countMax: Int(UInt8.max))
 }
 

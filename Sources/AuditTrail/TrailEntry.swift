@@ -13,9 +13,9 @@ package struct EntryKind: TextIdentifier {
 /// On disk it is one canonical JSON object (RFC 8785) of at most 65,535 bytes, readable with `jq`.
 package struct TrailEntry: Hashable, Sendable {
     /// The envelope's format.
-    package static let version: Int64 = 1
+    package static let version = EntryEnvelope.version
     /// The envelope's member names, in canonical order, which no kind may use for its own.
-    package static let envelopeKeys = ["index", "kind", "time", "v"]
+    package static let envelopeKeys = EntryEnvelope.names
 
     package var kind: EntryKind
     /// Counts from 0 without gaps.

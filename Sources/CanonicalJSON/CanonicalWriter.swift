@@ -133,6 +133,20 @@ package struct CanonicalWriter: ~Copyable {
         }
     }
 
+    /// One of a closed list of names, none of which needs an escape.
+    @usableFromInline
+    package mutating func name(_ name: String) {
+        CodeUnits.withBytes(name) { utf8 in
+            assert(Self.firstEscape(in: utf8, from: 0) == utf8.count, "the name `\(name)` needs an escape")
+            reserve(utf8.count + 2)
+            let place = start + count
+            place[0] = UInt8(ascii: "\"")
+            if let first = utf8.baseAddress { Self.copy(first, to: place + 1, count: utf8.count) }
+            place[utf8.count + 1] = UInt8(ascii: "\"")
+            count += utf8.count + 2
+        }
+    }
+
     /// A text of several parts, without joining them first.
     @inlinable
     package mutating func quoted(_ parts: (inout CanonicalWriter) -> Void) {

@@ -14,7 +14,7 @@ extension StepContext {
         return try record(change.entry(of: subject, by: caller, at: now), at: now)
     }
 
-    /// Writes one entry of a kind other than a send.
+    /// Writes one entry.
     @discardableResult
     package func record(_ body: some EntryBody, at time: Instant) throws -> EntryReference {
         try record(at: time) { index, time in

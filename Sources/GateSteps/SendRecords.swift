@@ -2,7 +2,7 @@ import AuditTrail
 package import GateVocabulary
 import OpenSSLCrypto
 import RecipientModel
-package import SendPlanning
+import SendPlanning
 
 /// One decided send: the idempotency key and the way back to its entry.
 package struct SendRecord: Hashable, Sendable {

@@ -2,7 +2,7 @@ import AuditTrail
 package import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
-package import SendPlanning
+import SendPlanning
 
 /// What a step works with: a view of the stored rows, the policy in force and the moment.
 ///

@@ -32,101 +32,74 @@ extension GateResult {
     }
 }
 
-extension DecisionNotes {
-    /// The names of the notes that are set, in the order of ``names``.
-    package var namesSet: [String] { Self.names.filter { contains($0.note) }.map(\.name) }
+extension GateResult {
+    /// Bytes of the longest name, which the table of entries bounds it by.
+    package static let nameByteCountMax = 64
+
+    fileprivate func write(to json: inout CanonicalWriter) {
+        switch verdict {
+        case .pass: json.raw("\"pass\"")
+        case .notApplicable: json.raw("\"not_applicable\"")
+        case .fail:
+            guard let reason else { preconditionFailure("a gate failed without a reason") }
+            json.quoted { json in
+                json.characters(reason.rawValue)
+                if let detail {
+                    json.raw(":")
+                    json.characters(detail.rawValue)
+                }
+            }
+        }
+    }
 }
 
-/// A decision as the trail keeps it. The spelling is canonical: equal decisions give equal bytes, and
-/// reading refuses whatever writing would not give.
-extension Decision {
-    package var json: JSONObject {
-        var object: JSONObject = [
-            "form": .string(form.rawValue),
-            "interruption": .string(interruption.rawValue),
-            "notes": .array(notes.namesSet.map { .string($0) }),
-            "outcome": .string(outcome.name),
-            "reason": .string(reason.rawValue),
-            "trace": .array(trace.positions.map { .string(trace[position: $0].name) }),
-        ]
-        if let detail { object["detail"] = .string(detail.rawValue) }
-        if let notBefore { object["not_before"] = .integer(notBefore.milliseconds) }
-        return object
+/// One result for each gate that was asked.
+extension Trace: FieldValue {
+    package static var shape: Shape {
+        .list(
+            of: .text(byteCountMax: GateResult.nameByteCountMax), countMax: Int(GateRevision.newest.gateCount)
+        )
     }
 
-    /// - Parameter pointer: Where `json` stands in its document, for the errors.
-    package init(json: JSONObject, at pointer: JSONPointer = .root) throws(JSONShapeError) {
-        var members = JSONMembers(json, at: pointer)
-        let outcome = try members.required("outcome", Self.outcome)
-        let reason: Reason = try members.required("reason", JSONShape.name)
-        guard reason.outcome == outcome else {
-            throw JSONShapeError(
-                pointer.appending("outcome"),
-                "the reason `\(reason.rawValue)` gives `\(reason.outcome.name)`")
+    package func write(field json: inout CanonicalWriter) {
+        json.byte(UInt8(ascii: "["))
+        for position in positions {
+            if position > 0 { json.byte(UInt8(ascii: ",")) }
+            self[position: position].write(to: &json)
         }
-        let detail: Detail? = try members.optional("detail", JSONShape.name)
-        if let detail, !reason.details.contains(detail) {
-            throw JSONShapeError(
-                pointer.appending("detail"),
-                "the reason `\(reason.rawValue)` has no detail `\(detail.rawValue)`")
-        }
-        let notBefore = try members.optional("not_before", JSONShape.instant)
-        guard (notBefore != nil) == (outcome == .defer) else {
-            throw JSONShapeError(
-                pointer.appending("not_before"),
-                "a `defer`, and nothing else, says when the send may go on")
-        }
-        self.init(
-            outcome: outcome, reason: reason, detail: detail, notBefore: notBefore,
-            form: try members.required("form", JSONShape.name),
-            interruption: try members.required("interruption", JSONShape.name),
-            notes: try members.required("notes", Self.notes),
-            trace: try members.required("trace", Self.trace))
-        try members.refuseOthers()
+        json.byte(UInt8(ascii: "]"))
     }
 
-    private static func outcome(
-        _ value: JSONValue, _ pointer: JSONPointer
-    ) throws(JSONShapeError) -> Outcome {
-        guard let outcome = Outcome(name: try JSONShape.text(value, pointer)) else {
-            let names = Outcome.allCases.map { "`\($0.name)`" }.joined(separator: ", ")
-            throw JSONShapeError(pointer, "expected one of \(names)")
-        }
-        return outcome
-    }
-
-    private static func notes(
-        _ value: JSONValue, _ pointer: JSONPointer
-    ) throws(JSONShapeError) -> DecisionNotes {
-        guard case .array(let elements) = value else {
-            throw JSONShapeError(
-                pointer, "expected an array, found \(JSONMembers.article(value.shapeName))")
-        }
-        var notes: DecisionNotes = []
-        for (index, element) in elements.enumerated() {
-            let text = try JSONShape.text(element, pointer.appending(index))
-            guard let known = DecisionNotes.names.first(where: { $0.name == text }) else {
-                throw JSONShapeError(pointer.appending(index), "nothing of this name is known here")
+    /// Takes the results of more gates than this build has, too: whether it can decide by them is for the replay to say.
+    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Trace {
+        var trace = Trace(of: GateRevision(gateCount: 0))
+        try cursor.array(countMax: Trace.gateCountMax) { cursor, index throws(EntryError) in
+            if cursor.skip("\"pass\"") {
+                trace.append(.pass)
+            } else if cursor.skip("\"not_applicable\"") {
+                trace.append(.notApplicable)
+            } else {
+                let name = String(decoding: cursor.bytes[try cursor.plain()], as: UTF8.self)
+                guard let result = GateResult(name: name) else {
+                    throw cursor.failure("the result of gate \(index) before it")
+                }
+                trace.append(result)
             }
-            notes.insert(known.note)
         }
-        // The order is fixed and no note stands twice, so the names of the set are the array itself.
-        guard notes.namesSet.map(JSONValue.string) == elements else {
-            throw JSONShapeError(pointer, "expected each note once, in the order of the reference")
+        guard trace.revision >= .first else {
+            throw cursor.failure("the results of \(GateRevision.first.gateCount) gates or more before it")
         }
-        return notes
+        return trace
     }
 
-    private static func trace(
-        _ value: JSONValue, _ pointer: JSONPointer
-    ) throws(JSONShapeError) -> Trace {
+    package static func read(field json: JSONValue) throws(JSONShapeError) -> Trace {
         let (least, most) = (Int(GateRevision.first.gateCount), Trace.gateCountMax)
-        guard case .array(let elements) = value, (least...most).contains(elements.count) else {
-            throw JSONShapeError(pointer, "expected an array of \(least) to \(most) results, one per gate")
+        guard case .array(let elements) = json, (least...most).contains(elements.count) else {
+            throw JSONShapeError(.root, "expected an array of \(least) to \(most) results, one per gate")
         }
         var trace = Trace(of: GateRevision(gateCount: UInt8(elements.count)))
         for index in elements.indices {
-            let place = pointer.appending(index)
+            let place = JSONPointer.root.appending(index)
             guard let result = GateResult(name: try JSONShape.text(elements[index], place)) else {
                 throw JSONShapeError(
                     place, "expected `pass`, `not_applicable`, a reason, or a reason with its detail")
@@ -137,9 +110,122 @@ extension Decision {
     }
 }
 
+extension DecisionNotes {
+    /// The names of the notes that are set, in the order of ``names``.
+    package var namesSet: [String] { Self.names.filter { contains($0.note) }.map(\.name) }
+}
+
+extension DecisionNotes: FieldValue {
+    package static var shape: Shape { .list(of: .name, countMax: 8) }
+
+    package func write(field json: inout CanonicalWriter) {
+        json.array(Self.names.lazy.filter { contains($0.note) }) { $0.text($1.name) }
+    }
+
+    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> DecisionNotes {
+        if cursor.skip("[]") { return [] }
+        var notes: DecisionNotes = []
+        var next = 0
+        try cursor.array(countMax: names.count) { cursor, _ throws(EntryError) in
+            let name = try cursor.plain()
+            // In the order of the reference, each once.
+            guard
+                let index = names[next...].firstIndex(where: {
+                    $0.name.utf8.elementsEqual(cursor.bytes[name])
+                })
+            else { throw cursor.failure("notes in the order of the reference") }
+            notes.insert(names[index].note)
+            next = index + 1
+        }
+        return notes
+    }
+
+    package static func read(field json: JSONValue) throws(JSONShapeError) -> DecisionNotes {
+        guard case .array(let elements) = json else {
+            throw JSONShapeError(.root, "expected an array, found \(JSONMembers.article(json.shapeName))")
+        }
+        var notes: DecisionNotes = []
+        for (index, element) in elements.enumerated() {
+            let text = try JSONShape.text(element, JSONPointer.root.appending(index))
+            guard let known = names.first(where: { $0.name == text }) else {
+                throw JSONShapeError(JSONPointer.root.appending(index), "nothing of this name is known here")
+            }
+            notes.insert(known.note)
+        }
+        // The order is fixed and no note stands twice, so the names of the set are the array itself.
+        guard notes.namesSet.map(JSONValue.string) == elements else {
+            throw JSONShapeError(.root, "expected each note once, in the order of the reference")
+        }
+        return notes
+    }
+}
+
+extension Outcome: FieldValue {
+    package static var shape: Shape { .choice(allCases.map(\.name)) }
+
+    package func write(field json: inout CanonicalWriter) { json.name(name) }
+
+    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Outcome {
+        let name = try cursor.plain()
+        guard let outcome = allCases.first(where: { $0.name.utf8.elementsEqual(cursor.bytes[name]) }) else {
+            throw cursor.failure("an outcome before it")
+        }
+        return outcome
+    }
+
+    package static func read(field json: JSONValue) throws(JSONShapeError) -> Outcome {
+        guard let outcome = Outcome(name: try JSONShape.text(json, .root)) else {
+            throw JSONShapeError(.root, "expected \(Shape.list(allCases.map(\.name)))")
+        }
+        return outcome
+    }
+}
+
+/// A decision as the trail keeps it. The spelling is canonical: equal decisions give equal bytes, and
+/// reading refuses whatever writing would not give. The table of entries takes names that a newer build may know.
+extension Decision: FieldObject {
+    package static let means = ""
+    package static var blank: Decision {
+        Decision(
+            outcome: .reject, reason: .factMissing, detail: nil, notBefore: nil, form: .never,
+            interruption: .passive, notes: [], trace: Trace())
+    }
+
+    @inline(__always)
+    package static func show<Visitor: FieldVisitor & ~Copyable>(
+        to fields: inout Visitor
+    ) throws(Visitor.Failure) where Visitor.Object == Decision {
+        try fields.optional("detail", \.detail, as: .name)
+        try fields.required("form", \.form, as: .name)
+        try fields.required("interruption", \.interruption, as: .name)
+        try fields.optional("not_before", \.notBefore, "")
+        try fields.required("notes", \.notes, "")
+        try fields.required("outcome", \.outcome, as: .name)
+        try fields.required("reason", \.reason, as: .name)
+        try fields.required("trace", \.trace, "")
+    }
+
+    /// The reason decides the outcome, the details that it may have, and whether the send waits.
+    package mutating func complete() throws(FieldContradiction) {
+        guard outcome == reason.outcome else {
+            throw FieldContradiction(
+                "outcome", "the reason `\(reason.rawValue)` gives `\(reason.outcome.name)`")
+        }
+        if let detail, !reason.details.contains(detail) {
+            throw FieldContradiction(
+                "detail", "the reason `\(reason.rawValue)` has no detail `\(detail.rawValue)`")
+        }
+        guard (notBefore != nil) == (outcome == .defer) else {
+            throw FieldContradiction(
+                "not_before", "a `defer`, and nothing else, says when the send may go on")
+        }
+    }
+
+    package func write(to json: inout CanonicalWriter) { write(field: &json) }
+}
+
 extension AttestedRequest: FieldObject {
-    package static let means = "The part of the send a decision looks at."
-    package static let shape = Shape.named("AttestedRequest", .object(objectShape))
+    package static let means = ""
     package static var blank: AttestedRequest {
         AttestedRequest(caller: CallerName(""), type: TypeID(""), channel: .push, critical: false)
     }
@@ -148,10 +234,10 @@ extension AttestedRequest: FieldObject {
     package static func show<Visitor: FieldVisitor & ~Copyable>(
         to fields: inout Visitor
     ) throws(Visitor.Failure) where Visitor.Object == AttestedRequest {
-        try fields.required("caller", \.caller, "Who would send it.")
-        try fields.required("channel", \.channel, "The channel.")
-        try fields.required("critical", \.critical, "Whether critical delivery is asked for.")
-        try fields.required("type", \.type, "The type.")
+        try fields.required("caller", \.caller, as: .name)
+        try fields.required("channel", \.channel, as: .name)
+        try fields.required("critical", \.critical, "")
+        try fields.required("type", \.type, as: .name)
     }
 
     package func write(to json: inout CanonicalWriter) { write(field: &json) }
@@ -160,6 +246,4 @@ extension AttestedRequest: FieldObject {
     package init(json: JSONObject, at pointer: JSONPointer = .root) throws(JSONShapeError) {
         self = try Self.read(field: .object(json), at: pointer)
     }
-
-    package init(_ cursor: inout EntryCursor) throws(EntryError) { self = try Self.read(field: &cursor) }
 }

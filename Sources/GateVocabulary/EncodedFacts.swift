@@ -73,6 +73,14 @@ package struct EncodedFacts: Sendable {
         return bytes[start < end && start > 1 ? start + 1..<end : start..<end]
     }
 
+    /// The facts that are known.
+    var known: FactSet {
+        FactSet(
+            rawValue: (0..<FactSet.countMax).reduce(0) { known, index in
+                member(index).isEmpty ? known : known | 1 << UInt32(index)
+            })
+    }
+
     /// The facts that are the same in all of several.
     ///
     /// - Parameter several: Not empty.
@@ -100,11 +108,41 @@ package struct EncodedFacts: Sendable {
     }
 }
 
+/// Some of the facts of one destination, as a field of an entry: facts that are the same at every destination stand once, the
+/// others with their delivery.
+enum FactsPart: FieldValue {
+    /// These of the facts.
+    case written(EncodedFacts, FactSet)
+    /// No others are known where they stand.
+    indirect case read(Facts, FactSet)
+
+    static var shape: Shape { Facts.shape }
+
+    @inline(__always)
+    func write(field json: inout CanonicalWriter) {
+        switch self {
+        case .written(let facts, let set): facts.write(set, to: &json)
+        case .read(let facts, _): json.raw(EncodedFacts(facts).bytes[...])
+        }
+    }
+
+    static func read(field cursor: inout EntryCursor) throws(EntryError) -> FactsPart {
+        var facts = Facts()
+        let set = try facts.read(&cursor)
+        return .read(facts, set)
+    }
+
+    static func read(field json: JSONValue) throws(JSONShapeError) -> FactsPart {
+        let facts = try Facts.read(field: json)
+        return .read(facts, EncodedFacts(facts).known)
+    }
+}
+
 extension Facts {
     /// Reads an object of facts into these; an unknown one is an error.
     ///
     /// - Returns: Which were there.
-    package mutating func read(_ cursor: inout EntryCursor) throws(EntryError) -> FactSet {
+    mutating func read(_ cursor: inout EntryCursor) throws(EntryError) -> FactSet {
         FactSet(rawValue: try Self.read(&cursor, into: &self))
     }
 }

@@ -44,6 +44,10 @@ package struct EntryCursor: Sendable {
         return true
     }
 
+    mutating func expect(field name: StaticString) throws(EntryError) {
+        guard skip(field: name) else { throw failure("the member `\(name)`") }
+    }
+
     @usableFromInline
     package mutating func expect(_ literal: StaticString) throws(EntryError) {
         guard skip(literal) else { throw failure("`\(literal)`") }
@@ -231,34 +235,5 @@ package struct EntryCursor: Sendable {
             count += 1
         } while skip(",")
         try expect("]")
-    }
-}
-
-/// Takes the members of one object in their order; the counterpart of `CanonicalWriter.object`.
-package struct MemberCursor {
-    private var isFirst = true
-
-    /// Steps over `{`.
-    package init(_ cursor: inout EntryCursor) throws(EntryError) { try cursor.expect("{") }
-
-    /// - Parameter key: With quotation marks and colon, e.g. `"caller":`.
-    /// - Returns: Whether the member is next; the cursor then stands at its value.
-    package mutating func has(_ key: StaticString, _ cursor: inout EntryCursor) -> Bool {
-        let start = cursor.offset
-        guard isFirst || cursor.skip(","), cursor.skip(key) else {
-            cursor.rewind(to: start)
-            return false
-        }
-        isFirst = false
-        return true
-    }
-
-    package mutating func expect(_ key: StaticString, _ cursor: inout EntryCursor) throws(EntryError) {
-        guard has(key, &cursor) else { throw cursor.failure("the member `\(key)`") }
-    }
-
-    /// Steps over `}`.
-    package func end(_ cursor: inout EntryCursor) throws(EntryError) {
-        guard cursor.skip("}") else { throw cursor.failure("the end of the object") }
     }
 }

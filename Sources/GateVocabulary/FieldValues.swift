@@ -60,17 +60,91 @@ package struct Nullable<Value: FieldValue & Hashable>: FieldValue, Hashable {
     }
 }
 
+/// Several values, at least one: a field that is absent in place of empty.
+package struct Filled<Value: FieldValue & Collection & Hashable>: FieldValue, Hashable {
+    package let value: Value
+
+    /// `nil` of an empty one.
+    package init?(_ value: Value) {
+        guard !value.isEmpty else { return nil }
+        self.value = value
+    }
+
+    package static var shape: Shape { Value.shape }
+
+    package func write(field json: inout CanonicalWriter) { value.write(field: &json) }
+
+    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Self {
+        guard let filled = Self(try Value.read(field: &cursor)) else {
+            throw cursor.failure("no such member, or one that is not empty, before it")
+        }
+        return filled
+    }
+
+    package static func read(field json: JSONValue) throws(JSONShapeError) -> Self {
+        guard let filled = Self(try Value.read(field: json)) else {
+            throw JSONShapeError(.root, "expected no such member, or one that is not empty")
+        }
+        return filled
+    }
+}
+
 // MARK: Several values
 
 /// What stands in lists, and how many there are at most.
 package protocol FieldElement: FieldValue {
     static var countMax: Int { get }
+
+    /// Writes an element where it lies, without a copy.
+    static func write(_ element: UnsafePointer<Self>, to json: inout CanonicalWriter)
+}
+
+extension FieldElement {
+    package static func write(_ element: UnsafePointer<Self>, to json: inout CanonicalWriter) {
+        element.pointee.write(field: &json)
+    }
+}
+
+extension DischargeMeans: FieldElement {
+    package static var countMax: Int { allCases.count }
+}
+
+/// A place in the params of a send.
+extension JSONPointer: FieldElement {
+    package static var countMax: Int { 32 }
+    private static var byteCountMax: Int { 256 }
+
+    package static var shape: Shape { .text(byteCountMax: byteCountMax) }
+
+    package func write(field json: inout CanonicalWriter) { json.text(text) }
+
+    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> JSONPointer {
+        guard let pointer = JSONPointer(parsing: try cursor.text(byteCountMax: byteCountMax)) else {
+            throw cursor.failure("a JSON pointer")
+        }
+        return pointer
+    }
+
+    package static func read(field json: JSONValue) throws(JSONShapeError) -> JSONPointer {
+        let text = try JSONShape.text(json, .root)
+        guard text.utf8.count <= byteCountMax, let pointer = JSONPointer(parsing: text) else {
+            throw JSONShapeError(.root, "expected a JSON pointer of at most \(byteCountMax) bytes")
+        }
+        return pointer
+    }
 }
 
 extension Array: FieldValue where Element: FieldElement {
     package static var shape: Shape { .list(of: Element.shape, countMax: Element.countMax) }
 
-    package func write(field json: inout CanonicalWriter) { json.array(self) { $1.write(field: &$0) } }
+    package func write(field json: inout CanonicalWriter) {
+        // The pointers are used inside the closure.
+        withUnsafeBufferPointer { elements in
+            json.array(elements.indices) { json, index in
+                Element.write(elements.baseAddress! + index, to: &json)
+            }
+        }
+    }
 
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Self {
         var elements: Self = []
@@ -110,11 +184,22 @@ where Key: FieldValue & RawRepresentable<String> & CaseIterable, Value: FieldVal
 
     package func write(field json: inout CanonicalWriter) {
         json.object { json in
-            for key in keys.sorted(by: { CodeUnits.precedes($0.rawValue, $1.rawValue) }) {
+            // A few at most, so the next name is looked for rather than the names sorted into an array.
+            var last: Key?
+            for _ in 0..<count {
+                var next: (key: Key, value: Value)?
+                for member in self
+                where last.map({ CodeUnits.precedes($0.rawValue, member.key.rawValue) }) != false
+                    && next.map({ CodeUnits.precedes(member.key.rawValue, $0.key.rawValue) }) != false
+                {
+                    next = member
+                }
+                guard let next else { break }
                 json.separate(after: UInt8(ascii: "{"))
-                json.text(key.rawValue)
+                json.text(next.key.rawValue)
                 json.byte(UInt8(ascii: ":"))
-                self[key]?.write(field: &json)
+                next.value.write(field: &json)
+                last = next.key
             }
         }
     }

@@ -25,6 +25,18 @@ package protocol FieldObject: FieldValue {
     static func show<Visitor: FieldVisitor & ~Copyable>(
         to fields: inout Visitor
     ) throws(Visitor.Failure) where Visitor.Object == Self
+
+    /// Called once all fields are read: refuses what cannot stand together, and fills in what follows from the fields.
+    mutating func complete() throws(FieldContradiction)
+}
+
+/// A field that is not what the others give.
+package struct FieldContradiction: Error {
+    package var field: String
+    /// What it should have been, e.g. "expected the outcome of `expired`".
+    package var message: String
+
+    package init(_ field: String, _ message: String) { (self.field, self.message) = (field, message) }
 }
 
 /// A visitor is shown the fields of an object, one by one.
@@ -66,10 +78,12 @@ extension FieldVisitor where Self: ~Copyable {
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>
     ) throws(Failure) { try optional(name, path, "") }
 
+    @inline(__always)
     package mutating func required<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, as _: @autoclosure () -> Shape
     ) throws(Failure) { try required(name, path, "") }
 
+    @inline(__always)
     package mutating func optional<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, as _: @autoclosure () -> Shape
     ) throws(Failure) { try optional(name, path, "") }
@@ -102,12 +116,52 @@ extension FieldObject {
     package var json: JSONObject { JSONObject(written: write(field:)) }
 
     @inline(__always)
-    package func write(field json: inout CanonicalWriter) {
-        json.raw("{")
-        var writer = FieldWriter(object: self, json: json)
-        Self.show(to: &writer)
-        json = writer.finish()
-        json.raw("}")
+    package mutating func complete() throws(FieldContradiction) {}
+
+    @inline(__always)
+    package func write(field json: inout CanonicalWriter) { Self.write(self, in: nil, to: &json) }
+
+    /// Writes the whole entry of which these are the members.
+    ///
+    /// - Parameter byteCount: How many bytes are likely needed.
+    @inline(__always)
+    func write(in envelope: EntryEnvelope, byteCount: Int) -> [UInt8] {
+        var json = CanonicalWriter(capacity: byteCount)
+        Self.write(self, in: envelope, to: &json)
+        return json.finish()
+    }
+
+    @inline(__always)
+    private static func write(
+        _ object: borrowing Self, in envelope: EntryEnvelope?, to json: inout CanonicalWriter
+    ) {
+        // The pointer is used until the closure ends. A writer that held the object would copy it for each field anew.
+        withUnsafePointer(to: object) { write($0, in: envelope, to: &json) }
+    }
+
+    @inline(__always)
+    fileprivate static func write(
+        _ object: UnsafePointer<Self>, in envelope: EntryEnvelope?, to json: inout CanonicalWriter
+    ) {
+        json.byte(UInt8(ascii: "{"))
+        withUnsafeMutablePointer(to: &json) { json in
+            var writer = FieldWriter(object: object, envelope: envelope, json: json)
+            show(to: &writer)
+            writer.envelope?.write(before: nil, to: &json.pointee)
+        }
+        json.byte(UInt8(ascii: "}"))
+    }
+
+    /// Reads a whole entry of which these are the members.
+    @inline(__always)
+    static func read(
+        _ cursor: inout EntryCursor, in envelope: EntryEnvelope
+    ) throws(EntryError) -> (envelope: EntryEnvelope, object: Self) {
+        var reader = try EntryFieldReader(blank, cursor, in: envelope)
+        try show(to: &reader)
+        try reader.end()
+        cursor = reader.cursor
+        return (reader.envelope!, try reader.object.completed())
     }
 
     @inline(__always)
@@ -123,9 +177,20 @@ extension FieldObject {
         var reader = try EntryFieldReader(object, cursor)
         try show(to: &reader)
         try reader.end()
-        object = reader.object
+        object = try reader.object.completed()
         cursor = reader.cursor
         return reader.found
+    }
+
+    @inline(__always)
+    private func completed() throws(EntryError) -> Self {
+        var object = self
+        do throws(FieldContradiction) {
+            try object.complete()
+        } catch {
+            throw .contradictory(what: error.field)
+        }
+        return object
     }
 
     package static func read(field json: JSONValue) throws(JSONShapeError) -> Self {
@@ -136,14 +201,21 @@ extension FieldObject {
         var reader = DocumentFieldReader(blank, object.members)
         try show(to: &reader)
         try reader.end()
-        return reader.object
+        return try reader.finish()
     }
 
     /// The fields of `object` that are known here, where a newer build may have written others beside them.
     package static func read(knownIn object: JSONObject) throws(JSONShapeError) -> Self {
         var reader = DocumentFieldReader(blank, object.members, passesOver: true)
         try show(to: &reader)
-        return reader.object
+        return try reader.finish()
+    }
+}
+
+extension FieldElement where Self: FieldObject {
+    @inline(__always)
+    package static func write(_ element: UnsafePointer<Self>, to json: inout CanonicalWriter) {
+        write(element, in: nil, to: &json)
     }
 }
 
@@ -167,42 +239,49 @@ private struct FieldShapes<Object: FieldObject>: FieldVisitor {
     ) { all.append(.optional("\(name)", shape(), "")) }
 }
 
-private struct FieldWriter<Object: FieldObject>: FieldVisitor, ~Copyable {
-    let object: Object
-    var json: CanonicalWriter
+private struct FieldWriter<Object: FieldObject>: FieldVisitor {
+    let object: UnsafePointer<Object>
+    /// Of an entry, whose members stand among those of its envelope.
+    var envelope: EntryEnvelope?
+    let json: UnsafeMutablePointer<CanonicalWriter>
 
     @inline(__always)
     mutating func required<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _: String
     ) {
-        json.key(name)
-        object[keyPath: path].write(field: &json)
+        envelope?.write(before: name, to: &json.pointee)
+        json.pointee.key(name)
+        object.pointee[keyPath: path].write(field: &json.pointee)
     }
 
     @inline(__always)
     mutating func optional<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, _: String
     ) {
-        guard let value = object[keyPath: path] else { return }
-        json.key(name)
-        value.write(field: &json)
+        // Before a field that is absent too, so that where they stand is known when this is compiled.
+        envelope?.write(before: name, to: &json.pointee)
+        guard let value = object.pointee[keyPath: path] else { return }
+        json.pointee.key(name)
+        value.write(field: &json.pointee)
     }
-
-    consuming func finish() -> CanonicalWriter { json }
 }
 
 /// Both lists are sorted, so one walk over the names is enough.
 private struct EntryFieldReader<Object: FieldObject>: FieldVisitor {
     var object: Object
     var cursor: EntryCursor
+    /// Of an entry, whose members stand among those of its envelope.
+    private(set) var envelope: EntryEnvelope?
     var found: UInt32 = 0
     private var bit: UInt32 = 1
     /// Whether a name stands here: after the opening bracket, where none need, or after a comma, where one must.
     private var isAtName = true
 
     /// Steps over `{`.
-    init(_ object: Object, _ cursor: EntryCursor) throws(EntryError) {
-        (self.object, self.cursor) = (object, cursor)
+    init(
+        _ object: Object, _ cursor: EntryCursor, in envelope: EntryEnvelope? = nil
+    ) throws(EntryError) {
+        (self.object, self.cursor, self.envelope) = (object, cursor, envelope)
         try self.cursor.expect("{")
     }
 
@@ -210,6 +289,7 @@ private struct EntryFieldReader<Object: FieldObject>: FieldVisitor {
     mutating func required<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _: String
     ) throws(EntryError) {
+        if envelope != nil { try readEnvelope(before: name) }
         guard isAtName, cursor.skip(field: name) else { throw cursor.failure("the member `\(name)`") }
         object[keyPath: path] = try Value.read(field: &cursor)
         step()
@@ -219,6 +299,7 @@ private struct EntryFieldReader<Object: FieldObject>: FieldVisitor {
     mutating func optional<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, _: String
     ) throws(EntryError) {
+        if envelope != nil { try readEnvelope(before: name) }
         if isAtName, cursor.skip(field: name) {
             object[keyPath: path] = try Value.read(field: &cursor)
             step()
@@ -234,8 +315,19 @@ private struct EntryFieldReader<Object: FieldObject>: FieldVisitor {
         isAtName = cursor.skip(",")
     }
 
+    /// The members of the envelope that stand before a name; all that are left before none.
+    private mutating func readEnvelope(before name: StaticString?) throws(EntryError) {
+        while isAtName, try envelope?.readNext(before: name, from: &cursor) == true {
+            isAtName = cursor.skip(",")
+        }
+    }
+
     /// Steps over `}`.
     mutating func end() throws(EntryError) {
+        if envelope != nil {
+            try readEnvelope(before: nil)
+            guard envelope?.isComplete == true else { throw cursor.failure("the members of every entry") }
+        }
         guard !isAtName || found == 0, cursor.skip("}") else {
             throw cursor.failure("a known member, in order, each once, or the end of the object")
         }
@@ -287,6 +379,16 @@ private struct DocumentFieldReader<Object: FieldObject>: FieldVisitor {
         }
     }
 
+    func finish() throws(JSONShapeError) -> Object {
+        var object = object
+        do throws(FieldContradiction) {
+            try object.complete()
+        } catch {
+            throw JSONShapeError(JSONPointer.root.appending(error.field), error.message)
+        }
+        return object
+    }
+
     /// A misspelled fact would otherwise be a missing one.
     func end() throws(JSONShapeError) {
         guard next < members.count else { return }
@@ -309,7 +411,7 @@ extension FieldValue where Self: RawRepresentable<String> & CaseIterable {
     package static var shape: Shape { .choice(of: Self.self) }
 
     @inline(__always)
-    package func write(field json: inout CanonicalWriter) { json.text(rawValue) }
+    package func write(field json: inout CanonicalWriter) { json.name(rawValue) }
 
     @inline(__always)
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Self { try cursor.name() }
@@ -355,6 +457,7 @@ extension FieldValue where Self: FixedWidthInteger {
 }
 
 extension Int: FieldValue {}
+extension Int32: FieldValue {}
 extension Int64: FieldValue {}
 extension UInt32: FieldValue {}
 extension UInt64: FieldValue {}
@@ -396,14 +499,22 @@ extension CallerName: FieldValue {}
 extension Purpose: FieldValue {}
 extension TypeID: FieldValue {}
 
+extension BodyForm: FieldValue {}
 extension Category: FieldValue {}
 extension Channel: FieldValue {}
+extension Detail: FieldValue {}
 extension DriftAction: FieldValue {}
 extension DriftKind: FieldValue {}
+extension Interruption: FieldValue {}
 extension KeyPurpose: FieldValue {}
 extension PreferenceSource: FieldValue {}
+extension Reason: FieldValue {}
 extension WithdrawalCause: FieldValue {}
 
 extension PolicyDigest: FieldValue {
     package static var shape: Shape { .text(.sha256) }
+
+    package static func read(field cursor: inout EntryCursor) throws(EntryError) -> PolicyDigest {
+        try cursor.digest()
+    }
 }

@@ -25,6 +25,26 @@ private struct ShownNames<Object: EntryBody>: FieldVisitor {
         at: time, caller: CallerName("product"), subject: SubjectID(high: 5, low: 6), channel: Code("push"),
         category: Code("security"), act: Code("tap"), openedAfterMilliseconds: 60_000, isFirstTap: true)
 
+    private static func facts(on platform: Platform) -> Facts {
+        var facts = Facts()
+        (facts.now, facts.platform) = (time, platform)
+        return facts
+    }
+
+    private static let send = SendEntry(
+        send: SendID(high: 1, low: 2), subject: nil, caller: CallerName("product"),
+        peer: .init(userID: 1, groupID: 2, processID: 3),
+        request: .init(
+            type: nil, typeByteCount: 3, channel: .push, critical: false,
+            eventTags: [.sms: Tag(high: 1, low: 1), .push: Tag(high: 2, low: 2)]),
+        paramsVerdict: [JSONPointer(["amount"])],
+        deliveries: [Platform.ios, .android].map {
+            .init(
+                destination: Tag(high: 7, low: $0 == .ios ? 8 : 9), message: nil, facts: facts(on: $0),
+                decision: .blank)
+        }, policy: PolicyDigest(String(repeating: "0a", count: 32)), tzdata: "2026b", replaces: 4,
+        owed: [.letter])
+
     @Test func `the fields of every kind are shown in canonical order, each once`() {
         func names<Body: EntryBody>(of body: Body.Type) -> [String] { ShownNames(body).names }
         for body in EntrySchema.bodies {
@@ -56,6 +76,15 @@ private struct ShownNames<Object: EntryBody>: FieldVisitor {
                 send: SendID(high: 1, low: 2), type: TypeID("a.b"), subject: Nullable(nil),
                 mustGoBy: "letter",
                 within: "without delay", policy: PolicyDigest(String(repeating: "0a", count: 32))),
+            send,
+            RedecisionEntry(
+                send: SendID(high: 1, low: 2), message: MessageID(high: 3, low: 4),
+                destination: Tag(high: 7, low: 8), subject: SubjectID(high: 5, low: 6),
+                request: AttestedRequest(
+                    caller: CallerName("product"), type: TypeID("a.b"), channel: .sms, critical: true),
+                facts: facts(on: .ios), decision: .blank,
+                policy: PolicyDigest(String(repeating: "0a", count: 32)),
+                cause: "due"),
         ] as [any EntryBody])
     func `an entry is written as its envelope and its members are, and read back`(body: any EntryBody) throws
     {

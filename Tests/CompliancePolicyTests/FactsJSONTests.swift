@@ -88,7 +88,7 @@ import Testing
             let type = policy.types[index % policy.types.count]
             let found = decide(.of(type.id), given: .random(using: &numbers), under: policy)
             let bytes = CanonicalJSON.write(found.json)
-            let read = try Decision(json: try #require(CanonicalJSON.readCanonical(bytes).objectValue))
+            let read = try Decision.read(field: CanonicalJSON.readCanonical(bytes))
             #expect(read == found)
         }
     }
@@ -108,7 +108,7 @@ import Testing
     ) throws {
         var object = decide(.of(TestType.payment), given: .ready, under: policy).json
         object[key] = value
-        let error = #expect(throws: JSONShapeError.self) { try Decision(json: object) }
+        let error = #expect(throws: JSONShapeError.self) { try Decision.read(field: .object(object)) }
         #expect(error?.pointer.text == pointer)
     }
 

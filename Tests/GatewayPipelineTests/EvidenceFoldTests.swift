@@ -1,3 +1,4 @@
+import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 import GateTestKit
@@ -238,9 +239,7 @@ import Testing
                 changed.deliveries[0].message = nil
                 changed.deliveries[0].facts.destination = .noneRegistered
             }
-            let bytes = try changed.encode(
-                index: entry.index, time: entry.time,
-                facts: changed.deliveries.map { EncodedFacts($0.facts) })
+            let bytes = try changed.bytes(index: entry.index, time: entry.time)
             let differences = try Self.fold(entries.dropLast() + [bytes], gate.policy).differences
             #expect(differences.contains { $0.pointer.text == "/deliveries" }, "\(differences)")
         }

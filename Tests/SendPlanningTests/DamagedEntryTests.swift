@@ -1,3 +1,4 @@
+import AuditTrail
 import CompliancePolicy
 import GateTestKit
 import GateVocabulary
@@ -10,10 +11,10 @@ import Testing
         let cases = RepositoryBundle.cases
         var readCount = 0
         for position in stride(from: 0, to: cases.count, by: max(cases.count / 6, 1)) {
-            let bytes = try Sample.entry(cases[position]).encode(index: 3, time: Sample.now)
+            let bytes = try Sample.entry(cases[position]).bytes(index: 3, time: Sample.now)
             for damaged in DamagedBytes(of: bytes, seed: 0x5EED_0013 + UInt64(position), randomCount: 500) {
                 guard let read = try? SendEntry.read(damaged) else { continue }
-                #expect(try read.entry.encode(index: read.index, time: read.time) == damaged)
+                #expect(try read.entry.bytes(index: read.index, time: read.time) == damaged)
                 _ = read.entry.overall
                 readCount += 1
             }

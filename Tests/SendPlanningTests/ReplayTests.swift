@@ -1,3 +1,4 @@
+import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
@@ -9,7 +10,7 @@ import Testing
     @Test func `every case of the bundle replays byte for byte`() throws {
         #expect(RepositoryBundle.cases.count > 50)
         for example in RepositoryBundle.cases {
-            let bytes = try Sample.entry(example).encode(index: 0, time: Sample.now)
+            let bytes = try Sample.entry(example).bytes(index: 0, time: Sample.now)
             #expect(replay(bytes, policies: RepositoryBundle.digests) == .same, "\(example.name)")
         }
     }
@@ -43,7 +44,7 @@ import Testing
             for lie in lies {
                 entry.deliveries[0].decision = lie
                 let result = replay(
-                    try entry.encode(index: 0, time: Sample.now), policies: RepositoryBundle.digests)
+                    try entry.bytes(index: 0, time: Sample.now), policies: RepositoryBundle.digests)
                 guard case .differs(let differences) = result else {
                     Issue.record("\(example.name): a changed decision gave \(result)")
                     continue
@@ -63,7 +64,7 @@ import Testing
                 let fresh = decide(
                     example.request, given: changed.deliveries[0].facts, under: RepositoryBundle.policy)
                 let result = replay(
-                    try changed.encode(index: 0, time: Sample.now), policies: RepositoryBundle.digests)
+                    try changed.bytes(index: 0, time: Sample.now), policies: RepositoryBundle.digests)
                 #expect(
                     (result == .same) == (fresh == entry.deliveries[0].decision), "\(example.name), \(name)")
                 if result != .same { found += 1 }
@@ -76,7 +77,7 @@ import Testing
         let example = try #require(RepositoryBundle.cases.first)
         var entry = Sample.entry(example)
         entry.deliveries[0].facts.consent = ConsentFact(state: .withdrawn)
-        let result = replay(try entry.encode(index: 0, time: Sample.now), policies: RepositoryBundle.digests)
+        let result = replay(try entry.bytes(index: 0, time: Sample.now), policies: RepositoryBundle.digests)
         #expect(
             result
                 == .differs([
@@ -93,7 +94,7 @@ import Testing
     }
 
     @Test func `what cannot be replayed says why`() throws {
-        let bytes = try Sample.entry(RepositoryBundle.cases[0]).encode(index: 0, time: Sample.now)
+        let bytes = try Sample.entry(RepositoryBundle.cases[0]).bytes(index: 0, time: Sample.now)
         #expect(
             replay(bytes, policies: { _ in nil })
                 == .notReplayable(.policyUnknown(RepositoryBundle.policy.digest)))
@@ -111,7 +112,7 @@ import Testing
 
     static func with(_ other: CompiledPolicy, _ example: PolicyCase) throws -> ReplayResult {
         replay(
-            try Sample.entry(example).encode(index: 0, time: Sample.now), policies: RepositoryBundle.digests,
+            try Sample.entry(example).bytes(index: 0, time: Sample.now), policies: RepositoryBundle.digests,
             with: other)
     }
 
@@ -202,7 +203,7 @@ import Testing
         let example = try Self.example("transfer.sent", .forward)
         var entry = Sample.entry(example)
         entry.deliveries[0].facts.sizes = PayloadSizes(sealed: 1480)
-        let bytes = try entry.encode(index: 0, time: Sample.now)
+        let bytes = try entry.bytes(index: 0, time: Sample.now)
         #expect(replay(bytes, policies: RepositoryBundle.digests) == .same)
         let type = example.request.type
         let generic = RepositoryBundle.policy(

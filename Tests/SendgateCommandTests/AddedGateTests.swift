@@ -80,7 +80,7 @@ private enum FourteenGates: LaterGates {
                     asking: FourteenGates.newest, of: FourteenGates.self)
             }
             entries.append(
-                try send.encode(index: UInt64(old.count + entries.count), time: try lastTime))
+                try send.bytes(index: UInt64(old.count + entries.count), time: try lastTime))
         }
         return entries
     }
@@ -144,7 +144,7 @@ private enum FourteenGates: LaterGates {
         var send = try SendEntry.read(try #require(try newer().last)).entry
         let honest = send.deliveries[0].decision.trace[position: 13]
         send.deliveries[0].decision.trace[position: 13] = honest == .pass ? .notApplicable : .pass
-        let bytes = try send.encode(index: 0, time: try lastTime)
+        let bytes = try send.bytes(index: 0, time: try lastTime)
         guard case .differs(let differences) = try replay(bytes, policies: policies, of: FourteenGates.self)
         else {
             Issue.record("nothing differs")
@@ -164,7 +164,7 @@ private enum FourteenGates: LaterGates {
                     for position in read.entry.deliveries.indices {
                         read.entry.deliveries[position].facts.platform = nil
                     }
-                    bytes = try read.entry.encode(index: read.index, time: read.time)
+                    bytes = try read.entry.bytes(index: read.index, time: read.time)
                 }
                 for difference in try fold.differences(in: bytes, policies: policies) {
                     found.insert(difference.pointer.text.split(separator: "/").last.map(String.init) ?? "")
@@ -210,7 +210,7 @@ private enum FourteenGates: LaterGates {
         // The operator leaves the gate out of one send, without a start of another build.
         let lie = try #require(old.last { try TrailEntry(reading: $0).kind == .send })
         let send = try SendEntry.read(lie).entry
-        entries.append(try send.encode(index: UInt64(entries.count), time: try lastTime))
+        entries.append(try send.bytes(index: UInt64(entries.count), time: try lastTime))
         let breaks = try breaks(in: entries)
         #expect(breaks.map(\.gateCount) == [13])
         #expect(breaks.first?.earlierGateCount == 14)
@@ -229,7 +229,7 @@ private enum FourteenGates: LaterGates {
         let lie = try #require(old.last { try TrailEntry(reading: $0).kind == .send })
         entries.append(try start(of: version, at: entries.count))
         entries.append(
-            try SendEntry.read(lie).entry.encode(index: UInt64(entries.count), time: try lastTime))
+            try SendEntry.read(lie).entry.bytes(index: UInt64(entries.count), time: try lastTime))
         #expect(try breaks(in: entries).map(\.gateCount) == found)
     }
 

@@ -20,27 +20,38 @@ extension EntryBody {
 
     @inline(__always)
     func written(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
-        var writer = EntryWriter(self, index, time)
+        var writer = EntryWriter(self, EntryEnvelope(kind: Self.kind.text, index: index, time: time))
         Self.show(to: &writer)
-        let bytes = writer.finish()
-        guard bytes.count <= EntryBundle.entryByteCountMax else {
-            throw .tooLong(byteCount: bytes.count, byteCountMax: EntryBundle.entryByteCountMax)
-        }
-        return bytes
+        return try EntryBundle.checked(writer.finish())
+    }
+}
+
+// The entries of decisions are declared below the trail, where their fields are inlined into how they are written and read.
+
+extension SendEntry: EntryBody {
+    package static let kind = EntryKind.send
+
+    package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
+        try EntryBundle.checked(bytes(in: EntryEnvelope(kind: Self.kind.text, index: index, time: time)))
+    }
+}
+
+extension RedecisionEntry: EntryBody {
+    package static let kind = EntryKind.redecision
+
+    package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
+        try EntryBundle.checked(bytes(in: EntryEnvelope(kind: Self.kind.text, index: index, time: time)))
     }
 }
 
 /// Writes the fields of a body, and between them those of the envelope.
 private struct EntryWriter<Object: EntryBody>: FieldVisitor, ~Copyable {
     private let object: Object
-    private let index: UInt64
-    private let time: Instant
+    private var envelope: EntryEnvelope
     private var json = CanonicalWriter()
-    /// How many members of the envelope are written.
-    private var envelopeCount = 0
 
-    init(_ object: Object, _ index: UInt64, _ time: Instant) {
-        (self.object, self.index, self.time) = (object, index, time)
+    init(_ object: Object, _ envelope: EntryEnvelope) {
+        (self.object, self.envelope) = (object, envelope)
         json.raw("{")
     }
 
@@ -48,7 +59,7 @@ private struct EntryWriter<Object: EntryBody>: FieldVisitor, ~Copyable {
     mutating func required<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _: String
     ) {
-        writeEnvelope(before: name)
+        envelope.write(before: name, to: &json)
         json.key(name)
         object[keyPath: path].write(field: &json)
     }
@@ -57,8 +68,8 @@ private struct EntryWriter<Object: EntryBody>: FieldVisitor, ~Copyable {
     mutating func optional<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, _: String
     ) {
+        envelope.write(before: name, to: &json)
         guard let value = object[keyPath: path] else { return }
-        writeEnvelope(before: name)
         json.key(name)
         value.write(field: &json)
     }
@@ -68,36 +79,8 @@ private struct EntryWriter<Object: EntryBody>: FieldVisitor, ~Copyable {
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, as _: @autoclosure () -> Shape
     ) { optional(name, path, "") }
 
-    /// The members of the envelope that stand before a name; all that are left before none.
-    private mutating func writeEnvelope(before name: StaticString?) {
-        if envelopeCount == 0, Self.stands("index", before: name) {
-            json.member("index", Int64(index))
-            envelopeCount = 1
-        }
-        if envelopeCount == 1, Self.stands("kind", before: name) {
-            json.member("kind", Object.kind.text)
-            envelopeCount = 2
-        }
-        if envelopeCount == 2, Self.stands("time", before: name) {
-            json.member("time", time)
-            envelopeCount = 3
-        }
-        if envelopeCount == 3, Self.stands("v", before: name) {
-            json.member("v", TrailEntry.version)
-            envelopeCount = 4
-        }
-    }
-
-    private static func stands(_ own: StaticString, before name: StaticString?) -> Bool {
-        guard let name else { return true }
-        // A static string's bytes live as long as the program, and its count is theirs.
-        return UnsafeBufferPointer(start: own.utf8Start, count: own.utf8CodeUnitCount)
-            .lexicographicallyPrecedes(
-                UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-    }
-
     consuming func finish() -> [UInt8] {
-        writeEnvelope(before: nil)
+        envelope.write(before: nil, to: &json)
         json.raw("}")
         return json.finish()
     }

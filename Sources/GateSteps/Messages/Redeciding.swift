@@ -59,7 +59,7 @@ extension StepContext {
             send: row.send, message: row.message, destination: row.destination, subject: row.subject,
             request: row.request, facts: facts, decision: decision, policy: policy.digest,
             cause: cause.rawValue)
-        try record(at: now) { index, time in try entry.encode(index: index, time: time) }
+        try record(entry, at: now)
         observe(
             .decidedAgain(
                 reason: decision.reason, category: row.category, tier: row.tier, cause: cause))

@@ -49,7 +49,7 @@ package struct TrailObservations {
 
     /// Reads an entry of a kind straight from its bytes; `nil` for one of another kind.
     private static func read<Entry>(
-        _ bytes: [UInt8], as kind: String,
+        _ bytes: [UInt8], as kind: EntryKind,
         _ body: ([UInt8]) throws(EntryError) -> (index: UInt64, time: Instant, entry: Entry)
     ) throws -> (index: UInt64, time: Instant, entry: Entry)? {
         let start = Array((kind == SendEntry.kind ? "{\"caller\":" : "{\"cause\":").utf8)

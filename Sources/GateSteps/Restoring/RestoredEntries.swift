@@ -4,7 +4,7 @@ package import CompliancePolicy
 package import GateVocabulary
 package import KeyLifecycle
 package import RecipientModel
-package import SendPlanning
+import SendPlanning
 import SealedFormat
 import WireProtocol
 

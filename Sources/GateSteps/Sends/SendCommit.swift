@@ -21,9 +21,7 @@ extension StepContext {
         of type: NotificationType?, to person: RecipientSnapshot?, telling event: Tag? = nil,
         requiringRoom: Bool = false, isHeldBack: Bool = false, at now: Instant
     ) throws -> EntryReference {
-        let trail = try self.record(at: now) { index, time in
-            try entry.encode(index: index, time: time, facts: drafts.map(\.encodedFacts))
-        }
+        let trail = try self.record(entry, at: now)
         try view.insertSend(record)
         observe(
             .decided(

@@ -166,8 +166,8 @@ package final class DeliveryDraft {
 
     var record: SendEntry.DeliveryRecord {
         SendEntry.DeliveryRecord(
-            destination: destination?.tag, message: message, facts: facts, decision: decision,
-            key: plan?.key, byteCount: plan?.byteCount)
+            destination: destination?.tag, message: message, facts: facts, encoded: encodedFacts,
+            decision: decision, key: plan?.key, byteCount: plan?.byteCount)
     }
 }
 

@@ -4,7 +4,7 @@ package import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
 import RecipientModel
-package import SendPlanning
+import SendPlanning
 package import WireProtocol
 
 /// One send, from an attested request to a recorded decision and, where it may, messages on their way.

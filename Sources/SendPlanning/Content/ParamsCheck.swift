@@ -23,7 +23,7 @@ package struct ParamsCheck: Hashable, Sendable {
     package var fact: ParamsFact { violations.isEmpty ? .valid : .invalid }
 
     /// Pointers recorded; the rest would say nothing new.
-    package static let recordedCountMax = 32
+    package static let recordedCountMax = JSONPointer.countMax
 
     /// What the trail keeps: pointers as far as the registry knows their names, each once.
     ///

@@ -1,37 +1,73 @@
 import AuditTrail
 import CanonicalJSON
-import GateVocabulary
+package import GateVocabulary
+import PayloadComposition
 
-/// What all kinds of entries have in common, and their bounds.
-enum EntryFrame {
-    /// A recipient has at most 20 devices and 20 addresses; a send goes to one kind.
-    static let deliveryCountMax = 20
-
-    static func checked(_ bytes: [UInt8]) throws(EntryError) -> [UInt8] {
-        guard bytes.count <= EntryBundle.entryByteCountMax else {
-            throw .tooLarge(byteCount: bytes.count, byteCountMax: EntryBundle.entryByteCountMax)
+extension SendEntry {
+    /// - Returns: The entry with the place and time it was recorded at. Encoding it gives `bytes` again.
+    package static func read(
+        _ bytes: [UInt8]
+    ) throws(EntryError) -> (index: UInt64, time: Instant, entry: SendEntry) {
+        try EntryFrame.read(bytes, kind) { cursor, envelope throws(EntryError) in
+            let found = try read(entry: &cursor, in: envelope)
+            if let locale = found.object.request.locale, LanguageTag(locale)?.core != locale {
+                throw .contradictory(what: "locale")
+            }
+            return found
         }
-        return bytes
     }
+}
 
+extension SendEntry.RecordedRequest {
+    /// - Parameter locale: The locale of the bundle's texts that was asked for
+    ///   (``CompliancePolicy/CompiledPolicy/registeredLocale(for:)``).
+    package init(
+        type: TypeID?, typeTag: Tag? = nil, typeByteCount: Int? = nil, channel: Channel, critical: Bool,
+        idTag: Tag? = nil, destinationTag: Tag? = nil, eventTags: [Channel: Tag] = [:],
+        fallbackFor: SendID? = nil, ttlSeconds: Int64? = nil, collapseTag: Tag? = nil,
+        deepLinkTag: Tag? = nil, locale: String?
+    ) {
+        self.init(
+            type: type, typeTag: typeTag, typeByteCount: typeByteCount, channel: channel, critical: critical,
+            idTag: idTag, destinationTag: destinationTag, eventTags: eventTags, fallbackFor: fallbackFor,
+            ttlSeconds: ttlSeconds, collapseTag: collapseTag, deepLinkTag: deepLinkTag,
+            localeCore: locale.flatMap { LanguageTag($0)?.core })
+    }
+}
+
+extension RedecisionEntry {
+    /// - Returns: The entry with the place and time it was recorded at. Encoding it gives `bytes` again.
+    package static func read(
+        _ bytes: [UInt8]
+    ) throws(EntryError) -> (index: UInt64, time: Instant, entry: RedecisionEntry) {
+        try EntryFrame.read(bytes, kind) { cursor, envelope throws(EntryError) in
+            try read(entry: &cursor, in: envelope)
+        }
+    }
+}
+
+/// Reading a whole entry that decides, and what an entry that cannot be read is.
+private enum EntryFrame {
     /// The kind of any entry; `nil` for what is none.
-    static func kind(of bytes: [UInt8]) -> String? {
+    private static func kind(of bytes: [UInt8]) -> String? {
         try? CanonicalJSON.readCanonical(bytes, limits: .entry)["kind"]?.stringValue
     }
 
-    /// Reads a whole entry of `kind`.
     static func read<Entry>(
-        _ bytes: [UInt8], kind: String, _ body: (inout EntryCursor) throws(EntryError) -> Entry
-    ) throws(EntryError) -> Entry {
-        _ = try checked(bytes)
+        _ bytes: [UInt8], _ kind: EntryKind,
+        _ read: (inout EntryCursor, EntryEnvelope) throws(EntryError) -> (EntryEnvelope, Entry)
+    ) throws(EntryError) -> (index: UInt64, time: Instant, entry: Entry) {
+        guard bytes.count <= EntryBundle.entryByteCountMax else {
+            throw .tooLarge(byteCount: bytes.count, byteCountMax: EntryBundle.entryByteCountMax)
+        }
         var cursor = EntryCursor(bytes)
         do throws(EntryError) {
-            let entry = try body(&cursor)
+            let (envelope, entry) = try read(&cursor, EntryEnvelope(kind: kind.text))
             guard cursor.isAtEnd else { throw cursor.failure("the end of the entry") }
-            return entry
+            return (envelope.index, envelope.time, entry)
         } catch {
             // Another kind has other members, so the first of them is where reading stopped.
-            if let other = self.kind(of: bytes), other != kind { throw .otherKind(other) }
+            if let other = self.kind(of: bytes), other != kind.text { throw .otherKind(other) }
             // A reason or a fact that came with a gate may be what stopped reading, before the trace was counted.
             if let newer = (try? TrailEntry(reading: bytes))?.newer {
                 throw .newer(gateCount: newer.gateCount)

@@ -1,3 +1,4 @@
+import AuditTrail
 import BundleModel
 package import CanonicalJSON
 package import CompliancePolicy
@@ -207,7 +208,7 @@ private struct RecordedDecisions {
         } catch {
             guard case .otherKind(let kind) = error else { return .failure(.unreadable(error)) }
             // An entry that starts like one kind and says it is the other is neither.
-            let decides = kind == SendEntry.kind || kind == RedecisionEntry.kind
+            let decides = kind == SendEntry.kind.text || kind == RedecisionEntry.kind.text
             return .failure(decides ? .unreadable(error) : .decidesNothing(kind: kind))
         }
     }
@@ -251,7 +252,7 @@ private struct RecordedDecisions {
             let fresh = decide(
                 request, given: facts, under: policy, asking: decision.trace.revision, of: gates)
             again.append(fresh)
-            if DecisionBytes.bytes(of: fresh) != DecisionBytes.bytes(of: decision) {
+            if Self.bytes(of: fresh) != Self.bytes(of: decision) {
                 Self.compare(
                     .object(decision.json), .object(fresh.json), at: place(of: position), into: &differences)
             }
@@ -272,6 +273,13 @@ private struct RecordedDecisions {
             compare("detail", old.detail?.rawValue, new.detail?.rawValue)
         }
         return differences.isEmpty ? .same : .differs(differences)
+    }
+
+    /// The bytes two decisions are compared by.
+    private static func bytes(of decision: Decision) -> [UInt8] {
+        var json = CanonicalWriter()
+        decision.write(to: &json)
+        return json.finish()
     }
 
     /// Every leaf in which two values differ.

@@ -29,7 +29,7 @@ struct Decisions {
         precondition(decide(forwarded, given: facts, under: policy).outcome == .forward)
         precondition(!decide(refused, given: unconsented, under: policy).outcome.isPromise)
         let entry = self.entry()
-        let bytes = try entry.encode(index: 1, time: .utc("2026-03-02T12:00:00Z"))
+        let bytes = try entry.bytes(index: 1, time: .utc("2026-03-02T12:00:00Z"))
         precondition(replay(bytes) { _ in policy } == .same)
         let forwarding = try decisionCost(forwarded, facts)
         let refusing = try decisionCost(refused, unconsented)
@@ -38,7 +38,7 @@ struct Decisions {
         }
         let encoding = try Stopwatch.nanoseconds { call in
             Stopwatch.consume(
-                try entry.encode(index: UInt64(call), time: .utc("2026-03-02T12:00:00Z")).count)
+                try entry.bytes(index: UInt64(call), time: .utc("2026-03-02T12:00:00Z")).count)
         }
         let replaying = try Stopwatch.nanoseconds { _ in
             Stopwatch.consume(replay(bytes) { _ in policy } == .same)
