@@ -329,23 +329,10 @@ final class EquivalenceClasses {
         _ send: BundleProof.Send
     ) -> FactGroup {
         let mask = Conditions(circumstances)
-        let settings = dimensions.dropFirst().reduce(dimensions[0]) { Self.product($0, $1) }
+        let settings = FactSpace.combinations(of: dimensions)
         return FactGroup(
             gates: gates, circumstances: mask, classes: fold(settings, gates, mask, send),
             combinations: Double(settings.count))
-    }
-
-    static func product(
-        _ left: [FactSpace.Setting], _ right: [FactSpace.Setting]
-    ) -> [FactSpace.Setting] {
-        left.flatMap { first in
-            right.map { second in
-                { @Sendable facts in
-                    first(&facts)
-                    second(&facts)
-                }
-            }
-        }
     }
 
     // MARK: Permission and choices
@@ -368,13 +355,13 @@ final class EquivalenceClasses {
             self.fold(settings, gates, mask, send, contexts: contexts).map(\.setting)
         }
         let purposes = fold(space.purposes)
-        let asked = fold(Self.product(Self.product(agreements(send), space.asides), purposes))
+        let asked = fold(FactSpace.combinations(of: [agreements(send), space.asides, purposes]))
         // Choices meet a consent only where silence may be a yes: under every one of these.
         let switches = fold(space.switches, asked)
         let types = fold(space.types)
         let withholdings = fold(space.withholdings)
-        let chosen = fold(Self.product(Self.product(switches, types), withholdings), asked)
-        let settings = Self.product(asked, chosen)
+        let chosen = fold(FactSpace.combinations(of: [switches, types, withholdings]), asked)
+        let settings = FactSpace.combinations(of: [asked, chosen])
         let combinations = [
             space.clocks, space.accounts, space.devices, space.consents, space.asides, space.purposes,
             space.switches, space.types, space.withholdings,
@@ -400,14 +387,15 @@ final class EquivalenceClasses {
         var contexts = somewhere
         // What else a consent has to be told apart under: texts that replace a push, and phones Apple has no say on.
         switch send.rule.channel {
-        case .sms: contexts += Self.product(somewhere, [{ $0.fallback = .replacesOwnSend }])
-        case .push: contexts += Self.product(somewhere, [{ $0.platform = .android }])
+        case .sms:
+            contexts += FactSpace.combinations(of: [somewhere, [{ $0.fallback = .replacesOwnSend }]])
+        case .push: contexts += FactSpace.combinations(of: [somewhere, [{ $0.platform = .android }]])
         case .email: break
         }
         let consents = fold(space.consents, gates, mask, plain, grain: .reasons, contexts: contexts).map(
             \.setting)
         let found = fold(
-            Self.product(somewhere, consents), gates, mask, plain, grain: .reasons,
+            FactSpace.combinations(of: [somewhere, consents]), gates, mask, plain, grain: .reasons,
             contexts: [{ _ in }, { $0.fallback = .replacesOwnSend }, { $0.platform = .android }]
         ).map(\.setting)
         knownAgreements[key] = found
@@ -556,8 +544,10 @@ final class EquivalenceClasses {
         let unasked: FactSpace.Setting = { $0.ownRequest = nil }
         let requests = fold(space.requests, fold(space.times, [unasked]) + fold(counts, [unasked]))
         let times = fold(space.times, requests)
-        let settings = Self.product(
-            Self.product(times, fold(counts, requests)), Self.product(space.repetitions, requests))
+        let settings = FactSpace.combinations(of: [
+            FactSpace.combinations(of: [times, fold(counts, requests)]),
+            FactSpace.combinations(of: [space.repetitions, requests]),
+        ])
         let combinations = [space.times, counts, space.repetitions, space.requests].reduce(1.0) {
             $0 * Double($1.count)
         }

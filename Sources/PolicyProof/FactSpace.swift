@@ -10,63 +10,30 @@ struct FactSpace: Sendable {
     /// Puts one combination of values into the facts of its group.
     typealias Setting = @Sendable (inout Facts) -> Void
 
-    let bundle: PolicyBundle
-
     /// Somewhere a person may be seen, as it is told at `now`.
     typealias Sighting = @Sendable (_ now: Instant) -> RegionObservation
 
     // Each list's first element is in favour of the send.
-    private(set) var clocks: [Setting] = []
-    private(set) var accountSightings: [Sighting] = []
-    private(set) var deviceSightings: [Sighting] = []
-    private(set) var accounts: [Setting] = []
-    private(set) var devices: [Setting] = []
-    private(set) var consents: [Setting] = []
-    private(set) var purposes: [Setting] = []
-    private(set) var requests: [Setting] = []
-    private(set) var asides: [Setting] = []
-    private(set) var switches: [Setting] = []
-    private(set) var types: [Setting] = []
-    private(set) var withholdings: [Setting] = []
-    private(set) var times: [Setting] = []
-    private(set) var repetitions: [Setting] = []
-    private(set) var params: [Setting] = []
-    private(set) var ends: [Setting] = []
-    private(set) var systems: [Setting] = []
-    private(set) var flags: [Setting] = []
+    let clocks: [Setting]
+    let accountSightings: [Sighting]
+    let deviceSightings: [Sighting]
+    let accounts: [Setting]
+    let devices: [Setting]
 
     init(bundle: PolicyBundle) {
-        self.bundle = bundle
-        clocks = allClocks
-        accountSightings = sightings(by: RegionSource.allCases, staleBy: .ip)
-        deviceSightings = sightings(by: [.device], staleBy: .device)
-        accounts = allAccounts
-        devices = allDevices
-        consents = allConsents
-        purposes = allPurposes
-        requests = allRequests
-        asides = allAsides
-        switches = allSwitches
-        types = allTypes
-        withholdings = ([false, true, nil] as [Bool?]).map { value in
-            { @Sendable (facts: inout Facts) in facts.withheld = value }
-        }
-        times = allTimes
-        repetitions = allRepetitions
-        params = allParams
-        ends = allEnds
-        systems = allSystems
-        flags = allFlags
+        clocks = Self.clocks(of: bundle)
+        accountSightings = Self.sightings(by: RegionSource.allCases, staleBy: .ip, in: bundle.regions)
+        deviceSightings = Self.sightings(by: [.device], staleBy: .device, in: bundle.regions)
+        accounts = accountSightings.map(Self.account) + [Self.account(nil)]
+        devices = Self.lists(of: deviceSightings)
     }
 
     /// Every list, `now` first, for what the others say of time and place is relative to it.
     var dimensions: [[Setting]] {
         [
-            clocks, accounts, devices, consents, purposes, requests, asides, switches, types,
-            withholdings, times, repetitions,
-            params, ends, systems, counts(typeCap: 1, categoryCap: 1, everythingCap: 1),
-            contents(payloadByteCountMax: 1),
-            flags,
+            clocks, accounts, devices, consents, purposes, requests, asides, switches, types, withholdings,
+            times, repetitions, params, ends, systems,
+            counts(typeCap: 1, categoryCap: 1, everythingCap: 1), contents(payloadByteCountMax: 1), flags,
         ]
     }
 
@@ -83,10 +50,32 @@ struct FactSpace: Sendable {
         return now
     }
 
+    /// A list for one fact.
+    @inline(__always)
+    private static func values<Value: Sendable>(
+        _ values: [Value?], _ set: @escaping @Sendable (inout Facts, Value?) -> Void
+    ) -> [Setting] {
+        values.map { value in { facts in set(&facts, value) } }
+    }
+
+    /// A list for the facts of several, each value of one with each of the others.
+    static func combinations(of lists: [[Setting]]) -> [Setting] {
+        lists.dropFirst().reduce(lists[0]) { left, right in
+            left.flatMap { first in
+                right.map { second in
+                    { @Sendable facts in
+                        first(&facts)
+                        second(&facts)
+                    }
+                }
+            }
+        }
+    }
+
     // MARK: Place and permission
 
     /// `now`, which is known (``StateEnumeration`` says what is done about the other case): the day the bundle takes effect, and both sides of each later day on which one of its rows begins.
-    private var allClocks: [Setting] {
+    private static func clocks(of bundle: PolicyBundle) -> [Setting] {
         let first = bundle.effectiveFrom.instant.advanced(bySeconds: 43_200)
         var moments = [first]
         let days = Set(bundle.regions.permissionRows.compactMap { $0.from?.instant })
@@ -96,14 +85,11 @@ struct FactSpace: Sendable {
 
     private static let norway = RegionCode("NO")!
 
-    private var codes: [RegionCode] {
-        let rows = bundle.regions.permissionRows.map(\.region)
-        return Set(bundle.regions.regions.keys).union(rows).sorted { $0.packed < $1.packed }
-    }
-
     /// Norway first; then every code there is and the unknown one, seen a minute ago, and seen too long ago; then Norway
     /// by each source at its age limit and past it.
-    private func sightings(by sources: [RegionSource], staleBy ageing: RegionSource) -> [Sighting] {
+    private static func sightings(
+        by sources: [RegionSource], staleBy ageing: RegionSource, in regions: RegionRules
+    ) -> [Sighting] {
         func seen(_ code: RegionCode, _ source: RegionSource, secondsAgo: Int64) -> Sighting {
             { now in
                 RegionObservation(
@@ -111,15 +97,16 @@ struct FactSpace: Sendable {
             }
         }
         let fresh = sources.contains(.kyc) ? .kyc : sources[0]
-        let others = codes.filter { $0 != Self.norway } + [.unknown]
-        var found = ([Self.norway] + others).map { seen($0, fresh, secondsAgo: 60) }
-        if bundle.regions.freshnessDays[ageing] ?? nil != nil {
-            found += ([Self.norway] + others).map { seen($0, ageing, secondsAgo: 3_651 * 86_400) }
+        let codes = Set(regions.regions.keys).union(regions.permissionRows.map(\.region))
+        let others = codes.sorted { $0.packed < $1.packed }.filter { $0 != norway } + [.unknown]
+        var found = ([norway] + others).map { seen($0, fresh, secondsAgo: 60) }
+        if regions.freshnessDays[ageing] ?? nil != nil {
+            found += ([norway] + others).map { seen($0, ageing, secondsAgo: 3_651 * 86_400) }
         }
         for source in sources {
-            guard let days = bundle.regions.freshnessDays[source] ?? nil else { continue }
+            guard let days = regions.freshnessDays[source] ?? nil else { continue }
             let limit = Int64(days) * 86_400
-            found += [limit, limit + 1].map { seen(Self.norway, source, secondsAgo: $0) }
+            found += [limit, limit + 1].map { seen(norway, source, secondsAgo: $0) }
         }
         return found
     }
@@ -136,16 +123,12 @@ struct FactSpace: Sendable {
         }
     }
 
-    private var allAccounts: [Setting] { accountSightings.map(Self.account) + [Self.account(nil)] }
-
     /// One device anywhere, none, a lost list, and two. Longer lists are put together in ``EquivalenceClasses``, of the
     /// kinds that these fall into.
-    private var allDevices: [Setting] {
-        let one = deviceSightings.map { Self.devices([$0]) }
-        let two = zip(deviceSightings.dropFirst(7), deviceSightings.dropFirst(40)).map {
-            Self.devices([$0, $1])
-        }
-        return one + [Self.devices([]), Self.devices(nil)] + two
+    private static func lists(of sightings: [Sighting]) -> [Setting] {
+        let one = sightings.map { devices([$0]) }
+        let two = zip(sightings.dropFirst(7), sightings.dropFirst(40)).map { devices([$0, $1]) }
+        return one + [devices([]), devices(nil)] + two
     }
 
     /// Every state, by every method, ending before, at and after `now`, and never.
@@ -176,27 +159,21 @@ struct FactSpace: Sendable {
         return found
     }
 
-    private var allConsents: [Setting] {
-        Self.consentWords().map { word in
-            { @Sendable (facts: inout Facts) in facts.consent = word(Self.base(facts)) }
-        }
+    let consents: [Setting] = Self.consentWords().map { word in
+        { @Sendable (facts: inout Facts) in facts.consent = word(Self.base(facts)) }
     }
 
-    private var allPurposes: [Setting] {
-        Self.consentWords().map { word in
-            { @Sendable (facts: inout Facts) in facts.purposeConsent = word(Self.base(facts)) }
-        }
+    let purposes: [Setting] = Self.consentWords().map { word in
+        { @Sendable (facts: inout Facts) in facts.purposeConsent = word(Self.base(facts)) }
     }
 
     /// What the recipient asked for besides.
-    private var allRequests: [Setting] {
-        Self.consentWords().map { word in
-            { @Sendable (facts: inout Facts) in facts.ownRequest = word(Self.base(facts)) }
-        }
+    let requests: [Setting] = Self.consentWords().map { word in
+        { @Sendable (facts: inout Facts) in facts.ownRequest = word(Self.base(facts)) }
     }
 
     /// What else permission hangs on: age, what the send replaces, and the phone's maker.
-    private var allAsides: [Setting] {
+    let asides: [Setting] = {
         let fallbacks: [FallbackFact?] = [.notFallback, .replacesOwnSend, .mismatch, nil]
         let ages: [AgeFact?] = AgeFact.allCases + [nil]
         let platforms: [Platform?] = Platform.allCases + [nil]
@@ -211,12 +188,12 @@ struct FactSpace: Sendable {
                 }
             }
         }
-    }
+    }()
 
     // MARK: Choices
 
     /// The master switch with both preferences of the category.
-    private var allSwitches: [Setting] {
+    let switches: [Setting] = {
         let states: [PreferenceState?] = PreferenceState.allCases + [nil]
         return [true, false, nil].flatMap { (isEnabled: Bool?) in
             states.flatMap { account in
@@ -229,10 +206,10 @@ struct FactSpace: Sendable {
                 }
             }
         }
-    }
+    }()
 
     /// Both preferences of the type.
-    private var allTypes: [Setting] {
+    let types: [Setting] = {
         let states: [PreferenceState?] = PreferenceState.allCases + [nil]
         return states.flatMap { account in
             states.map { destination in
@@ -242,12 +219,17 @@ struct FactSpace: Sendable {
                 }
             }
         }
-    }
+    }()
+
+    /// Whether the recipient takes part in what the category is withheld from.
+    let withholdings: [Setting] = Self.combinations(of: [
+        Self.values([false, true, nil]) { $0.withheld = $1 }
+    ])
 
     // MARK: Time, hours, caps
 
     /// Expiry, due time and quiet hours, each before, at and after what it is compared with. Milliseconds from `now`.
-    private var allTimes: [Setting] {
+    let times: [Setting] = {
         let expiries: [Int64?] = [3_600_000, 0, -1, nil]
         let dues: [Int64?] = [0, -60_000, 1_800_000, 3_600_000, 3_600_001, nil]
         let hours: [@Sendable (Instant) -> QuietHoursFact?] = [
@@ -271,12 +253,10 @@ struct FactSpace: Sendable {
                 }
             }
         }
-    }
+    }()
 
-    private var allRepetitions: [Setting] {
-        ([.first, .alreadySent, .acknowledged, nil] as [RepetitionFact?]).map { value in
-            { @Sendable (facts: inout Facts) in facts.repetition = value }
-        }
+    let repetitions: [Setting] = Self.values([RepetitionFact.first, .alreadySent, .acknowledged, nil]) {
+        $0.repetition = $1
     }
 
     /// None, one below the cap, the cap, one above it, and unknown, for the type, for its category and for everything.
@@ -300,14 +280,10 @@ struct FactSpace: Sendable {
 
     // MARK: The rest
 
-    private var allParams: [Setting] {
-        ([.valid, .invalid, nil] as [ParamsFact?]).map { value in
-            { @Sendable (facts: inout Facts) in facts.params = value }
-        }
-    }
+    let params: [Setting] = Self.values([ParamsFact.valid, .invalid, nil]) { $0.params = $1 }
 
     /// The recipient and the destination.
-    private var allEnds: [Setting] {
+    let ends: [Setting] = {
         let destinations: [DestinationFact?] =
             [.active] + DestinationFact.allCases.filter { $0 != .active } + [nil]
         return ([.registered, .unknown, nil] as [RecipientFact?]).flatMap { recipient in
@@ -318,13 +294,9 @@ struct FactSpace: Sendable {
                 }
             }
         }
-    }
+    }()
 
-    private var allSystems: [Setting] {
-        (OSPermission.allCases + [nil]).map { (value: OSPermission?) in
-            { @Sendable (facts: inout Facts) in facts.osPermission = value }
-        }
-    }
+    let systems: [Setting] = Self.values(OSPermission.allCases + [nil]) { $0.osPermission = $1 }
 
     /// What leaves: the recipient's choice, the key, and whether each form fits.
     func contents(payloadByteCountMax most: Int) -> [Setting] {
@@ -353,9 +325,5 @@ struct FactSpace: Sendable {
         }
     }
 
-    private var allFlags: [Setting] {
-        ([true, false, nil] as [Bool?]).map { value in
-            { @Sendable (facts: inout Facts) in facts.criticalAlerts = value }
-        }
-    }
+    let flags: [Setting] = Self.values([true, false, nil]) { $0.criticalAlerts = $1 }
 }
