@@ -54,7 +54,7 @@ struct StateEnumeration {
     private mutating func walk() {
         let (permission, course) = (space.permission, space.course)
         let around = particulars(of: space.around)
-        let within = space.contents.classes.map { Contents($0, in: space.favourable) }
+        let within = space.contents.classes.map { Contents($0, of: space.contents, in: space.favourable) }
         let standing = space.send.declared.standing.rawValue
         for permitted in permission.classes {
             enter(permitted, of: permission)
@@ -141,31 +141,19 @@ struct StateEnumeration {
 }
 
 // The facts of the small groups as plain values: put in place some twenty-five million times, they must cost no call and
-// count no reference.
+// count no reference. The properties of `Facts` and `Trace` below list these facts and gates.
 
 /// The request, the two ends and what the device allows, with the answers of the gates that read them.
 private struct Particulars {
-    private var params: ParamsFact?
-    private var osPermission: OSPermission?
-    private var criticalAlerts: Bool?
-    private var recipient: RecipientFact?
-    private var destination: DestinationFact?
-    private var type: GateResult
-    private var system: GateResult
-    private var end: GateResult
+    private let facts: Facts.Surroundings
+    private let answers: Trace.Surroundings
     /// The raw value of ``Conditions``.
     let circumstances: UInt64
 
     /// - Parameter facts: In favour but for these.
     init(_ facts: Facts, _ expected: Trace, in circumstances: UInt64, of favourable: Facts) {
-        params = facts.params
-        osPermission = facts.osPermission
-        criticalAlerts = facts.criticalAlerts
-        recipient = facts.recipient
-        destination = facts.destination
-        type = expected[.type]
-        system = expected[.osPermission]
-        end = expected[.destination]
+        self.facts = facts.surroundings
+        answers = expected.surroundings
         self.circumstances = circumstances
         var again = favourable
         var expected = expected
@@ -175,48 +163,65 @@ private struct Particulars {
 
     @inline(__always)
     func enter(_ facts: inout Facts, _ expected: inout Trace) {
-        facts.params = params
-        facts.osPermission = osPermission
-        facts.criticalAlerts = criticalAlerts
-        facts.recipient = recipient
-        facts.destination = destination
-        expected[.type] = type
-        expected[.osPermission] = system
-        expected[.destination] = end
+        facts.surroundings = self.facts
+        expected.surroundings = answers
     }
 }
 
 /// What leaves, with the answers of the gates that read it.
 private struct Contents {
-    private var privacy: PrivacyLevel?
-    private var deviceKey: DeviceKeyFact?
-    private var sizes: PayloadSizes?
-    private var key: GateResult
-    private var size: GateResult
+    private let facts: Facts.Contents
+    private let answers: Trace.Contents
     /// The raw value of ``Conditions``.
     let circumstances: UInt64
 
-    init(_ chosen: FactClass, in favourable: Facts) {
+    init(_ chosen: FactClass, of group: FactGroup, in favourable: Facts) {
         var facts = favourable
         chosen.setting(&facts)
-        privacy = facts.privacy
-        deviceKey = facts.deviceKey
-        sizes = facts.sizes
-        (key, size) = (chosen.answers[0], chosen.answers[1])
+        self.facts = facts.contents
+        var expected = Trace()
+        for (gate, answer) in zip(group.gates, chosen.answers) { expected[gate] = answer }
+        answers = expected.contents
         circumstances = chosen.circumstances.rawValue
         var again = favourable
-        var expected = Trace()
-        enter(&again, &expected)
+        var entered = Trace()
+        enter(&again, &entered)
         precondition(again == facts, "what leaves hangs on a fact that is not one of these")
+        precondition(entered == expected, "what leaves is asked about by a gate that is not one of these")
     }
 
     @inline(__always)
     func enter(_ facts: inout Facts, _ expected: inout Trace) {
-        facts.privacy = privacy
-        facts.deviceKey = deviceKey
-        facts.sizes = sizes
-        expected[.deviceKey] = key
-        expected[.size] = size
+        facts.contents = self.facts
+        expected.contents = answers
+    }
+}
+
+extension Facts {
+    fileprivate typealias Surroundings = (ParamsFact?, OSPermission?, Bool?, RecipientFact?, DestinationFact?)
+    fileprivate var surroundings: Surroundings {
+        @inline(__always) get { (params, osPermission, criticalAlerts, recipient, destination) }
+        @inline(__always) set { (params, osPermission, criticalAlerts, recipient, destination) = newValue }
+    }
+
+    fileprivate typealias Contents = (PrivacyLevel?, DeviceKeyFact?, PayloadSizes?)
+    fileprivate var contents: Contents {
+        @inline(__always) get { (privacy, deviceKey, sizes) }
+        @inline(__always) set { (privacy, deviceKey, sizes) = newValue }
+    }
+}
+
+extension Trace {
+    fileprivate typealias Surroundings = (GateResult, GateResult, GateResult)
+    fileprivate var surroundings: Surroundings {
+        @inline(__always) get { (self[.type], self[.osPermission], self[.destination]) }
+        @inline(__always) set { (self[.type], self[.osPermission], self[.destination]) = newValue }
+    }
+
+    fileprivate typealias Contents = (GateResult, GateResult)
+    fileprivate var contents: Contents {
+        @inline(__always) get { (self[.deviceKey], self[.size]) }
+        @inline(__always) set { (self[.deviceKey], self[.size]) = newValue }
     }
 }
 
