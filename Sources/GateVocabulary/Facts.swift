@@ -151,18 +151,24 @@ extension Facts: FieldObject {
     /// These facts without one of them, as if it were unknown.
     ///
     /// - Returns: `nil` when no fact has that name.
-    package func removing(_ name: String) -> Facts? {
-        var remover = FactRemover(rest: self, name: name)
-        Self.show(to: &remover)
-        return remover.isFound ? remover.rest : nil
+    package func removing(_ name: String) -> Facts? { taking(name, from: Facts()) }
+
+    /// These facts with one of them as it is in others.
+    ///
+    /// - Returns: `nil` when no fact has that name.
+    package func taking(_ name: String, from others: Facts) -> Facts? {
+        var taker = FactTaker(facts: self, others: others, name: name)
+        Self.show(to: &taker)
+        return taker.isFound ? taker.facts : nil
     }
 
     /// A recipient has at most 20 devices, and a text goes to one number; more regions than that are not facts.
     package static let deviceRegionCountMax = 21
 }
 
-private struct FactRemover: FieldVisitor {
-    var rest: Facts
+private struct FactTaker: FieldVisitor {
+    var facts: Facts
+    let others: Facts
     let name: String
     var isFound = false
 
@@ -175,7 +181,7 @@ private struct FactRemover: FieldVisitor {
     ) {
         let bytes = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
         guard self.name.utf8.elementsEqual(bytes) else { return }
-        rest[keyPath: path] = nil
+        facts[keyPath: path] = others[keyPath: path]
         isFound = true
     }
 }

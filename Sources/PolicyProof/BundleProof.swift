@@ -186,20 +186,18 @@ package struct BundleProof: Sendable {
             broken(finding.send, facts).contains { $0.name == statute }
         }
         var facts = finding.facts
-        let usual = usual.json
         var isSmaller = true
         while isSmaller {
             isSmaller = false
-            let object = facts.json
-            for name in Facts.names where object[name] != usual[name] {
-                let candidate = facts.with(usual[name], as: name)
-                guard stillBreaks(candidate) else { continue }
+            for name in Facts.names {
+                guard let candidate = facts.taking(name, from: usual), candidate != facts,
+                    stillBreaks(candidate)
+                else { continue }
                 facts = candidate
                 isSmaller = true
             }
         }
-        let object = facts.json
-        let unusual = Facts.names.filter { object[$0] != usual[$0] }
+        let unusual = Facts.names.filter { facts.taking($0, from: usual) != facts }
         for name in Facts.names where !unusual.contains(name) {
             guard let candidate = facts.removing(name), stillBreaks(candidate) else { continue }
             facts = candidate
@@ -210,8 +208,22 @@ package struct BundleProof: Sendable {
         let (file, path) = book.page(behind: finding.statute, finding.send, facts, place)
         return Refutation(
             statute: finding.statute, request: finding.send.request, facts: facts, unusual: unusual,
-            decision: decision, declared: finding.send.declared, place: place, file: file,
+            decision: decision, declared: finding.send.declared, place: place,
+            isForWantOfFact: isForWantOfFact(finding, unusual, facts, usual), file: file,
             location: policy.bundle.location(file, path))
+    }
+
+    /// Whether one of the unusual facts is unknown, and what is in favour comes under the statute when it forgets that one.
+    private func isForWantOfFact(
+        _ finding: Finding, _ unusual: [String], _ facts: Facts, _ usual: Facts
+    ) -> Bool {
+        func isSpokenOf(_ facts: Facts) -> Bool {
+            book.circumstances(of: finding.send.declared, given: facts).contains(finding.statute.when)
+        }
+        return !isSpokenOf(usual)
+            && unusual.contains { name in
+                facts.removing(name) == facts && usual.removing(name).map(isSpokenOf) == true
+            }
     }
 }
 

@@ -15,6 +15,8 @@ package struct Refutation: Sendable {
     package var decision: Decision
     var declared: SendAsDeclared
     var place: StatuteBook.Place
+    /// Whether it is an unknown fact that brings the send under the statute.
+    var isForWantOfFact: Bool
     /// The page behind it, and the line of the table where one line is.
     var file: String
     var location: SourceLocation?
@@ -39,20 +41,9 @@ package struct Refutation: Sendable {
             (reason.outcome, reason, [])
         }
         switch statute.demands {
-        case .reason(.quietHoursDeferred): return (.defer, .quietHoursDeferred, [])
+        case .reason where isForWantOfFact: return because(.factMissing)
         case .reason(.userPreference) where facts.pushEnabled == false && request.channel == .push:
             return because(.pushDisabled)
-        case .reason(.userPreference) where statute.when == .withheld && facts.withheld == nil:
-            return because(.factMissing)
-        case .reason(.smsFallbackForbidden) where facts.fallback == nil: return because(.factMissing)
-        case .reason(.invalidParams) where facts.params == nil: return because(.factMissing)
-        case .reason(.unknownRecipient) where facts.recipient == nil: return because(.factMissing)
-        case .reason(.noDestination) where facts.destination == nil: return because(.factMissing)
-        case .reason(.blockedAtOSLevel) where facts.osPermission == nil: return because(.factMissing)
-        case .reason(.payloadTooLarge) where facts.sizes == nil: return because(.factMissing)
-        case .reason(.noDeviceKey) where facts.deviceKey == nil: return because(.factMissing)
-        case .reason(.noPurposeConsent) where facts.purposeConsent == nil:
-            return because(.factMissing)
         case .reason(let reason): return because(reason)
         case .hoursRule:
             return because(declared.isPromotion ? .quietHoursDropped : .quietHoursDeferred)
@@ -185,18 +176,5 @@ extension StatuteBook {
         }
         let path = [declared.category.rawValue, "permission", declared.channel.rawValue]
         return ("categories.yaml", path + [place.regime.rawValue])
-    }
-}
-
-extension Facts {
-    /// These facts with another value for one of them, as ``json`` spells it; `nil` forgets it.
-    func with(_ value: JSONValue?, as name: String) -> Facts {
-        var object = json
-        object[name] = value
-        do {
-            return try Facts(json: object)
-        } catch {
-            preconditionFailure("facts that were written do not read: \(error)")
-        }
     }
 }

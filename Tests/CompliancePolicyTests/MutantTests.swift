@@ -1017,6 +1017,34 @@ extension TestBundle {
         #expect(survivors.withLock { $0 } == [], "no statute is broken")
     }
 
+    /// Facts that one circumstance speaks of whether they are unknown or against the send.
+    private static let facts: [(fact: String, type: TypeID)] = [
+        ("destination", TestType.payment), ("device_key", TestType.sealedOnly),
+        ("fallback", TestType.payment), ("os_permission", TestType.payment), ("params", TestType.payment),
+        ("purpose_consent", TestType.help), ("recipient", TestType.payment), ("sizes", TestType.payment),
+        ("withheld", TestType.promo),
+    ]
+
+    @Test(arguments: facts)
+    func `an unknown fact has to be refused as missing, and one that is known for what it says`(
+        fact: String, type: TypeID
+    ) throws {
+        let policy = try TestBundle.lawful.compile()
+        let usual = FactSpace(bundle: policy.bundle).favourable
+        /// What a proof demands of gates that take the fact for the usual one where it is unknown, or where it is known.
+        func demanded(whereUnknown: Bool) -> [Reason] {
+            let report = BundleProof(of: policy, grain: .effects) { facts, jurisdiction, rule in
+                let isTaken = (facts.removing(fact) == facts) == whereUnknown
+                let seen = isTaken ? facts.taking(fact, from: usual) ?? facts : facts
+                return decide(given: seen, in: jurisdiction, under: rule)
+            }.run(of: [type])
+            return report.refutations.filter { $0.unusual == [fact] }.map(\.expected.reason)
+        }
+        #expect(demanded(whereUnknown: true).contains(.factMissing))
+        let known = demanded(whereUnknown: false)
+        #expect(!known.isEmpty && !known.contains(.factMissing), "\(known)")
+    }
+
     /// The form alone: a gate that takes another choice for the reader's breaks the statute about sizes as well.
     @Test(arguments: BundleProof.Grain.allCases)
     func `a text that shows more than its reader chose is refuted`(grain: BundleProof.Grain) throws {
