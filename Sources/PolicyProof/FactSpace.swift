@@ -1,4 +1,5 @@
 import BundleModel
+import CanonicalJSON
 import GateVocabulary
 
 /// Every value of every fact that a decision can tell from another, for one bundle.
@@ -42,6 +43,20 @@ struct FactSpace: Sendable {
         var facts = Facts()
         for settings in dimensions { settings[0](&facts) }
         return facts
+    }
+
+    /// Each value that one fact takes besides the one in favour while all others are, with what sets it; `nil` is unknown.
+    func variations(of fact: String) -> [(value: JSONValue?, setting: Setting)] {
+        let usual = favourable
+        var seen: Set<Facts> = []
+        return dimensions.joined().compactMap { setting in
+            var facts = usual
+            setting(&facts)
+            guard facts != usual, facts.taking(fact, from: usual) == usual, seen.insert(facts).inserted else {
+                return nil
+            }
+            return (facts.json[fact], setting)
+        }
     }
 
     /// The moment everything else is set around.

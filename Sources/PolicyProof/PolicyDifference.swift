@@ -1,4 +1,5 @@
 package import BundleModel
+import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 
@@ -104,8 +105,8 @@ extension PolicyDifference.Change {
 /// One thing that is not in favour.
 private struct Disfavour {
     var words: String
-    /// Conditions of one axis exclude each other.
-    var axis: Int
+    /// The name of the fact. Circumstances of one fact exclude each other.
+    var fact: String
     var apply: (inout Facts) -> Void
 }
 
@@ -157,6 +158,8 @@ private struct Survey {
     private let kinds: [Pair]
     /// Known and in favour, wherever the recipient is.
     private let favourable: Facts
+    /// Circumstances of facts that ``named(_:)`` has no words for.
+    private var unnamed: [Disfavour] = []
     private var places: [Place] = []
     /// Where accounts are, beside which telephones elsewhere are looked at.
     private var homes: [RegionCode] = []
@@ -207,7 +210,8 @@ private struct Survey {
     init(old: CompiledPolicy, new: CompiledPolicy) {
         self.old = old
         self.new = new
-        favourable = FactSpace(bundle: new.bundle).favourable
+        let space = FactSpace(bundle: new.bundle)
+        favourable = space.favourable
         (pairs, requests) = Self.pairs(old, new)
         kinds = Dictionary(grouping: pairs, by: { Kind($0) }).values.map { $0[0] }
         let days = [old, new].flatMap { policy in
@@ -253,6 +257,30 @@ private struct Survey {
         let isEdited = { (code: RegionCode) in rows.contains(code) || rows.contains(code.country) }
         self.places += abroad.filter(isEdited).flatMap { earlierPlaces($0, until: now) }
         others = abroad.filter { !isEdited($0) }
+        let told = pairs.first.map { named($0).facts } ?? []
+        unnamed = Facts.names.filter { !told.contains($0) && !Self.unvaried.contains($0) }
+            .flatMap { Self.variations(of: $0, in: space) }
+    }
+
+    /// Facts without circumstances. A place sets the first three, every bundle weighs the fourth like
+    /// `account_type_preference`, no gate reads the fifth, and every bundle refuses an unknown recipient.
+    private static let unvaried: Set = [
+        "account_region", "device_regions", "now", "destination_type_preference", "platform", "recipient",
+    ]
+
+    /// A circumstance for each value of a fact but the one in favour.
+    private static func variations(of fact: String, in space: FactSpace) -> [Disfavour] {
+        space.variations(of: fact).map { value, setting in
+            let text = value.map {
+                $0.stringValue ?? String(decoding: CanonicalJSON.write($0), as: UTF8.self)
+            }
+            return Disfavour(words: "with `\(fact)` \(text.map { "`\($0)`" } ?? "unknown")", fact: fact) {
+                facts in
+                var others = facts
+                setting(&others)
+                facts = facts.taking(fact, from: others) ?? facts
+            }
+        }
     }
 
     /// Of each regime a region without rows, and at each moment one that asks for the least: beside an account there it is
@@ -385,7 +413,7 @@ private struct Survey {
         }
         for (laws, places) in byLaws.sorted(by: { $0.value[0].name < $1.value[0].name }) {
             if pair.old == pair.new, laws.old == laws.new { continue }
-            compare(requests, places.map(\.name), ready(in: places[0]), circumstances(pair), group)
+            compare(requests, places.map(\.name), ready(in: places[0]), named(pair).all + unnamed, group)
         }
     }
 
@@ -424,7 +452,7 @@ private struct Survey {
         guard base.before == base.after else { return }
         for (position, first) in quiet.enumerated() {
             for second in quiet[(position + 1)...]
-            where circumstances[first].axis != circumstances[second].axis {
+            where circumstances[first].fact != circumstances[second].fact {
                 var facts = ready
                 circumstances[first].apply(&facts)
                 circumstances[second].apply(&facts)
@@ -512,15 +540,17 @@ private struct Survey {
         return facts
     }
 
-    private func circumstances(_ pair: Pair) -> [Disfavour] {
+    /// - Returns: The circumstances, and the facts that they are about, those included that this pair has none of.
+    private func named(_ pair: Pair) -> (all: [Disfavour], facts: Set<String>) {
         typealias Words = (words: String, apply: (inout Facts) -> Void)
         func when(_ words: String, _ apply: @escaping (inout Facts) -> Void) -> Words { (words, apply) }
         var all: [Disfavour] = []
-        var axisCount = 0
-        func axis(_ several: [Words]) {
-            all += several.map { Disfavour(words: $0.words, axis: axisCount, apply: $0.apply) }
-            axisCount += 1
+        var facts: Set<String> = []
+        func axis(_ fact: String, _ several: [Words]) {
+            all += several.map { Disfavour(words: $0.words, fact: fact, apply: $0.apply) }
+            facts.insert(fact)
         }
+        func axis(_ fact: String, _ several: Words...) { axis(fact, several) }
         func window(_ facts: Facts) -> Instant {
             guard let now = facts.now else { preconditionFailure("facts of a place have no time") }
             return now.advanced(bySeconds: 3600)
@@ -535,78 +565,87 @@ private struct Survey {
                 })
         }
         consents.append(when("with nothing known of consent") { $0.consent = nil })
-        axis(consents)
-        axis([
-            when("without the type's own consent") { $0.purposeConsent = ConsentFact(state: .neverAsked) }
-        ])
-        axis([
+        axis("consent", consents)
+        axis(
+            "purpose_consent",
+            when("without the type's own consent") { $0.purposeConsent = ConsentFact(state: .neverAsked) })
+        axis(
+            "own_request",
             when("at the recipient's own request") {
                 $0.ownRequest = ConsentFact(state: .given, method: .inAppToggle)
-            }
-        ])
-        axis([when("for who takes part in what it is withheld from") { $0.withheld = true }])
-        axis([when("for a minor") { $0.age = .minor }, when("at an unknown age") { $0.age = nil }])
-        axis([
+            })
+        axis("withheld", when("for who takes part in what it is withheld from") { $0.withheld = true })
+        axis("age", when("for a minor") { $0.age = .minor }, when("at an unknown age") { $0.age = nil })
+        axis(
+            "fallback",
             when("as the fallback of an own push") { $0.fallback = .replacesOwnSend },
-            when("as the fallback of somebody else's push") { $0.fallback = .mismatch },
-        ])
-        axis([
+            when("as the fallback of somebody else's push") { $0.fallback = .mismatch })
+        axis(
+            "repetition",
             when("told before") { $0.repetition = .alreadySent },
-            when("acknowledged before") { $0.repetition = .acknowledged },
-        ])
-        axis([when("with push switched off") { $0.pushEnabled = false }])
-        axis([
+            when("acknowledged before") { $0.repetition = .acknowledged })
+        axis("push_enabled", when("with push switched off") { $0.pushEnabled = false })
+        axis(
+            "account_preference",
             when("with the category switched on") { $0.accountPreference = .userOn },
             when("with the category switched off") { $0.accountPreference = .userOff },
-            when("with the category switched off by step-up") { $0.accountPreference = .userOffStepUp },
-        ])
-        axis([when("with the category switched off on this device") { $0.destinationPreference = .userOff }])
-        axis([when("with the type switched off") { $0.accountTypePreference = .userOff }])
-        axis([
+            when("with the category switched off by step-up") { $0.accountPreference = .userOffStepUp })
+        axis(
+            "destination_preference",
+            when("with the category switched off on this device") { $0.destinationPreference = .userOff })
+        axis(
+            "account_type_preference",
+            when("with the type switched off") { $0.accountTypePreference = .userOff })
+        axis(
+            "os_permission",
             when("blocked by the phone") { $0.osPermission = .denied },
             when("before the phone was asked") { $0.osPermission = .notDetermined },
-            when("delivered quietly by the phone") { $0.osPermission = .provisional },
-        ])
-        axis([
+            when("delivered quietly by the phone") { $0.osPermission = .provisional })
+        axis(
+            "quiet_hours",
             when("inside quiet hours") { $0.quietHours = .inside(endsAt: window($0)) },
             when("with quiet hours and no zone") { $0.quietHours = .zoneMissing },
             when("with quiet hours somewhere and no zone") {
                 $0.quietHours = .insideSomewhere(endsAt: window($0))
-            },
-        ])
-        axis([when("at its own time of day") { $0.due = window($0) }])
+            })
+        axis("due", when("at its own time of day") { $0.due = window($0) })
         axis(
+            "type_count",
             Set([pair.old.typeCap, pair.new.typeCap]).subtracting([0]).sorted().map { cap in
                 when("after \(cap) of the type") { $0.typeCount = Int(cap) }
             })
         axis(
+            "category_count",
             Set([pair.old.categoryCap, pair.new.categoryCap]).subtracting([0]).sorted().map { cap in
                 when("after \(cap) of the category") { $0.categoryCount = Int(cap) }
             })
         axis(
+            "everything_count",
             Set([pair.old.everythingCap, pair.new.everythingCap]).subtracting([0]).sorted().map { cap in
                 when("after \(cap) of everything") { $0.everythingCount = Int(cap) }
             })
         axis(
+            "device_key",
             DeviceKeyFact.allCases.filter { $0 != .usable }.map { key in
                 when("with device key `\(key.rawValue)`") { $0.deviceKey = key }
             })
-        axis([
-            when("with generic texts chosen") { $0.privacy = .generic },
-            when("with hidden texts chosen") { $0.privacy = .hidden },
-        ])
-        axis([when("without the critical-alerts entitlement") { $0.criticalAlerts = false }])
-        axis([when("with params that do not fit") { $0.params = .invalid }])
         axis(
+            "privacy",
+            when("with generic texts chosen") { $0.privacy = .generic },
+            when("with hidden texts chosen") { $0.privacy = .hidden })
+        axis("critical_alerts", when("without the critical-alerts entitlement") { $0.criticalAlerts = false })
+        axis("params", when("with params that do not fit") { $0.params = .invalid })
+        axis(
+            "sizes",
             Set([pair.old.payloadByteCountMax, pair.new.payloadByteCountMax]).sorted().map { most in
                 let size = Int(most) + 1
                 return when("with \(size) bytes") {
                     $0.sizes = PayloadSizes(sealed: size, generic: size, full: size)
                 }
             })
-        axis([when("to an address nobody proved") { $0.destination = .unverified }])
-        axis([when("after its expiry") { $0.expiry = $0.now?.advanced(bySeconds: -1) }])
-        return all
+        axis("destination", when("to an address nobody proved") { $0.destination = .unverified })
+        axis("expiry", when("after its expiry") { $0.expiry = $0.now?.advanced(bySeconds: -1) })
+        return (all, facts)
     }
 }
 

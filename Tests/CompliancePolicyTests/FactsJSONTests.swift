@@ -36,6 +36,15 @@ import Testing
         #expect(facts.removing("weather") == nil)
     }
 
+    @Test func `a fact taken from others is their value under its key`() {
+        for name in Facts.names {
+            var expected = JSONObject()
+            expected[name] = Facts.ready.json[name]
+            #expect(Facts().taking(name, from: .ready)?.json == expected)
+        }
+        #expect(Facts().taking("weather", from: .ready) == nil)
+    }
+
     @Test(arguments: [
         ("{\"weather\":\"fine\"}", "/weather", "nothing of this name"),
         ("{\"now\":null}", "/now", "found null"),

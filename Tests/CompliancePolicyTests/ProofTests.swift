@@ -56,6 +56,21 @@ import Testing
         }
     }
 
+    @Test func `each fact but the time takes its other values alone, as a comparison of bundles varies it`() {
+        let space = FactSpace(bundle: policy.bundle)
+        for name in Facts.names where name != "now" {
+            #expect(!space.variations(of: name).isEmpty, "\(name) changes only together with another fact")
+        }
+        #expect(space.variations(of: "withheld").map(\.value) == [.boolean(true), nil])
+        #expect(space.variations(of: "age").map(\.value) == [.string("minor"), nil])
+        for (value, setting) in space.variations(of: "age") {
+            var facts = space.favourable
+            setting(&facts)
+            #expect(facts.json["age"] == value)
+        }
+        #expect(space.variations(of: "weather").isEmpty)
+    }
+
     @Test func `every name of a fact is a property, and every property has a name`() {
         // A fact that is in the struct and in no list would be decided on and never enumerated.
         #expect(Mirror(reflecting: Facts()).children.count == Facts.names.count)
