@@ -93,7 +93,7 @@ package struct Refutation: Sendable {
             for name in others { lines.append("        \(name): \(Self.value(json[name]!, name))") }
         }
         // What a case leaves unsaid of these is filled in, so an unknown fact has to be said.
-        let unknown = ["due", "expiry", "now", "repetition"].filter { json[$0] == nil }
+        let unknown = PolicyCase.filledIn.filter { json[$0] == nil }
         if !unknown.isEmpty { lines.append("      without: [\(unknown.joined(separator: ", "))]") }
         let expected = expected
         lines += [
@@ -104,11 +104,9 @@ package struct Refutation: Sendable {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    private static let moments: Set<String> = ["expiry", "due", "observed_at", "expires_at", "ends_at"]
-
     private static func value(_ value: JSONValue, _ key: String) -> String {
         switch value {
-        case .integer(let number) where moments.contains(key):
+        case .integer(let number) where PolicyCase.isMoment(key):
             text(Instant(milliseconds: number).rfc3339)
         case .object(let object):
             "{" + object.map { "\($0.key): \(Self.value($0.value, $0.key))" }.joined(separator: ", ") + "}"

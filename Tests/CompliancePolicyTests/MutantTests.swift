@@ -245,6 +245,7 @@ import Testing
             pasted.relist()
             let again = try pasted.compile()
             let example = try #require(again.bundle.cases.first { $0.file == "cases/found.yaml" })
+            #expect(example.facts == refutation.facts, "\(refutation.example)")
             #expect(!example.run(under: again).passed, "\(refutation.example)")
         }
     }

@@ -61,6 +61,17 @@ extension GateResult.Verdict {
 // MARK: - Reading
 
 extension PolicyCase {
+    /// The facts that are filled in where a case says nothing of them, so that it has to say of one that it is unknown.
+    package static let filledIn: [String] = {
+        var facts = Facts()
+        facts.now = Instant(milliseconds: 0)
+        facts.fillIn(of: nil)
+        return Facts.names.filter { facts.removing($0) != facts }
+    }()
+
+    /// Whether a member of facts is a moment, which a case may write as text.
+    package static func isMoment(_ name: String) -> Bool { CaseFacts.moments[name] != nil }
+
     /// The cases of one file. Its `bases` are named sets of facts for its own cases to start from.
     static func read(_ reader: NodeReader, types: [TypeID: NotificationType]) -> [PolicyCase] {
         let page = reader.members()
@@ -201,7 +212,7 @@ private struct CaseFacts {
     var now: Instant?
 
     /// Facts that are moments, with what they mean; in a case they may be written as RFC 3339 text.
-    private static let moments = [
+    static let moments = [
         "now": "The only clock a rule sees.", "expiry": "After this the notification is worth nothing.",
         "due": "When the send itself wants to go out.", "observed_at": "When it became known.",
         "expires_at": "When it runs out.", "ends_at": "When the window ends.",
@@ -266,21 +277,9 @@ private struct CaseFacts {
         return later.facts(of: nil)
     }
 
-    /// What a case leaves unsaid is the usual: wanted at once, told for the first time, and living as long as its
-    /// type.
     func facts(of type: NotificationType?) -> Facts {
         var facts = Self.read(object, place)
-        if facts.due == nil { facts.due = now }
-        if facts.repetition == nil { facts.repetition = .first }
-        if facts.withheld == nil { facts.withheld = false }
-        if facts.expiry == nil {
-            var start = now
-            if type?.ttlCountsFrom == .due {
-                start = facts.due ?? now
-                if let end = facts.quietHours?.endsAt { start = end }
-            }
-            facts.expiry = start?.advanced(bySeconds: type?.ttlSeconds ?? 86_400)
-        }
+        facts.fillIn(of: type)
         for element in without {
             let name = element.shown(as: .choice(Facts.names)).text()
             if let rest = facts.removing(name) {
@@ -331,6 +330,21 @@ private struct CaseFacts {
         case .list(let elements):
             .array(elements.map { value($0, key: key, reader) })
         default: node.json
+        }
+    }
+}
+
+extension Facts {
+    /// What a case leaves unsaid is the usual: wanted at once, told for the first time, and living as long as its
+    /// type.
+    fileprivate mutating func fillIn(of type: NotificationType?) {
+        if due == nil { due = now }
+        if repetition == nil { repetition = .first }
+        if withheld == nil { withheld = false }
+        if expiry == nil {
+            var start = now
+            if type?.ttlCountsFrom == .due { start = quietHours?.endsAt ?? due }
+            expiry = start?.advanced(bySeconds: type?.ttlSeconds ?? 86_400)
         }
     }
 }
