@@ -14,6 +14,7 @@ private struct SealedTable: Sendable {
     let page: StatementText
     let write: StatementText
     let lag: StatementText
+    let use: StatementText
     /// The bytes that the value is bound to.
     let binding: @Sendable (inout StoredRow, _ key: [Int64], GateReading) throws -> [UInt8]
 
@@ -45,6 +46,7 @@ private struct SealedTable: Sendable {
             name, key: key.count,
             "UPDATE \(name) SET \(sealed) = ? WHERE (\(keys)) = (\(marks))")
         lag = StatementText(name, "SELECT count(*) FROM \(name) WHERE NOT \(isCurrent)")
+        use = StatementText(name, "SELECT 1 FROM \(name) WHERE substr(\(sealed), 1, ?1) = ?2 LIMIT 1")
     }
 
     static let all: [SealedTable] = [
@@ -233,5 +235,36 @@ extension GateReading {
             count += try (table.isOfSubjects ? withMappings(look) : look(gate)) ?? 0
         }
         return count
+    }
+
+    private static let usedKeys = StatementText("key_check", "SELECT id FROM key_check ORDER BY id")
+    private static let usedKey = StatementText("key_check", "SELECT id FROM key_check WHERE id = ?")
+
+    final func hasSealed(under key: String) throws -> Bool {
+        try gate.first(Self.usedKey, { $0.add(key) }, read: { _ in true }) ?? false
+    }
+
+    final func missingDataKeys() throws -> [String] {
+        var used: [String] = []
+        try gate.scan(Self.usedKeys) { row in
+            used.append(row.text())
+            return true
+        }
+        return try used.filter { try !cipher.isLoaded($0) && hasValues(under: $0) }
+    }
+
+    private func hasValues(under key: String) throws -> Bool {
+        let head = RowCipher.head(of: key)
+        let look: (Connection, SealedTable) throws -> Bool = { connection, table in
+            try connection.first(
+                table.use,
+                {
+                    $0.add(Int64(head.count))
+                    $0.add(head)
+                }, read: { _ in true }) ?? false
+        }
+        return try SealedTable.all.contains { table in
+            try table.isOfSubjects ? withMappings { try look($0, table) } : look(gate, table)
+        }
     }
 }

@@ -27,7 +27,7 @@ package struct RowCipher: Sendable {
             self.id = id
             self.key = key
             idBytes = Array(id.utf8)
-            head = [UInt8(idBytes.count)] + idBytes
+            head = RowCipher.head(of: id)
         }
     }
 
@@ -43,6 +43,12 @@ package struct RowCipher: Sendable {
     }
 
     package var currentKeyID: String { current.id }
+
+    /// The first bytes of every value that is sealed under the key of this id.
+    static func head(of id: String) -> [UInt8] { [UInt8(id.utf8.count)] + Array(id.utf8) }
+
+    /// Whether the key of this id opens here.
+    func isLoaded(_ id: String) -> Bool { id == current.id || older.contains { $0.id == id } }
 
     /// The first bytes of every value that is sealed under the current key.
     var currentHead: [UInt8] { current.head }

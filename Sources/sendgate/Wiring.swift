@@ -204,7 +204,8 @@ struct Wiring {
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
             checkRows: { try store.checkRows(countMax: $0) }, countPersons: { try persons.advance() },
-            driftSchedule: configuration.driftSchedule, logger: logger)
+            driftSchedule: configuration.driftSchedule,
+            eraseUnneededKeys: { try keyHolder.follow(gateKeys.keyring) }, logger: logger)
         reload = PolicyReload(gateway: gateway)
     }
 

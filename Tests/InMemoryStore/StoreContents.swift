@@ -370,6 +370,8 @@ extension StoreContents: StoreReading {
     }
     package func publishedSize() throws -> UInt64 { publishedCount }
     package func laggingRowCount() throws -> Int64 { 0 }
+    package func hasSealed(under key: String) throws -> Bool { key == dataKey }
+    package func missingDataKeys() throws -> [String] { [] }
     package func newestEntryTime() throws -> Instant? { entries.last?.time }
     package func newestEntryClock() throws -> ClockReading? { clock }
     package func setting(_ name: String) throws -> String? { settings[name] }

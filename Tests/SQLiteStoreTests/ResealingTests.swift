@@ -92,6 +92,29 @@ import Testing
         #expect(try store.read { try $0.laggingRowCount() } == 0)
     }
 
+    @Test func `a key that is not loaded is missed for as long as values are under it`() throws {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.state, key: 1)
+        for number in 1...3 { _ = try store.write { try $0.putCanaries(number) } }
+        store.add(try .test(2))
+        store.add(try .test(3))
+        try promote(2, in: store)
+        #expect(try store.read { try $0.missingDataKeys() } == [])
+        store.close()
+        store = try openStore(folder.state, key: 2)
+        #expect(try store.read { try $0.missingDataKeys() } == ["data-test-1"])
+        for (key, hasSealed) in [(1, true), (2, true), (3, false)] {
+            #expect(try store.read { try $0.hasSealed(under: "data-test-\(key)") } == hasSealed)
+        }
+        store.close()
+        store = try openStore(folder.state, key: 2, older: [1])
+        #expect(try pass(over: store).last.unreadableRowCount == 0)
+        store.close()
+        store = try openStore(folder.state, key: 2)
+        defer { store.close() }
+        #expect(try store.read { try $0.missingDataKeys() } == [])
+    }
+
     @Test func `a row that was altered keeps its key, and is counted until it is accepted as lost`() throws {
         let folder = try TemporaryFolder()
         var store = try openStore(folder.state, key: 1)

@@ -314,6 +314,91 @@ import TrailDirectory
         try await expectDemand(for: files, by: ["--tail-lost"])
     }
 
+    /// The file of the one data key that there is.
+    private func dataKeyFile() throws -> String {
+        let keys = folder.path("gate/keys")
+        let names = try FileManager.default.contentsOfDirectory(atPath: keys)
+            .filter { $0.hasPrefix("dev-data-") }
+        try #require(names.count == 1, "\(names)")
+        return "\(keys)/\(names[0])"
+    }
+
+    /// Starts a gateway that is killed before it has sealed a row anew.
+    ///
+    /// - Returns: How many rows are under an earlier key.
+    private func startedWithoutAPass() async throws -> Int64 {
+        let configuration = try DevelopmentGateway(
+            directory: directory, policies: CommandLineRun.policies, hop: nil, otherUserIDs: [],
+            logLevel: .critical
+        ).configuration
+        let wiring = try Wiring(
+            configuration, environment: [:],
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await wiring.start()
+        let count = try wiring.store.read { try $0.laggingRowCount() }
+        wiring.core.engine.drain()
+        wiring.core.publisher.drain()
+        wiring.store.close()
+        return count
+    }
+
+    @Test func `a data key that was destroyed after the backup goes once the backup is sealed anew`()
+        async throws
+    {
+        var (file, newFile) = ("", "")
+        let copy = folder.path("copy")
+        try await putBackupBack {
+            file = try dataKeyFile()
+            try FileManager.default.copyItem(atPath: file, toPath: copy)
+            newFile = try await rotate("data")
+            let gate = try await GatewayFixture(in: folder.root)
+            let key = String(URL(filePath: file).lastPathComponent.dropLast(".key".count))
+            for (caller, status) in [(DevelopmentGateway.caller, 202), (CallerName("keys-team"), 200)] {
+                let answer = try await gate.ask("POST", "/v1/keys/\(key)/destroy", as: caller)
+                #expect(answer.status == status, "\(answer.object)")
+            }
+            try await gate.stop()
+            gate.wiring.store.close()
+            #expect(access(file, F_OK) != 0)
+        }
+        let refused = try await restore()
+        #expect(refused.status == 1 && refused.errors.contains("is missing"), "\(refused)")
+        try FileManager.default.copyItem(atPath: copy, toPath: file)
+        let restored = try await restore()
+        #expect(restored.status == 0, "\(restored.errors)")
+        #expect(try await startedWithoutAPass() > 0)
+        #expect(access(file, F_OK) == 0, "rows are under it")
+        // Waits for the pass that is not at its end.
+        let ended = try await CommandLineRun("keys", "rotate", "data", "--dev", directory)
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(try dataKeyFile() == newFile)
+        let gate = try await GatewayFixture(in: folder.root)
+        #expect(try await gate.ask("GET", "/v1/recipients/u_42").status == 200)
+        try await gate.stop()
+    }
+
+    @Test func `a data key that rows of the backup are under is demanded though another one seals`()
+        async throws
+    {
+        var file = ""
+        try await run()
+        file = try dataKeyFile()
+        let added = try await CommandLineRun("keys", "add", "data", "--dev", directory, "--json")
+        let key = try #require(added.output.firstMatch(of: /dev-data-[0-9a-f]{16}/)?.output, "\(added)")
+        try FileManager.default.copyItem(atPath: folder.path("gate/state"), toPath: folder.path("backup"))
+        let rotated = try await CommandLineRun("keys", "rotate", "data", "--dev", directory)
+        #expect(rotated.status == 0, "\(rotated.errors)")
+        try await run()
+        try replace(folder.path("gate/state"), by: folder.path("backup"))
+        do {
+            // As a backup of the middle of the pass has it.
+            let work = try work()
+            defer { work.close() }
+            try work.store.write { $0.useDataKey(String(key)) }
+        }
+        try await expectDemand(for: [file])
+    }
+
     @Test func `a trail that another process writes to is not restored from`() async throws {
         try await putBackupBack()
         let lock = try TrailDirectoryWriter.lock(trail)

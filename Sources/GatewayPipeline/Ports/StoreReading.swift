@@ -72,6 +72,11 @@ package protocol StoreReading: HistoryReading {
     func publishedSize() throws -> UInt64
     /// How many stored values are not sealed under the data key that seals now. Reads every row: for an operator.
     func laggingRowCount() throws -> Int64
+    /// Whether a data key ever sealed in this store, so that stored values may be under it.
+    func hasSealed(under key: String) throws -> Bool
+    /// Ids of data keys that stored values are under and that are not loaded. Reads every row where an earlier key is not
+    /// loaded: for an operator.
+    func missingDataKeys() throws -> [String]
     /// Time of the newest entry.
     func newestEntryTime() throws -> Instant?
     /// What the clocks showed when it was recorded; `nil` when that is not known.

@@ -33,6 +33,8 @@ struct EngineService: Service {
     /// Counts the next of all recipients; gives whether that was the last.
     let countPersons: @Sendable () throws -> Bool
     let driftSchedule: DriftSchedule
+    /// Erases the files of destroyed data keys that stored values were under until now. Called on the engine's thread.
+    let eraseUnneededKeys: @Sendable () throws -> Void
     let logger: Logger
 
     /// How often overdue duties are looked for, and counts whose minute is over are recorded.
@@ -173,12 +175,23 @@ struct EngineService: Service {
                 try? await Task.sleep(for: Self.housekeepingInterval)
             case .went(let resealing):
                 let failure = await submitted { finished in
-                    MaintenanceOperation(finished: finished) { batch in
+                    MaintenanceOperation(finished: { failure in
+                        if failure == nil { eraseKeys() }
+                        finished(failure)
+                    }) { batch in
                         try batch.step { step in try step.resealed(under: resealing.key) }
                     }
                 }
                 if let failure { logger.error("a finished pass over the rows is not remembered: \(failure)") }
             }
+        }
+    }
+
+    private func eraseKeys() {
+        do {
+            try eraseUnneededKeys()
+        } catch {
+            logger.error("the file of a destroyed data key stays until the next start: \(error)")
         }
     }
 

@@ -87,7 +87,8 @@ final class KeyHolder: PrivateKeys {
         try followInFiles(keyring)
     }
 
-    /// Wraps the files anew, and erases what the keyring has destroyed. What fails is tried again by the next call.
+    /// Wraps the files anew, and erases what the keyring has destroyed and nothing needs. What fails is tried again by the next
+    /// call.
     ///
     /// - Throws: What failed first.
     private func followInFiles(_ keyring: Keyring) throws {
@@ -106,12 +107,21 @@ final class KeyHolder: PrivateKeys {
         for key in keyring.keys where key.state == .destroyed && (isWrapped || key.purpose != .root) {
             guard state.withLock({ $0.files[key.id] }) != nil else { continue }
             do {
-                try erase(key)
+                if try !isNeeded(key, in: keyring) { try erase(key) }
             } catch {
                 failures.append(error)
             }
         }
         if let first = failures.first { throw first }
+    }
+
+    /// Whether stored values may be under a destroyed data key. A running gateway destroys one only when none is; a store that
+    /// was restored is older than the destruction, which the trail brought back before its values are sealed anew.
+    private func isNeeded(_ key: GatewayKey, in keyring: Keyring) throws -> Bool {
+        guard key.purpose == .data else { return false }
+        return try store.read {
+            try $0.hasSealed(under: key.id) && $0.resealedDataKey() != keyring.active(.data)?.id
+        }
     }
 
     func isFollowed(_ key: GatewayKey) -> Bool {

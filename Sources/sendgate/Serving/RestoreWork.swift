@@ -180,13 +180,24 @@ struct RestoreWork {
         return (checkpoint, changedKeys)
     }
 
-    /// Requires a file of each key that the restored keyring has in use: a start refuses without it, and so would the end of
-    /// the restore, once everything is written.
+    /// Requires a file of each data key that values of the backup are sealed under, which the restore and the pass after it
+    /// read, and of each key that the restored keyring has in use: a start refuses without it, and so would the end of the
+    /// restore, once everything is written.
     ///
     /// - Parameter changed: What the trail says of the keyring since the backup.
     private func demandKeyFiles(after changed: [RecordedKey]) throws {
         var keyring = try store.read { try $0.keyring() } ?? Keyring()
         for key in changed { keyring.take(key) }
+        let sealing = try store.read { try $0.missingDataKeys() }
+        guard sealing.isEmpty else {
+            let names = sealing.map { "`\($0)`" }.joined(separator: ", ")
+            let files = sealing.map { "`\($0).key`" }.joined(separator: ", ")
+            throw CommandFailure(
+                "values of the backup are sealed under data keys that are not in `\(keys.path)`: \(names)",
+                hint:
+                    "nothing was touched; put \(files) back from a copy of the key directory as old as the backup, also where the trail says that the key is destroyed, and run the command again; the gateway removes the file when it has sealed the values anew"
+            )
+        }
         let missing = keyring.missing(from: Set(keys.keys.values.joined().map(\.id)))
         guard !missing.isEmpty else { return }
         let names = missing.map { "the \($0.purpose.rawValue) key `\($0.id)`" }.joined(separator: ", ")
