@@ -216,8 +216,21 @@ package final class TrailDirectoryWriter {
         try refuseAfterFatal()
         trust.keys += keys.filter { !trust.keys.contains($0) }
         let bytes = VerifierKeyFile.bytes(of: keys)
-        let archived = try files.read(VerifierKeyFile.name, byteCountMax: VerifierKeyFile.byteCountMax)
-        if archived == bytes { return }
+        if try verifierKeys() == bytes { return }
+        try writeVerifierKeys(bytes)
+    }
+
+    /// Writes the same keys once more: what fails here fails for others too.
+    package func rewriteVerifierKeys() throws {
+        try refuseAfterFatal()
+        if let bytes = try verifierKeys() { try writeVerifierKeys(bytes) }
+    }
+
+    private func verifierKeys() throws -> [UInt8]? {
+        try files.read(VerifierKeyFile.name, byteCountMax: VerifierKeyFile.byteCountMax)
+    }
+
+    private func writeVerifierKeys(_ bytes: [UInt8]) throws {
         try stoppingOnFatal { () throws(TrailError) in
             try batch.replace([(path: VerifierKeyFile.name, bytes: bytes)])
         }

@@ -363,6 +363,21 @@ import WireProtocol
         #expect(await gate.ask("keys-team", "POST", "/v1/keys/origin-1/suspend").status == 200)
     }
 
+    @Test(arguments: [KeyPurpose.origin, .trail])
+    func `a key that does not sign is found out before it comes into use`(purpose: KeyPurpose) async throws {
+        let gate = try await Self.started()
+        let key = try await Self.add(purpose.rawValue, to: gate)
+        let before = try gate.store.read { (try $0.entryCount(), try $0.keyring()) }
+        gate.privateKeys.fail(.mute)
+        let answer = await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote")
+        let text = String(decoding: answer.body, as: UTF8.self)
+        #expect(answer.status == 503 && text.contains("nothing was recorded"), "\(text)")
+        #expect(try gate.store.read { try $0.entryCount() } == before.0)
+        #expect(try gate.store.read { try $0.keyring() } == before.1)
+        gate.privateKeys.fail(nil)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 200)
+    }
+
     @Test(arguments: [("origin", "destroy"), ("root", "promote")])
     func `a change that is recorded and that key files do not follow is answered by no success`(
         purpose: String, verb: String

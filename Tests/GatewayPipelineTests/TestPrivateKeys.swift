@@ -16,6 +16,8 @@ final class TestPrivateKeys: PrivateKeys {
         case readOnly
         /// It can be written, and yet no file can be removed or wrapped anew.
         case stuck
+        /// No key signs.
+        case mute
     }
 
     private struct State {
@@ -47,7 +49,13 @@ final class TestPrivateKeys: PrivateKeys {
 
     func fail(_ fault: Fault?) { state.withLock { $0.fault = fault } }
 
-    func requireWritable() throws { if state.withLock({ $0.fault }) == .readOnly { throw Fault.readOnly } }
+    func requireReady(for event: KeyEvent, of key: GatewayKey) throws {
+        switch state.withLock({ $0.fault }) {
+        case .readOnly? where key.isFollowedByWriting(event): throw Fault.readOnly
+        case .mute? where event == .promote || event == .resume: throw Fault.mute
+        default: break
+        }
+    }
 
     func isFollowed(_ key: GatewayKey) -> Bool {
         state.withLock { $0.fault == nil }

@@ -141,6 +141,43 @@ import Testing
         try await gate.stop()
     }
 
+    @Test func `a trail key that auditors cannot be told of does not come into use`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let made = try await gate.ask("POST", "/v1/keys", ["purpose": "trail"])
+        let key = try #require(made.object["key"]?.stringValue, "\(made.object)")
+        let before = try await gate.ask("GET", "/v1/keys").object
+        let (file, aside) = (folder.path("gate/trail/trail.pub"), folder.path("aside"))
+        try FileManager.default.moveItem(atPath: file, toPath: aside)
+        // No file can take the place of a directory.
+        try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)
+        let answer = try await gate.ask("POST", "/v1/keys/\(key)/promote")
+        let told = answer.object["detail"]?.stringValue ?? ""
+        #expect(answer.status == 503 && told.contains("nothing was recorded"), "\(answer.object)")
+        #expect(try await gate.ask("GET", "/v1/keys").object == before)
+        try FileManager.default.removeItem(atPath: file)
+        try FileManager.default.moveItem(atPath: aside, toPath: file)
+        let promoted = try await gate.ask("POST", "/v1/keys/\(key)/promote")
+        #expect(promoted.status == 200, "\(promoted.object)")
+        try await gate.stop()
+        // The last checkpoint is signed by it, as auditors can verify.
+        gate.wiring.store.close()
+        let verified = try await CommandLineRun("audit", "verify", folder.path("gate/trail"), "--key", file)
+        #expect(verified.status == 0, "\(verified)")
+    }
+
+    @Test func `what a trail key asks that is not done is known`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let made = try await gate.ask("POST", "/v1/keys", ["purpose": "trail"])
+        let key = try #require(made.object["key"]?.stringValue, "\(made.object)")
+        let held = gate.wiring.healthChecks.privateKeys
+        var keyring = try #require(try gate.wiring.store.read { try $0.keyring() })
+        let active = try #require(keyring.active(.trail))
+        #expect(held.isFollowed(active))
+        try change(&keyring, .promote, try #require(keyring[key]), at: SystemClock().now())
+        #expect(!held.isFollowed(try #require(keyring.active(.trail))))
+        try await gate.stop()
+    }
+
     @Test func `a key directory that is gone is told before a destruction is recorded`() async throws {
         let gate = try await GatewayFixture(in: folder.root)
         let made = try await gate.ask("POST", "/v1/keys", ["purpose": "link"])

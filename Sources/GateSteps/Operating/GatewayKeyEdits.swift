@@ -28,11 +28,11 @@ extension StepContext {
     ///
     /// - Parameters:
     ///   - isLoaded: Whether the private half of a key is there.
-    ///   - requireWritable: Throws where key files cannot change. Called for a change that has to be followed by writing,
-    ///     also for the first of its two callers.
+    ///   - requireReady: Throws where the change cannot be followed. Called before anything is recorded, also for the first of
+    ///     two callers.
     package func changeGatewayKey(
         _ id: String, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant,
-        isLoaded: (String) -> Bool, requireWritable: () throws -> Void
+        isLoaded: (String) -> Bool, requireReady: (GatewayKey) throws -> Void
     ) throws -> GatewayKeyChange {
         var keyring = try view.keyring() ?? Keyring()
         let proposed = keyring[id]?.proposed
@@ -43,8 +43,10 @@ extension StepContext {
                 event, to: id, because: cause, by: caller, at: now, isNeeded: { _ in !isResealed },
                 isLoaded: isLoaded)
         }
-        if let key = keyring[id], let refusal = try view.refusal(toUse: key) { throw refusal }
-        if keyring[id]?.isFollowedByWriting(event) == true { try requireWritable() }
+        if let key = keyring[id] {
+            if let refusal = try view.refusal(toUse: key) { throw refusal }
+            try requireReady(key)
+        }
         if let data = keyring.active(.data), data.id != active { view.useDataKey(data.id) }
         return try adopt(transitions, in: keyring, by: caller, proposed: proposed, at: now)
     }

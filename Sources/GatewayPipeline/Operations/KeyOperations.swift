@@ -105,15 +105,7 @@ extension Gateway {
                 order.key, order.event, because: order.cause, by: caller, at: now,
                 isLoaded: privateKeys.isLoaded
             ) {
-                do {
-                    try privateKeys.requireWritable()
-                } catch {
-                    throw StepRefusal(
-                        .unavailable,
-                        detail:
-                            "\(error); nothing was recorded; make the key directory writable for the gateway (it exists, is the gateway's, on a file system that is mounted for writing and not full), and ask again"
-                    )
-                }
+                try privateKeys.demandReady(for: order.event, of: $0)
             }
         }
     }
@@ -143,7 +135,7 @@ extension Gateway {
                                 return Problem(
                                     .unavailable,
                                     detail:
-                                        "`\(key.id)` is `\(key.state.rawValue)` and recorded so, and key files are not as that asks: \(error); mend it, and the next change of a key or the next start does the rest"
+                                        "`\(key.id)` is `\(key.state.rawValue)` and recorded so, and what it asks of files is not done: \(error); mend it, and the next change of a key or the next start does the rest"
                                 ).answer
                             }
                         }
@@ -152,6 +144,22 @@ extension Gateway {
                             KeyChangedAnswer(key, trail: places[trail]))
                     }
                 }, reply: answer))
+    }
+}
+
+extension PrivateKeys {
+    /// ``requireReady(for:of:)`` with the refusal that the caller is told.
+    fileprivate func demandReady(for event: KeyEvent, of key: GatewayKey) throws(StepRefusal) {
+        do {
+            try requireReady(for: event, of: key)
+        } catch {
+            let way =
+                key.isFollowedByWriting(event)
+                ? "make the key directory writable for the gateway (it exists, is the gateway's, on a file system that is mounted for writing and not full)"
+                : "mend it"
+            throw StepRefusal(
+                .unavailable, detail: "\(error); nothing was recorded; \(way), and ask again")
+        }
     }
 }
 

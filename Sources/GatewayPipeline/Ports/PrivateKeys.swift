@@ -11,10 +11,11 @@ package protocol PrivateKeys: Sendable {
     /// Whether the private half of a key is there to be used, now and after a start: in memory, and where a start reads it.
     func isLoaded(_ id: String) -> Bool
 
-    /// Throws unless private halves can be written and destroyed now, which is tried and not guessed.
+    /// Throws unless an event of a key can be followed now, which is tried and not guessed: private halves are written and
+    /// destroyed where it asks for that (see `GatewayKey.isFollowedByWriting(_:)`), and a key that comes into use signs.
     ///
-    /// Asked before a change is recorded that has to be followed by writing; see `GatewayKey.isFollowedByWriting(_:)`.
-    func requireWritable() throws
+    /// Asked before the change is recorded.
+    func requireReady(for event: KeyEvent, of key: GatewayKey) throws
 
     /// Uses the keys as a committed keyring has them: signs with those that are active, has the active root key wrap the
     /// others, and destroys the private halves of those that are destroyed. Idempotent.
@@ -22,8 +23,8 @@ package protocol PrivateKeys: Sendable {
     /// When it throws, everything that needs no writing is in force all the same. The next call tries to write the rest again.
     func follow(_ keyring: Keyring) throws
 
-    /// Whether the files are as this key of the keyring that was followed last has them: none of one that is destroyed, and
-    /// the active root key wraps every other.
+    /// Whether all is as this key of the keyring that was followed last asks: no file of one that is destroyed, the active root
+    /// key wraps every other, and the active trail key signs.
     func isFollowed(_ key: GatewayKey) -> Bool
 
     /// Destroys the private half of a key that was made and is in no keyring. Idempotent.

@@ -70,7 +70,19 @@ final class KeyHolder: PrivateKeys {
             credentials: credentials)
     }
 
-    func requireWritable() throws { try PrivateKeyDirectory.requireWritable(at: directory) }
+    func requireReady(for event: KeyEvent, of key: GatewayKey) throws {
+        if key.isFollowedByWriting(event) { try PrivateKeyDirectory.requireWritable(at: directory) }
+        guard event == .promote || event == .resume, key.purpose.isAsymmetric,
+            let file = state.withLock({ $0.files[key.id] })
+        else { return }
+        let privateKey = try Ed25519PrivateKey(seed: file.secret)
+        // Nothing that is signed elsewhere begins so.
+        let trial = Array("sendgate/key-trial/v1\0\(key.id)".utf8)
+        guard privateKey.publicKey.rawBytes == key.publicKey,
+            privateKey.publicKey.isValid(signature: try privateKey.sign(trial), for: trial)
+        else { throw CommandFailure("the key `\(key.id)` does not sign as its public half says") }
+        if key.purpose == .trail { try library.requireVerifierKeysWritable() }
+    }
 
     func follow(_ keyring: Keyring) throws {
         let files = state.withLock { state in
@@ -80,11 +92,14 @@ final class KeyHolder: PrivateKeys {
         gateKeys.replace(
             with: keyring, origin: try Self.originSigner(of: keyring, in: files),
             links: try Self.linkKeys(of: keyring, in: files) ?? gateKeys.links)
-        if let signer = try Self.trailSigner(of: keyring, in: files, origin: trailOrigin) {
+        // Key files follow also where the trail's cannot be written.
+        let signing = Result {
+            guard let signer = try Self.trailSigner(of: keyring, in: files, origin: trailOrigin) else { return }
             try library.sign(
                 with: signer, olderKeys: keyring.earlierTrailKeys(origin: trailOrigin, trusted: true))
         }
         try followInFiles(keyring)
+        try signing.get()
     }
 
     /// Wraps the files anew, and erases what the keyring has destroyed and nothing needs. What fails is tried again by the next
@@ -128,6 +143,7 @@ final class KeyHolder: PrivateKeys {
         state.withLock { state in
             switch (key.purpose, key.state) {
             case (_, .destroyed): state.files[key.id] == nil
+            case (.trail, .active): library.signingKey.publicKey.rawBytes == key.publicKey
             case (.root, .active): state.files.values.allSatisfy { !$0.isWrapped || $0.wrappers == [key.id] }
             default: true
             }

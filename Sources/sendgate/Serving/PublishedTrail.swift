@@ -76,6 +76,14 @@ final class PublishedTrail: TrailLibrary {
         }
     }
 
+    /// What the next checkpoint is verified with.
+    var signingKey: NoteVerifierKey { state.withLock { $0.signer.verifierKey } }
+
+    /// Throws unless the file that tells auditors of a trail key can be written, which is tried with the bytes that it has.
+    func requireVerifierKeysWritable() throws {
+        try translating { try state.withLock { try $0.writer.rewriteVerifierKeys() } }
+    }
+
     func entry(_ index: UInt64) throws -> [UInt8]? { try translating { try reader.entry(index) } }
 
     func file(_ path: String) throws -> [UInt8]? { try translating { try reader.file(named: path)?.bytes } }

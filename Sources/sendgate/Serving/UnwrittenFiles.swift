@@ -21,7 +21,7 @@ struct UnwrittenFiles: TrailLibrary, PrivateKeys {
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws { throw Self.refusal }
     func publishKeyset(_ note: [UInt8]) throws { throw Self.refusal }
 
-    func requireWritable() throws { throw Self.refusal }
+    func requireReady(for event: KeyEvent, of key: GatewayKey) throws { throw Self.refusal }
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey { throw Self.refusal }
     func follow(_ keyring: Keyring) throws { throw Self.refusal }
     func isFollowed(_ key: GatewayKey) -> Bool { false }

@@ -293,7 +293,7 @@ private struct NoPrivateKeys: PrivateKeys {
         throw EngineFailure.unavailable("no keys are made here")
     }
     func isLoaded(_ id: String) -> Bool { false }
-    func requireWritable() {}
+    func requireReady(for event: KeyEvent, of key: GatewayKey) {}
     func follow(_ keyring: Keyring) {}
     func isFollowed(_ key: GatewayKey) -> Bool { true }
     func erase(_ key: GatewayKey) {}
