@@ -220,6 +220,13 @@ package struct PrivateKeyDirectory: Sendable {
         if let failure { throw failure }
     }
 
+    /// The same question without a write, for a process that must leave the directory as it is: a full disk is not found out.
+    package static func requireAccess(at path: String) throws {
+        guard access(path, W_OK | X_OK) == 0 else {
+            throw KeyFileError.cannotWrite(path: path, reason: String(cString: strerror(errno)))
+        }
+    }
+
     /// Destroys what a kill left of key files that were being written, whose keys were never used, and of key files that were
     /// being destroyed.
     ///

@@ -402,7 +402,7 @@ extension Wiring {
         guard let links = try KeyHolder.linkKeys(of: keyring, in: files) else {
             throw KeyFileError.missing(purpose: .link, directory: keys.path)
         }
-        let unwritten = UnwrittenFiles(origin: origin, keys: Set(files.keys))
+        let unwritten = UnwrittenFiles(origin: origin, keys: Set(files.keys), keysDirectory: keys.path)
         let inForce = PolicyInForce(policy)
         let dependencies = EngineDependencies(
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),

@@ -345,10 +345,12 @@ import WireProtocol
         func expectRefused(_ caller: String) async throws {
             let before = try gate.store.read { (try $0.entryCount(), try $0.keyring()) }
             gate.privateKeys.fail(.readOnly)
-            let answer = await gate.ask(caller, "POST", "/v1/keys/\(key)/\(verb)")
-            let text = String(decoding: answer.body, as: UTF8.self)
-            #expect(answer.status == 503 && text.contains("nothing was recorded"), "\(text)")
-            #expect(text.contains("make the key directory writable"), "\(text)")
+            for body in [["dry_run": true], [:]] as [JSONObject] {
+                let answer = await gate.ask(caller, "POST", "/v1/keys/\(key)/\(verb)", body)
+                let text = String(decoding: answer.body, as: UTF8.self)
+                #expect(answer.status == 503 && text.contains("nothing was recorded"), "\(text)")
+                #expect(text.contains("make the key directory writable"), "\(text)")
+            }
             gate.privateKeys.fail(nil)
             #expect(try gate.store.read { try $0.entryCount() } == before.0)
             #expect(try gate.store.read { try $0.keyring() } == before.1)

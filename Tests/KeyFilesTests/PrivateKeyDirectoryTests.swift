@@ -35,8 +35,10 @@ import Testing
 
     @Test func `a second ceremony in the same folder is refused and changes nothing`() throws {
         try withFolder { path in
+            #expect(throws: KeyFileError.self) { try PrivateKeyDirectory.requireAccess(at: path) }
             try PrivateKeyDirectory.initialize(at: path, now: Self.now)
             let before = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+            try PrivateKeyDirectory.requireAccess(at: path)
             #expect(throws: KeyFileError.exists(path: "\(path)/\(before[0])")) {
                 try PrivateKeyDirectory.initialize(at: path, now: Self.now)
             }

@@ -184,9 +184,11 @@ import Testing
         let key = try #require(made.object["key"]?.stringValue, "\(made.object)")
         let before = try await gate.ask("GET", "/v1/keys").object
         try FileManager.default.moveItem(atPath: path, toPath: folder.path("aside"))
-        let answer = try await gate.ask("POST", "/v1/keys/\(key)/destroy")
-        #expect(answer.status == 503, "\(answer.object)")
-        #expect(answer.object["detail"]?.stringValue?.contains("nothing was recorded") == true)
+        for body in [["dry_run": true], [:]] as [JSONObject] {
+            let answer = try await gate.ask("POST", "/v1/keys/\(key)/destroy", body)
+            #expect(answer.status == 503, "\(answer.object)")
+            #expect(answer.object["detail"]?.stringValue?.contains("nothing was recorded") == true)
+        }
         try FileManager.default.moveItem(atPath: folder.path("aside"), toPath: path)
         #expect(try await gate.ask("GET", "/v1/keys").object == before)
         #expect(try await gate.ask("POST", "/v1/keys/\(key)/destroy").status == 202)

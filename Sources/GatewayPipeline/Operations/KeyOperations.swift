@@ -96,8 +96,7 @@ extension Gateway {
         let (privateKeys, keys) = (management.privateKeys, dependencies.keys)
         if order.isDryRun {
             return read(for: caller, answer: answer) {
-                try $0.gatewayKeyAfter(
-                    order, in: keys.keyring, by: caller, isLoaded: privateKeys.isLoaded)
+                try $0.gatewayKeyAfter(order, in: keys.keyring, by: caller, privateKeys)
             }
         }
         change(for: caller, answer: answer) { step, now in
@@ -190,7 +189,7 @@ extension GatewayReading {
 
     /// - Parameter found: With the keys that the next start of a stopped gateway takes in.
     func gatewayKeyAfter(
-        _ order: KeyChangeOrder, in found: Keyring, by caller: CallerName, isLoaded: (String) -> Bool
+        _ order: KeyChangeOrder, in found: Keyring, by caller: CallerName, _ privateKeys: any PrivateKeys
     ) throws -> Answer {
         let stored = try store.keyring() ?? Keyring()
         var keyring = stored[order.key] == nil ? found : stored
@@ -198,9 +197,10 @@ extension GatewayReading {
         do {
             let changes = try keyring.apply(
                 order.event, to: order.key, because: order.cause, by: caller, at: now,
-                isNeeded: { _ in !isResealed }, isLoaded: isLoaded)
-            if let key = keyring[order.key], let refusal = try store.refusal(toUse: key) {
-                throw Problem(refusal)
+                isNeeded: { _ in !isResealed }, isLoaded: privateKeys.isLoaded)
+            if let key = keyring[order.key] {
+                if let refusal = try store.refusal(toUse: key) { throw refusal }
+                try privateKeys.demandReady(for: order.event, of: key)
             }
             let changed = changes.last?.key
             return Answer(
@@ -211,6 +211,8 @@ extension GatewayReading {
         } catch let error as KeyringRefusal {
             if case .unknownKey = error { throw Problem(.notFound, detail: error.message) }
             throw Problem(.wrongState, detail: error.message)
+        } catch let refusal as StepRefusal {
+            throw Problem(refusal)
         }
     }
 

@@ -14,7 +14,7 @@ package protocol PrivateKeys: Sendable {
     /// Throws unless an event of a key can be followed now, which is tried and not guessed: private halves are written and
     /// destroyed where it asks for that (see `GatewayKey.isFollowedByWriting(_:)`), and a key that comes into use signs.
     ///
-    /// Asked before the change is recorded.
+    /// Asked before the change is recorded, and by a dry run of it, on any thread. What is tried leaves nothing behind.
     func requireReady(for event: KeyEvent, of key: GatewayKey) throws
 
     /// Uses the keys as a committed keyring has them: signs with those that are active, has the active root key wrap the

@@ -23,6 +23,8 @@ final class KeyHolder: PrivateKeys {
     private let prefix: String
     private let trailOrigin: String
     private let state: Mutex<State>
+    /// Two trials at once would take the file from each other.
+    private let probing = Mutex(())
     private let gateKeys: GateKeys
     private let library: PublishedTrail
     private let store: SQLiteStore
@@ -71,7 +73,9 @@ final class KeyHolder: PrivateKeys {
     }
 
     func requireReady(for event: KeyEvent, of key: GatewayKey) throws {
-        if key.isFollowedByWriting(event) { try PrivateKeyDirectory.requireWritable(at: directory) }
+        if key.isFollowedByWriting(event) {
+            try probing.withLock { _ in try PrivateKeyDirectory.requireWritable(at: directory) }
+        }
         guard event == .promote || event == .resume, key.purpose.isAsymmetric,
             let file = state.withLock({ $0.files[key.id] })
         else { return }

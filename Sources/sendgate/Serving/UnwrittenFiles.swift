@@ -2,6 +2,7 @@ import CommandTerminal
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import KeyFiles
 import KeyLifecycle
 
 /// The trail and the key files of a gateway that only reads: which keys there are, and a refusal of everything else.
@@ -9,6 +10,7 @@ struct UnwrittenFiles: TrailLibrary, PrivateKeys {
     let origin: String
     /// Ids of keys whose files are there.
     let keys: Set<String>
+    let keysDirectory: String
 
     static let refusal = CommandFailure("the gateway was put together to be asked, and changes nothing")
 
@@ -21,7 +23,9 @@ struct UnwrittenFiles: TrailLibrary, PrivateKeys {
     func archivePolicy(_ digest: PolicyDigest, _ canonical: [UInt8]) throws { throw Self.refusal }
     func publishKeyset(_ note: [UInt8]) throws { throw Self.refusal }
 
-    func requireReady(for event: KeyEvent, of key: GatewayKey) throws { throw Self.refusal }
+    func requireReady(for event: KeyEvent, of key: GatewayKey) throws {
+        if key.isFollowedByWriting(event) { try PrivateKeyDirectory.requireAccess(at: keysDirectory) }
+    }
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey { throw Self.refusal }
     func follow(_ keyring: Keyring) throws { throw Self.refusal }
     func isFollowed(_ key: GatewayKey) -> Bool { false }
