@@ -192,6 +192,30 @@ import Testing
         try await gate.stop()
     }
 
+    @Test func `a rotation asked for again that was killed goes on without the flag, and makes no other key`()
+        async throws
+    {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.listening { socket in
+            func rotate(_ more: String...) async throws -> String {
+                let run = try await CommandLineRun(
+                    ["keys", "rotate", "link", "--socket", socket, "--json"] + more)
+                #expect(run.status == 0, "\(run)")
+                return try #require(
+                    try CanonicalJSON.read(Array(run.output.utf8)).objectValue?["active"]?.stringValue)
+            }
+            let first = try await rotate()
+            // As `--again` leaves it between making the key and promoting it, and then after promoting it.
+            let added = try await gate.ask(
+                "POST", "/v1/keys", ["purpose": "link", "replaces": .string(first)])
+            let made = try #require(added.object["key"]?.stringValue, "\(added.object)")
+            #expect(try await rotate() == made)
+            #expect(try await rotate() == made)
+        }
+        #expect(try await states(gate)["link"] == ["deactivated", "deactivated", "active"])
+        try await gate.stop()
+    }
+
     @Test(
         arguments: [
             // Of the key in use: how long ago it was made and came into its state; and the other's state, and for how long.

@@ -25,7 +25,9 @@ struct KeysRotate: GateCommand {
             left to `keys destroy`, which two callers ask for. Of two such commands at once one makes the key, and the other \
             puts it into use as well or is refused: the keys rotate once. So does a command that is run again because its \
             answer was lost: within ten minutes of a rotation, whoever asked for it, nothing is done but to say what is in \
-            use, unless `--again` is given.
+            use, unless `--again` is given. A command with `--again` that was interrupted is run again without it: the key \
+            that it made, or that it put into use, is found, and with `--again` yet another would be made where it had \
+            come into use.
 
             For root two callers run the command within an hour. The new root key is made in the key directory, and the \
             keys that the old one wraps are wrapped anew when it is promoted. Where root keys are kept elsewhere, move it \
@@ -35,7 +37,11 @@ struct KeysRotate: GateCommand {
 
     @Argument(help: ArgumentHelp("What the key is for.", valueName: "purpose")) var purpose: KeyPurpose
     @OptionGroup var gateway: GatewayOptions
-    @Flag(name: .customLong("again"), help: "Rotate although the keys rotated within the last ten minutes.")
+    @Flag(
+        name: .customLong("again"),
+        help:
+            "Rotate although the keys rotated within the last ten minutes. After an interruption, run it without."
+    )
     var isAgain = false
     @Flag(name: .customLong("dry-run"), help: "Say what would be done, and change nothing.")
     var isDryRun = false

@@ -98,7 +98,9 @@ final class KeyHolder: PrivateKeys {
             links: try Self.linkKeys(of: keyring, in: files) ?? gateKeys.links)
         // Key files follow also where the trail's cannot be written.
         let signing = Result {
-            guard let signer = try Self.trailSigner(of: keyring, in: files, origin: trailOrigin) else { return }
+            guard let signer = try Self.trailSigner(of: keyring, in: files, origin: trailOrigin) else {
+                return
+            }
             try library.sign(
                 with: signer, olderKeys: keyring.earlierTrailKeys(origin: trailOrigin, trusted: true))
         }
