@@ -75,11 +75,11 @@ package final class UnixHop: Hop {
 
     private func exchange(_ body: [UInt8], on connection: UnixHTTPConnection) async -> HopResult {
         do {
-            let reply = try await connection.request(
+            let response = try await connection.request(
                 "POST", "/v1/deliveries",
                 headers: [("content-type", "application/json"), ("connection", "close")], body: body,
                 timeoutMilliseconds: answerMilliseconds)
-            return Self.result(of: reply)
+            return Self.result(of: response)
         } catch {
             guard error.stage == .neverWritten else { return .ambiguous(error.description) }
             mayBeDown.withLock { $0 = true }
@@ -89,15 +89,15 @@ package final class UnixHop: Hop {
 
     /// The delivery layer's contract: 2xx accepted, 409 seen before, 429 later, any other 4xx never. Everything else
     /// says nothing about the message (a 3xx of something in between, a 5xx), and it is tried again.
-    private static func result(of reply: UnixHTTPReply) -> HopResult {
-        switch reply.status {
-        case 200...299: return .accepted(status: reply.status)
+    private static func result(of response: UnixHTTPResponse) -> HopResult {
+        switch response.status {
+        case 200...299: return .accepted(status: response.status)
         case 409: return .seenBefore
-        case 400...499 where reply.status != 429: return .refused(status: reply.status)
+        case 400...499 where response.status != 429: return .refused(status: response.status)
         default:
             // RFC 9110 section 10.2.3: whole seconds; the date form is not used on this socket.
-            let seconds = reply.header("retry-after").flatMap { Int64($0) }.map { min(max($0, 0), 86_400) }
-            return .busy(status: reply.status, retryAfterMilliseconds: seconds.map { $0 * 1000 })
+            let seconds = response.header("retry-after").flatMap { Int64($0) }.map { min(max($0, 0), 86_400) }
+            return .busy(status: response.status, retryAfterMilliseconds: seconds.map { $0 * 1000 })
         }
     }
 }

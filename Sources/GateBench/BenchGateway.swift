@@ -230,12 +230,12 @@ final class BenchGateway {
         async throws
         -> JSONObject
     {
-        let reply = try await connection.request(
+        let response = try await connection.request(
             "POST", target, headers: [("Content-Type", "application/json")], body: CanonicalJSON.write(body),
             timeoutMilliseconds: 30_000)
-        guard reply.status < 300, case .object(let object)? = try? CanonicalJSON.read(reply.body) else {
+        guard response.status < 300, case .object(let object)? = try? CanonicalJSON.read(response.body) else {
             throw CommandFailure(
-                "the gateway answered \(reply.status) to POST \(target): \(String(decoding: reply.body, as: UTF8.self))"
+                "the gateway answered \(response.status) to POST \(target): \(String(decoding: response.body, as: UTF8.self))"
             )
         }
         return object
@@ -249,13 +249,13 @@ final class BenchGateway {
     ) async throws -> (status: Int, object: JSONObject) {
         let connection = try await UnixHTTPConnection.connect(.init(path: socket ?? self.socket))
         defer { Task { await connection.close() } }
-        let reply = try await connection.request(
+        let response = try await connection.request(
             "POST", target, headers: [("Content-Type", "application/json")], body: CanonicalJSON.write(body),
             timeoutMilliseconds: 30_000)
-        guard case .object(let object) = try CanonicalJSON.read(reply.body) else {
-            return (reply.status, [:])
+        guard case .object(let object) = try CanonicalJSON.read(response.body) else {
+            return (response.status, [:])
         }
-        return (reply.status, object)
+        return (response.status, object)
     }
 
     func get(_ target: String) async throws -> [UInt8] {
@@ -291,15 +291,16 @@ final class BenchGateway {
     func sample(_ request: LoadRequest) async throws -> (entry: UInt64, send: String) {
         let connection = try await UnixHTTPConnection.connect(.init(path: socket))
         defer { Task { await connection.close() } }
-        let reply = try await connection.request(
+        let response = try await connection.request(
             "POST", "/v1/sends", headers: [("Content-Type", "application/json")], body: request.body,
             timeoutMilliseconds: 30_000)
-        guard case .object(let object)? = try? CanonicalJSON.read(reply.body),
+        guard case .object(let object)? = try? CanonicalJSON.read(response.body),
             let index = object["trail"]?.objectValue?["index"]?.integerValue,
             let send = object["send_id"]?.stringValue
         else {
             throw CommandFailure(
-                "a send was answered with \(reply.status): \(String(decoding: reply.body, as: UTF8.self))")
+                "a send was answered with \(response.status): \(String(decoding: response.body, as: UTF8.self))"
+            )
         }
         return (UInt64(index), send)
     }

@@ -78,10 +78,11 @@ final class DemoPhone {
     }
 
     @discardableResult
-    private func expect(_ status: Int, _ reply: DemoStage.Reply) throws -> DemoStage.Reply {
-        guard reply.status == status else {
-            throw CommandFailure("the gateway answered \(reply.status): \(reply["title"]) \(reply["detail"])")
+    private func expect(_ status: Int, _ response: DemoStage.Response) throws -> DemoStage.Response {
+        guard response.status == status else {
+            throw CommandFailure(
+                "the gateway answered \(response.status): \(response["title"]) \(response["detail"])")
         }
-        return reply
+        return response
     }
 }

@@ -105,7 +105,7 @@ final class DemoStage {
 
     // MARK: Talking
 
-    struct Reply: Sendable {
+    struct Response: Sendable {
         var status: Int
         var json: JSONObject
         subscript(_ key: String) -> String { json[key]?.stringValue ?? "" }
@@ -113,22 +113,22 @@ final class DemoStage {
 
     func call(
         _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil
-    ) async throws -> Reply {
+    ) async throws -> Response {
         try await Self.call(socket: "\(gate)/\(caller).sock", method, target, body)
     }
 
     static func call(
         socket: String, _ method: String, _ target: String, _ body: JSONObject?
-    ) async throws -> Reply {
+    ) async throws -> Response {
         let connection = try await UnixHTTPConnection.connect(UnixHTTPClientConfiguration(path: socket))
         defer { Task { await connection.close() } }
-        let reply = try await connection.request(
+        let response = try await connection.request(
             method, target, headers: body == nil ? [] : [("content-type", "application/json")],
             body: body.map { CanonicalJSON.write(.object($0)) } ?? [], timeoutMilliseconds: 10_000)
-        guard case .object(let json)? = try? CanonicalJSON.read(reply.body) else {
-            return Reply(status: reply.status, json: [:])
+        guard case .object(let json)? = try? CanonicalJSON.read(response.body) else {
+            return Response(status: response.status, json: [:])
         }
-        return Reply(status: reply.status, json: json)
+        return Response(status: response.status, json: json)
     }
 
     /// What reached the delivery layer.

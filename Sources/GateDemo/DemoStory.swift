@@ -275,21 +275,21 @@ package final class DemoStory {
     }
 
     private func enrol(_ phone: DemoPhone, region: String) async throws {
-        let reply = try await stage.call(
+        let response = try await stage.call(
             "product", "PUT", "/v1/recipients/\(phone.user)",
             [
                 "region": .string(region), "region_source": "kyc", "locale": "en", "age": "adult",
                 "time_zone": region == "NO" ? "Europe/Oslo" : "Europe/Berlin", "privacy": "generic",
             ])
-        guard reply.status == 200 else {
-            throw CommandFailure("\(phone.user) could not be registered: \(reply.json)")
+        guard response.status == 200 else {
+            throw CommandFailure("\(phone.user) could not be registered: \(response.json)")
         }
         try await phone.enrol(on: stage, region: region)
     }
 
     private func grantConsent(_ user: String, id: String) async throws {
         let text = try Data(contentsOf: URL(filePath: stage.policies + "/notices/promo.3.en.txt"))
-        let reply = try await stage.call(
+        let response = try await stage.call(
             "product", "POST", "/v1/recipients/\(user)/consents",
             [
                 "id": .string(id), "purpose": "marketing", "channel": "push",
@@ -299,10 +299,12 @@ package final class DemoStory {
                     "sha256": .string(Hexadecimal.encode(SHA256.digest(Array(text)).bytes)),
                 ],
             ])
-        guard reply.status == 200 else { throw CommandFailure("consent was not recorded: \(reply.json)") }
+        guard response.status == 200 else {
+            throw CommandFailure("consent was not recorded: \(response.json)")
+        }
     }
 
-    private func send(_ caller: String, _ body: JSONObject) async throws -> DemoStage.Reply {
+    private func send(_ caller: String, _ body: JSONObject) async throws -> DemoStage.Response {
         try await stage.call(caller, "POST", "/v1/sends", body)
     }
 
@@ -342,9 +344,9 @@ package final class DemoStory {
         Terminal.print("   \(isTrue ? "✓" : "✗") \(text)")
     }
 
-    private func words(_ reply: DemoStage.Reply) -> String {
-        let detail = reply["detail"].isEmpty ? "" : " (\(reply["detail"]))"
-        return "\(reply.status) \(reply["outcome"]) \(reply["reason"])\(detail)"
+    private func words(_ response: DemoStage.Response) -> String {
+        let detail = response["detail"].isEmpty ? "" : " (\(response["detail"]))"
+        return "\(response.status) \(response["outcome"]) \(response["reason"])\(detail)"
     }
 
     private func sideBySide(_ left: String, _ leftText: String, _ right: String, _ rightText: String) {
@@ -387,10 +389,10 @@ private actor Acknowledged {
         for number in 0..<400 {
             let body = DemoStory.remittance(
                 "burst-\(number)", to: number.isMultiple(of: 2) ? "anna" : "bojan")
-            guard let reply = try? await DemoStage.call(socket: socket, "POST", "/v1/sends", body) else {
+            guard let response = try? await DemoStage.call(socket: socket, "POST", "/v1/sends", body) else {
                 return
             }
-            if reply.status == 202 { all.append((reply["send_id"], reply.json["trail"])) }
+            if response.status == 202 { all.append((response["send_id"], response.json["trail"])) }
         }
     }
 }

@@ -6,10 +6,10 @@ enum AttemptResult: Sendable {
     case answer(SendAnswer)
     case failure(Failure)
 
-    init(_ reply: UnixHTTPReply) {
+    init(_ response: UnixHTTPResponse) {
         self.init(
-            status: reply.status, json: try? CanonicalJSON.read(reply.body),
-            retryAfterSeconds: reply.header("Retry-After").flatMap { Int($0) })
+            status: response.status, json: try? CanonicalJSON.read(response.body),
+            retryAfterSeconds: response.header("Retry-After").flatMap { Int($0) })
     }
 
     /// A line of a stream carries its status in the body.

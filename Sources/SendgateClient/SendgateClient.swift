@@ -66,10 +66,10 @@ public final class SendgateClient: Sendable {
 
     private func attemptOnce(_ body: [UInt8]) async -> AttemptResult {
         do throws(UnixHTTPError) {
-            let reply = try await http.request(
+            let response = try await http.request(
                 "POST", "/v1/sends", headers: [("Content-Type", "application/json")], body: body,
                 timeoutMilliseconds: timeoutMilliseconds)
-            return AttemptResult(reply)
+            return AttemptResult(response)
         } catch {
             return .failure(.transport(error))
         }
@@ -167,8 +167,8 @@ public final class SendgateClient: Sendable {
         do throws(UnixHTTPError) {
             switch try await http.openStream("/v1/sends/stream") {
             case .open(let opened): stream = opened
-            case .refused(let reply):
-                return Round(remaining: failed(lines, AttemptResult(reply).asFailure), breakage: breakage)
+            case .refused(let response):
+                return Round(remaining: failed(lines, AttemptResult(response).asFailure), breakage: breakage)
             }
         } catch {
             // The head of a stream carries no send, so whatever became of it, no line was handled.

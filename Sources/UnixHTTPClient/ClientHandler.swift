@@ -16,15 +16,15 @@ final class ClientHandler: ChannelInboundHandler {
 
     /// One request and what has come of its answer.
     private final class Exchange {
-        let promise: EventLoopPromise<UnixHTTPReply>
+        let promise: EventLoopPromise<UnixHTTPResponse>
         var request: Request?
         var timer: Scheduled<Void>?
         var isWritten = false
         /// The caller has its error already; the answer still has to be read past.
         var isSettled = false
-        var reply: UnixHTTPReply?
+        var response: UnixHTTPResponse?
 
-        init(_ request: Request, _ promise: EventLoopPromise<UnixHTTPReply>) {
+        init(_ request: Request, _ promise: EventLoopPromise<UnixHTTPResponse>) {
             self.request = request
             self.promise = promise
         }
@@ -51,7 +51,7 @@ final class ClientHandler: ChannelInboundHandler {
 
     // MARK: Requests
 
-    func submit(_ request: Request, _ promise: EventLoopPromise<UnixHTTPReply>) {
+    func submit(_ request: Request, _ promise: EventLoopPromise<UnixHTTPResponse>) {
         guard isReusable, let context else {
             promise.fail(error(.neverWritten, closingCause ?? .closed))
             return
@@ -70,7 +70,7 @@ final class ClientHandler: ChannelInboundHandler {
     }
 
     /// Gives the caller up without disturbing the requests around it.
-    func cancel(_ promise: EventLoopPromise<UnixHTTPReply>) {
+    func cancel(_ promise: EventLoopPromise<UnixHTTPResponse>) {
         let isThis = { (exchange: Exchange) in exchange.promise.futureResult === promise.futureResult }
         if let index = queue.firstIndex(where: isThis) {
             let exchange = queue.remove(at: index)
@@ -195,11 +195,12 @@ final class ClientHandler: ChannelInboundHandler {
         }
         switch part {
         case .head(let head):
-            exchange.reply = UnixHTTPReply(
+            exchange.response = UnixHTTPResponse(
                 status: Int(head.status.code), headers: head.headers.map { ($0.name, $0.value) }, body: [])
             answerCloses = !head.isKeepAlive
         case .body(let bytes):
-            guard (exchange.reply?.body.count ?? 0) + bytes.readableBytes <= configuration.answerByteCountMax
+            guard
+                (exchange.response?.body.count ?? 0) + bytes.readableBytes <= configuration.answerByteCountMax
             else {
                 settle(
                     exchange,
@@ -207,13 +208,13 @@ final class ClientHandler: ChannelInboundHandler {
                 close(.closed)
                 return
             }
-            exchange.reply?.body.append(contentsOf: bytes.readableBytesView)
+            exchange.response?.body.append(contentsOf: bytes.readableBytesView)
         case .end:
             exchanges.removeFirst()
-            if !exchange.isSettled, let reply = exchange.reply {
+            if !exchange.isSettled, let response = exchange.response {
                 exchange.isSettled = true
                 exchange.timer?.cancel()
-                exchange.promise.succeed(reply)
+                exchange.promise.succeed(response)
             }
             if answerCloses { close(.closed) } else { writeQueued(context) }
         }

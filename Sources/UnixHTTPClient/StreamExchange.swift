@@ -5,7 +5,7 @@ import NIOHTTP1
 package enum UnixHTTPStreamOpening: Sendable {
     case open(UnixHTTPStream)
     /// Any other status than 200, with the whole answer. No line was handled.
-    case refused(UnixHTTPReply)
+    case refused(UnixHTTPResponse)
 }
 
 /// The reading side of one live stream. Only the connection's event loop touches it.
@@ -17,7 +17,7 @@ final class StreamExchange {
     }
 
     /// The answer to the head: `nil` for 200, or a refusal in full.
-    let opened: EventLoopPromise<UnixHTTPReply?>
+    let opened: EventLoopPromise<UnixHTTPResponse?>
     var writers: [EventLoopPromise<Void>] = []
     private let answersBufferedMax: Int
     private let path: String
@@ -25,13 +25,13 @@ final class StreamExchange {
     private var partial = ByteBuffer()
     private var searched = 0
     private var waiting: (promise: EventLoopPromise<[UInt8]?>, timer: Scheduled<Void>)?
-    private var refusal: UnixHTTPReply?
+    private var refusal: UnixHTTPResponse?
     private var isOpened = false
     /// All answers have come in order.
     private var isComplete = false
     private var failure: UnixHTTPError?
 
-    init(_ opened: EventLoopPromise<UnixHTTPReply?>, configuration: UnixHTTPClientConfiguration) {
+    init(_ opened: EventLoopPromise<UnixHTTPResponse?>, configuration: UnixHTTPClientConfiguration) {
         self.opened = opened
         answersBufferedMax = configuration.streamAnswersBufferedMax
         path = configuration.path
@@ -47,7 +47,7 @@ final class StreamExchange {
                 isOpened = true
                 opened.succeed(nil)
             } else {
-                refusal = UnixHTTPReply(
+                refusal = UnixHTTPResponse(
                     status: Int(head.status.code), headers: head.headers.map { ($0.name, $0.value) }, body: []
                 )
             }

@@ -17,7 +17,7 @@ package final class UnixHTTPClient: Sendable {
     package func request(
         _ method: String, _ target: String, headers: [(name: String, value: String)] = [],
         body: [UInt8] = [], timeoutMilliseconds: Int64
-    ) async throws(UnixHTTPError) -> UnixHTTPReply {
+    ) async throws(UnixHTTPError) -> UnixHTTPResponse {
         let (connection, isFresh) = try await keeper.connection()
         do throws(UnixHTTPError) {
             return try await connection.request(

@@ -25,7 +25,7 @@ package struct UnixHTTPClientConfiguration: Hashable, Sendable {
 }
 
 /// One complete answer.
-package struct UnixHTTPReply: Sendable {
+package struct UnixHTTPResponse: Sendable {
     package var status: Int
     /// Names as the server spelled them.
     package var headers: [(name: String, value: String)]

@@ -97,7 +97,7 @@ package final class UnixHTTPConnection: Sendable {
     package func request(
         _ method: String, _ target: String, headers: [(name: String, value: String)] = [],
         body: [UInt8] = [], timeoutMilliseconds: Int64
-    ) async throws(UnixHTTPError) -> UnixHTTPReply {
+    ) async throws(UnixHTTPError) -> UnixHTTPResponse {
         guard var head = Self.head(method, target, headers) else {
             throw UnixHTTPError(.neverWritten, .requestMalformed, path: configuration.path)
         }
@@ -106,7 +106,7 @@ package final class UnixHTTPConnection: Sendable {
             head.headers.add(name: "Content-Length", value: String(body.count))
         }
         let request = ClientHandler.Request(head: head, body: body, timeoutMilliseconds: timeoutMilliseconds)
-        let promise = channel.eventLoop.makePromise(of: UnixHTTPReply.self)
+        let promise = channel.eventLoop.makePromise(of: UnixHTTPResponse.self)
         let handler = handler
         let loop = channel.eventLoop
         do {
@@ -131,7 +131,7 @@ package final class UnixHTTPConnection: Sendable {
         head.headers.add(name: "Content-Type", value: "application/x-ndjson")
         head.headers.add(name: "Transfer-Encoding", value: "chunked")
         head.headers.add(name: "Sendgate-Stream", value: "live")
-        let opened = channel.eventLoop.makePromise(of: UnixHTTPReply?.self)
+        let opened = channel.eventLoop.makePromise(of: UnixHTTPResponse?.self)
         let streamHead = head
         let handler = handler
         let configuration = configuration

@@ -64,12 +64,12 @@ struct AnswerQueue {
 
     mutating func append(_ place: Place) { places.append(place) }
 
-    mutating func answer(_ sequence: UInt64, with reply: Answer) {
+    mutating func answer(_ sequence: UInt64, with answer: Answer) {
         let index = places.index(places.startIndex, offsetBy: Int(sequence - first))
         guard case .waiting(let frame, let isWrite) = places[index] else {
             preconditionFailure("answer \(sequence) was given twice to one connection")
         }
-        places[index] = .ready(frame, .answer(reply))
+        places[index] = .ready(frame, .answer(answer))
         waitingCount -= 1
         if isWrite { waitingWriteCount -= 1 }
     }

@@ -29,9 +29,9 @@ enum ConnectionEvent {
     case channelClosed
     case writabilityChanged(isWritable: Bool)
     /// The handler's answer to the request that ``ConnectionAction/handle(_:sequence:)`` gave it; `nil` when it will never
-    /// answer. ``repliesDelivered`` follows, once for several.
-    case reply(Answer?, sequence: UInt64)
-    case repliesDelivered
+    /// answer. ``answersDelivered`` follows, once for several.
+    case answer(Answer?, sequence: UInt64)
+    case answersDelivered
     /// Answers ``ConnectionAction/admitRequest``.
     case admission(isGranted: Bool)
     /// Answers ``ConnectionAction/reserveBytes(_:)``.
@@ -91,7 +91,7 @@ enum ConnectionTimer: Hashable, CaseIterable {
 enum ConnectionAction {
     /// Take a place in the shared bound on requests; ``ConnectionEvent/admission(isGranted:)`` says whether there was one.
     case admitRequest
-    /// Give an admitted request to the handler. Its answer comes as ``ConnectionEvent/reply(_:sequence:)``, possibly before
+    /// Give an admitted request to the handler. Its answer comes as ``ConnectionEvent/answer(_:sequence:)``, possibly before
     /// the action is done.
     case handle(WireRequest, sequence: UInt64)
     /// Take so much of the shared bound on buffered bytes; ``ConnectionEvent/reservation(byteCount:isGranted:)`` says

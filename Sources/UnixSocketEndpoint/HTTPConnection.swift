@@ -7,7 +7,7 @@ import WireProtocol
 /// One client: gives the connection's events to its state machine, and performs the actions that the machine answers.
 ///
 ///     bytes → InboundMeter → HTTPRequestDecoder → HTTPConnection ⇄ HTTPConnectionStateMachine
-///     bytes ← ResponseWriter ←──────────────────────────┘   └→ handler → ReplyTicket → ReplyMailbox
+///     bytes ← ResponseWriter ←──────────────────────────┘   └→ handler → AnswerTicket → AnswerMailbox
 ///
 /// Nothing is decided here: see ``HTTPConnectionStateMachine`` for what a connection does, and when.
 final class HTTPConnection: ChannelInboundHandler {
@@ -17,7 +17,7 @@ final class HTTPConnection: ChannelInboundHandler {
     private let peer: Peer
     private let handler: any RequestHandler
     private let limits: EndpointLimits
-    private let mailbox: ReplyMailbox
+    private let mailbox: AnswerMailbox
     private let admission: Admission
     private let logger: Logger
 
@@ -29,12 +29,12 @@ final class HTTPConnection: ChannelInboundHandler {
     /// Bytes given to the channel since the connection began.
     private var flushedByteCount = 0
     private var isPerforming = false
-    /// For ``ReplyMailbox``: stands in the list of connections with answers to write.
+    /// For ``AnswerMailbox``: stands in the list of connections with answers to write.
     var isTouched = false
 
     /// - Precondition: Called on the mailbox's loop.
     init(
-        peer: Peer, handler: any RequestHandler, limits: EndpointLimits, mailbox: ReplyMailbox,
+        peer: Peer, handler: any RequestHandler, limits: EndpointLimits, mailbox: AnswerMailbox,
         admission: Admission, logger: Logger
     ) {
         self.peer = peer
@@ -143,33 +143,33 @@ final class HTTPConnection: ChannelInboundHandler {
         case .single: mailbox.counters.requests.rise()
         case .streamLine: mailbox.counters.streamLines.rise()
         }
-        let ticket = ReplyTicket(mailbox: mailbox, key: key, sequence: sequence, admission: admission)
+        let ticket = AnswerTicket(mailbox: mailbox, key: key, sequence: sequence, admission: admission)
         handler.handle(request, from: peer) { ticket.answer($0) }
     }
 
-    /// Takes an answer from the handler. The caller calls ``repliesDelivered()`` afterwards.
+    /// Takes an answer from the handler. The caller calls ``answersDelivered()`` afterwards.
     ///
-    /// - Parameter reply: `nil` when the handler will never answer.
-    func deliver(_ reply: Answer?, sequence: UInt64) { take(.reply(reply, sequence: sequence)) }
+    /// - Parameter answer: `nil` when the handler will never answer.
+    func deliver(_ answer: Answer?, sequence: UInt64) { take(.answer(answer, sequence: sequence)) }
 
     /// Writes what can be written of the answers delivered so far.
-    func repliesDelivered() { take(.repliesDelivered) }
+    func answersDelivered() { take(.answersDelivered) }
 
     private func write(_ part: ResponsePart) {
         let date = mailbox.table.date
         switch part {
         case .interim: writer.writeInterim()
-        case .response(let answer, let isHead, let closes):
-            writer.writeResponse(reply(answer), date: date, isHead: isHead, closes: closes)
+        case .response(let content, let isHead, let closes):
+            writer.writeResponse(answer(for: content), date: date, isHead: isHead, closes: closes)
         case .streamHead(let isChunked, let closes):
             writer.writeStreamHead(date: date, isChunked: isChunked, closes: closes)
-        case .line(let answer, let isChunked): writer.writeLine(reply(answer), isChunked: isChunked)
+        case .line(let content, let isChunked): writer.writeLine(answer(for: content), isChunked: isChunked)
         case .lastChunk: writer.writeStreamEnd()
         }
     }
 
-    private func reply(_ answer: AnswerQueue.Content) -> Answer {
-        switch answer {
+    private func answer(for content: AnswerQueue.Content) -> Answer {
+        switch content {
         case .answer(let answer): return answer
         case .problem(let problem):
             mailbox.counters.problems.rise()

@@ -8,14 +8,14 @@ extension HTTPConnectionStateMachine {
         if isWritable { beginTurn() }
     }
 
-    mutating func replied(_ reply: Answer?, _ sequence: UInt64) {
+    mutating func answered(_ answer: Answer?, _ sequence: UInt64) {
         switch state {
         case .idle, .head, .body, .stream, .answering:
-            guard let reply else {
+            guard let answer else {
                 close(after: .answerDropped)
                 return
             }
-            answers.answer(sequence, with: reply)
+            answers.answer(sequence, with: answer)
         case .lingering, .closed: break
         }
     }

@@ -31,18 +31,18 @@ struct ResponseWriter {
         buffer.writeStaticString("HTTP/1.1 100 Continue\r\n\r\n")
     }
 
-    mutating func writeResponse(_ reply: Answer, date: HTTPDate, isHead: Bool, closes: Bool) {
+    mutating func writeResponse(_ answer: Answer, date: HTTPDate, isHead: Bool, closes: Bool) {
         closeChunk()
-        writeStatusLine(reply.status, date)
-        if !reply.contentType.isEmpty { writeHeader("Content-Type", reply.contentType) }
-        let allowsBody = reply.status >= 200 && reply.status != 204 && reply.status != 304
-        let body = allowsBody ? reply.body : []
+        writeStatusLine(answer.status, date)
+        if !answer.contentType.isEmpty { writeHeader("Content-Type", answer.contentType) }
+        let allowsBody = answer.status >= 200 && answer.status != 204 && answer.status != 304
+        let body = allowsBody ? answer.body : []
         if allowsBody {
             buffer.writeStaticString("Content-Length: ")
             writeDecimal(body.count)
             buffer.writeStaticString("\r\n")
         }
-        for header in reply.headers { writeHeader(header.name, header.value) }
+        for header in answer.headers { writeHeader(header.name, header.value) }
         if closes { buffer.writeStaticString("Connection: close\r\n") }
         buffer.writeStaticString("\r\n")
         if !isHead { buffer.writeBytes(body) }
@@ -57,14 +57,14 @@ struct ResponseWriter {
         buffer.writeStaticString("\r\n")
     }
 
-    mutating func writeLine(_ reply: Answer, isChunked: Bool) {
+    mutating func writeLine(_ answer: Answer, isChunked: Bool) {
         if isChunked && chunkSizeIndex == nil {
             chunkSizeIndex = buffer.writerIndex
             buffer.writeStaticString("00000000\r\n")
         }
         // An answer is one line. A raw line feed in JSON can only be white space between tokens, so a space
         // in its place changes nothing but keeps the next answer in its own line.
-        let body = reply.body
+        let body = answer.body
         if body.contains(UInt8(ascii: "\n")) {
             buffer.writeBytes(body.lazy.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 })
         } else {

@@ -37,7 +37,7 @@ package final class UnixSocketEndpoint: Service {
     private struct State {
         var phase = Phase.new
         var group: MultiThreadedEventLoopGroup?
-        var mailboxes: [ReplyMailbox] = []
+        var mailboxes: [AnswerMailbox] = []
         var sweeps: [RepeatedTask] = []
         var listeners: [Listener] = []
     }
@@ -109,10 +109,10 @@ package final class UnixSocketEndpoint: Service {
         }
 
         let group = MultiThreadedEventLoopGroup(numberOfThreads: limits.eventLoopCount)
-        var mailboxes: [ReplyMailbox] = []
+        var mailboxes: [AnswerMailbox] = []
         for loop in group.makeIterator() {
             mailboxes.append(
-                try await loop.submit { [clock] in ReplyMailbox(loop: loop, clock: clock) }.get())
+                try await loop.submit { [clock] in AnswerMailbox(loop: loop, clock: clock) }.get())
         }
         state.withLock { [mailboxes] state in
             state.group = group
@@ -186,7 +186,7 @@ package final class UnixSocketEndpoint: Service {
     // MARK: Listening
 
     private func listen(
-        on socket: ListeningSocket, index: Int, group: MultiThreadedEventLoopGroup, mailboxes: [ReplyMailbox]
+        on socket: ListeningSocket, index: Int, group: MultiThreadedEventLoopGroup, mailboxes: [AnswerMailbox]
     ) async throws -> any Channel {
         let configuration = configurations[index]
         let highWaterMark = limits.unwrittenByteCountMax
@@ -226,7 +226,7 @@ package final class UnixSocketEndpoint: Service {
 
     /// Attests the peer, and chooses the handler for it or closes. On the connection's event loop.
     private func setUp(
-        _ channel: any Channel, _ configuration: ListenerConfiguration, index: Int, mailboxes: [ReplyMailbox]
+        _ channel: any Channel, _ configuration: ListenerConfiguration, index: Int, mailboxes: [AnswerMailbox]
     ) throws {
         guard let mailbox = mailboxes.first(where: { $0.loop === channel.eventLoop }) else {
             preconditionFailure("a connection was accepted on an event loop without a mailbox")
@@ -278,7 +278,7 @@ package final class UnixSocketEndpoint: Service {
     // MARK: Draining
 
     /// Asks every connection of the loop to finish, and cuts those that have not when time is up.
-    private func drain(_ mailbox: ReplyMailbox, until deadline: NIODeadline) async {
+    private func drain(_ mailbox: AnswerMailbox, until deadline: NIODeadline) async {
         let drained = mailbox.loop.makePromise(of: Void.self)
         mailbox.loop.execute {
             mailbox.table.startDraining()

@@ -65,7 +65,7 @@ import WireProtocol
         let loop = EmbeddedEventLoop()
         let channel: EmbeddedChannel
         let requests = Requests()
-        let mailbox: ReplyMailbox
+        let mailbox: AnswerMailbox
         let usage: EndpointUsage
         let outputSide = OutputSide()
 
@@ -73,7 +73,7 @@ import WireProtocol
         init(_ limits: EndpointLimits = EndpointLimits(), handler: (any RequestHandler)? = nil) throws {
             let loop = loop
             channel = EmbeddedChannel(loop: loop)
-            mailbox = ReplyMailbox(loop: loop, clock: EndpointClock { loop.now })
+            mailbox = AnswerMailbox(loop: loop, clock: EndpointClock { loop.now })
             usage = EndpointUsage(limits: limits)
             let credentials = PeerCredentials(userID: 1, groupID: 1, processID: 1, supplementaryGroups: [])
             let connection = HTTPConnection(

@@ -45,9 +45,9 @@ struct MachineDriver {
     }
 
     /// An answer of the handler, delivered alone.
-    @discardableResult mutating func reply(_ text: String, to sequence: UInt64) -> [String] {
+    @discardableResult mutating func answer(_ text: String, to sequence: UInt64) -> [String] {
         take(
-            .reply(Answer(status: 200, body: Array(text.utf8)), sequence: sequence), .repliesDelivered)
+            .answer(Answer(status: 200, body: Array(text.utf8)), sequence: sequence), .answersDelivered)
     }
 
     func head(

@@ -18,16 +18,16 @@ import WireProtocol
                 "admit", "handle 0: POST /v1/sends one", "read", "arm answer", "disarm idle",
             ])
         #expect(
-            driver.reply("done", to: 0) == ["write done", "flush", "read", "disarm answer", "arm idle"])
+            driver.answer("done", to: 0) == ["write done", "flush", "read", "disarm answer", "arm idle"])
     }
 
     @Test func `answers are written in the order of the requests, as many as are ready in one flush`() {
         var driver = MachineDriver()
         for body in ["0", "1", "2"] { driver.request(body: body) }
-        #expect(driver.reply("c", to: 2) == ["read"])
-        #expect(driver.reply("b", to: 1) == ["read"])
+        #expect(driver.answer("c", to: 2) == ["read"])
+        #expect(driver.answer("b", to: 1) == ["read"])
         #expect(
-            driver.reply("a", to: 0) == [
+            driver.answer("a", to: 0) == [
                 "write a", "write b", "write c", "flush", "read", "disarm answer", "arm idle",
             ])
     }
@@ -35,9 +35,9 @@ import WireProtocol
     @Test func `several replies that come together are one flush`() {
         var driver = MachineDriver()
         for body in ["0", "1"] { driver.request(body: body) }
-        let reply = Answer(status: 200, body: Array("x".utf8))
-        #expect(driver.take(.reply(reply, sequence: 0), .reply(reply, sequence: 1)) == [])
-        #expect(driver.take(.repliesDelivered).prefix(3) == ["write x", "write x", "flush"])
+        let answer = Answer(status: 200, body: Array("x".utf8))
+        #expect(driver.take(.answer(answer, sequence: 0), .answer(answer, sequence: 1)) == [])
+        #expect(driver.take(.answersDelivered).prefix(3) == ["write x", "write x", "flush"])
     }
 
     @Test func `a full window is neither read nor handled beyond, and goes on with the first answer`() {
@@ -49,7 +49,7 @@ import WireProtocol
         #expect(driver.request(body: "1") == ["admit", "handle 1: POST /v1/sends 1"])
         #expect(driver.request(body: "2") == [])
         #expect(
-            driver.reply("a", to: 0) == [
+            driver.answer("a", to: 0) == [
                 "write a", "flush", "admit", "handle 2: POST /v1/sends 2", "arm answer",
             ])
     }
@@ -61,9 +61,9 @@ import WireProtocol
         driver.request(body: "1")
         #expect(driver.request(HTTPMethod(rawValue: method), "/v1/events") == [])
         // Not in the order of the requests: both have to be done.
-        #expect(driver.reply("b", to: 1) == [])
+        #expect(driver.answer("b", to: 1) == [])
         #expect(
-            driver.reply("a", to: 0).prefix(2) == ["admit", "handle 2: \(method) /v1/events"])
+            driver.answer("a", to: 0).prefix(2) == ["admit", "handle 2: \(method) /v1/events"])
         // A read holds nothing up.
         #expect(driver.request(.GET, "/next").prefix(2) == ["admit", "handle 3: GET /next"])
         #expect(driver.request(body: "4").prefix(2) == ["admit", "handle 4: POST /v1/sends 4"])
@@ -73,8 +73,8 @@ import WireProtocol
         var driver = stream("a\nb\n")
         driver.take(.end)
         #expect(driver.request(.GET, "/v1/events").count { $0.hasPrefix("handle") } == 2)
-        driver.reply("A", to: 1)
-        #expect(driver.reply("B", to: 2).contains("handle 4: GET /v1/events"))
+        driver.answer("A", to: 1)
+        #expect(driver.answer("B", to: 2).contains("handle 4: GET /v1/events"))
     }
 
     @Test func `a connection that cannot be written is neither read nor handled`() {
@@ -94,10 +94,10 @@ import WireProtocol
         #expect(driver.request(body: "1") == ["admit"])
         driver.admits = true
         #expect(
-            driver.reply("a", to: 0) == [
+            driver.answer("a", to: 0) == [
                 "admit", "handle 1: POST /v1/sends 1", "write a", "flush", "read", "arm answer",
             ])
-        driver.reply("b", to: 1)
+        driver.answer("b", to: 1)
         driver.admits = false
         #expect(
             driver.request(body: "2").prefix(3) == ["admit", "write tooManyInFlight", "flush"])
@@ -121,7 +121,7 @@ import WireProtocol
         #expect(!driver.machine.parsesInput)
         #expect(driver.request(body: "behind") == [])
         #expect(
-            driver.reply("bye", to: 0) == [
+            driver.answer("bye", to: 0) == [
                 "write bye, closes", "flush", "disarm answer", "arm linger", "end output", "read",
             ])
     }
@@ -131,7 +131,7 @@ import WireProtocol
         driver.request(body: "0")
         #expect(driver.take(.parserFailed(.malformed)) == [])
         #expect(
-            driver.reply("a", to: 0).prefix(3) == ["write a", "write malformedRequest, closes", "flush"])
+            driver.answer("a", to: 0).prefix(3) == ["write a", "write malformedRequest, closes", "flush"])
     }
 
     // MARK: Bodies and the shared bound
@@ -187,10 +187,10 @@ import WireProtocol
             ]
         )
         #expect(
-            driver.reply("1", to: 1) == ["write line 1", "flush", "read", "disarm answer", "arm idle"])
+            driver.answer("1", to: 1) == ["write line 1", "flush", "read", "disarm answer", "arm idle"])
         driver.take(.received(byteCount: 1), .body(ByteBuffer(string: "o")), .end, .parsed)
         #expect(driver.take(.readComplete).prefix(2) == ["admit", "handle 2: line two"])
-        #expect(driver.reply("2", to: 2).prefix(3) == ["write line 2", "write last chunk", "flush"])
+        #expect(driver.answer("2", to: 2).prefix(3) == ["write line 2", "write last chunk", "flush"])
         #expect(driver.stateName == "idle")
     }
 
@@ -200,9 +200,9 @@ import WireProtocol
         var driver = MachineDriver(limits)
         driver.take(.active, .head(driver.liveHead), .body(ByteBuffer(string: "a\ntoo long\nb\n")), .end)
         driver.take(.readComplete)
-        driver.reply("B", to: 3)
+        driver.answer("B", to: 3)
         #expect(
-            driver.reply("A", to: 1).prefix(4) == [
+            driver.answer("A", to: 1).prefix(4) == [
                 "write line A", "write line bodyTooLarge 4", "write line B",
                 "write last chunk",
             ])
@@ -216,8 +216,8 @@ import WireProtocol
         #expect(driver.take(.readComplete) == ["admit", "read"])
         driver.admits = true
         #expect(
-            driver.reply("A", to: 1).prefix(4) == ["admit", "handle 2: line b", "write line A", "flush"])
-        driver.reply("B", to: 2)
+            driver.answer("A", to: 1).prefix(4) == ["admit", "handle 2: line b", "write line A", "flush"])
+        driver.answer("B", to: 2)
         driver.admits = false
         driver.take(.received(byteCount: 1), .body(ByteBuffer(string: "c\nd\n")), .parsed)
         #expect(
@@ -234,13 +234,13 @@ import WireProtocol
         driver.take(.active, .head(driver.liveHead), .readComplete)
         driver.take(.body(ByteBuffer(string: "a\nb\nc\n")))
         #expect(driver.take(.readComplete).filter { $0.hasPrefix("handle") || $0 == "read" }.count == 2)
-        #expect(driver.reply("A", to: 1).contains("handle 3: line c"))
+        #expect(driver.answer("A", to: 1).contains("handle 3: line c"))
     }
 
     @Test func `a stream whose framing breaks after an answer ends without its last chunk`() {
         var driver = stream("a\nhalf")
         driver.take(.readComplete)
-        driver.reply("A", to: 1)
+        driver.answer("A", to: 1)
         #expect(driver.take(.parserFailed(.malformed)).prefix(2) == ["flush", "disarm idle"])
         #expect(driver.stateName == "lingering")
     }
@@ -248,9 +248,9 @@ import WireProtocol
     @Test func `a handler that drops a line closes the stream in the middle of its response`() {
         var driver = stream("a\nb\n")
         driver.take(.readComplete)
-        driver.reply("A", to: 1)
+        driver.answer("A", to: 1)
         #expect(
-            driver.take(.reply(nil, sequence: 2), .repliesDelivered) == ["record answerDropped", "close"])
+            driver.take(.answer(nil, sequence: 2), .answersDelivered) == ["record answerDropped", "close"])
     }
 
     // MARK: Half-close
@@ -260,7 +260,7 @@ import WireProtocol
         driver.request(body: "0")
         #expect(driver.take(.inputClosed) == [])
         #expect(
-            driver.reply("a", to: 0) == [
+            driver.answer("a", to: 0) == [
                 "write a", "flush", "disarm answer", "arm linger", "end output", "measure", "close",
             ])
     }
@@ -268,7 +268,7 @@ import WireProtocol
     @Test func `a client that finishes sending behind its last answer gets what is unwritten`() {
         var driver = MachineDriver()
         driver.request(closes: true)
-        driver.reply("large", to: 0)
+        driver.answer("large", to: 0)
         driver.unwrittenByteCount = 10
         #expect(driver.take(.inputClosed) == ["measure", "arm writeStall"])
         #expect(driver.take(.readComplete) == [])
@@ -299,7 +299,7 @@ import WireProtocol
         var driver = MachineDriver()
         driver.request(body: "0")
         driver.request(body: "1")
-        #expect(driver.reply("a", to: 0) == ["write a", "flush", "read", "arm answer"])
+        #expect(driver.answer("a", to: 0) == ["write a", "flush", "read", "arm answer"])
         #expect(driver.take(.fired(.answer)) == ["record answerLate", "close"])
     }
 
@@ -307,7 +307,7 @@ import WireProtocol
         var driver = MachineDriver()
         driver.request(body: "0")
         driver.request(body: "1")
-        driver.reply("a", to: 0)
+        driver.answer("a", to: 0)
         driver.take(.outputMeasured(OutputMeasure(unwrittenByteCount: 5, writtenByteCount: 0)))
         #expect(driver.take(.fired(.answer)) == [])
         #expect(
@@ -343,9 +343,9 @@ import WireProtocol
         driver.request(body: "0")
         driver.request(body: "1")
         driver.take(.drain)
-        driver.reply("b", to: 1)
+        driver.answer("b", to: 1)
         #expect(
-            driver.reply("a", to: 0).prefix(3) == ["write a", "write b, closes", "flush"])
+            driver.answer("a", to: 0).prefix(3) == ["write a", "write b, closes", "flush"])
         #expect(driver.stateName == "closed")
     }
 
@@ -355,13 +355,13 @@ import WireProtocol
         driver.take(.received(byteCount: 2), .body(ByteBuffer(string: "ab")), .end)
         driver.take(.head(driver.head()), .end, .parsed)
         #expect(driver.take(.readComplete).prefix(2) == ["admit", "handle 0: POST /v1/sends ab"])
-        #expect(driver.reply("a", to: 0).prefix(3) == ["write a", "write draining, closes", "flush"])
+        #expect(driver.answer("a", to: 0).prefix(3) == ["write a", "write draining, closes", "flush"])
     }
 
     @Test func `a drained stream answers the lines that have come and ends in order`() {
         var driver = stream("a\nhalf")
         driver.take(.readComplete)
         #expect(driver.take(.drain) == [])
-        #expect(driver.reply("A", to: 1).prefix(3) == ["write line A", "write last chunk", "flush"])
+        #expect(driver.answer("A", to: 1).prefix(3) == ["write line A", "write last chunk", "flush"])
     }
 }

@@ -48,7 +48,7 @@ import WireProtocol
                 driver.unwrittenByteCount = 10
                 driver.request()
                 driver.take(.inputClosed)
-                driver.reply("x", to: 0)
+                driver.answer("x", to: 0)
             case .stalled:
                 driver.take(.outputMeasured(OutputMeasure(unwrittenByteCount: 9, writtenByteCount: 0)))
             case .closed: driver.take(.cut)
@@ -56,7 +56,7 @@ import WireProtocol
             return driver
         }
 
-        /// Whether the handler has a request, so that a reply can come.
+        /// Whether the handler has a request, so that an answer can come.
         var isWaiting: Bool {
             switch self {
             case .idle, .head, .body, .stream, .stalled: false
@@ -85,7 +85,7 @@ import WireProtocol
             ("channel closed", .channelClosed),
             ("not writable", .writabilityChanged(isWritable: false)),
             ("writable", .writabilityChanged(isWritable: true)),
-            ("replies delivered", .repliesDelivered),
+            ("answers delivered", .answersDelivered),
             ("reserved", .reservation(byteCount: 7, isGranted: true)),
             ("not reserved", .reservation(byteCount: 7, isGranted: false)),
             ("written", .outputMeasured(OutputMeasure(unwrittenByteCount: 0, writtenByteCount: 9))),
@@ -129,7 +129,7 @@ import WireProtocol
             "channel failed": ("closed", ["close"]),
             "channel closed": ("closed", []),
             "writable": ("idle", ["read", "arm idle"]),
-            "replies delivered": ("idle", ["read", "arm idle"]),
+            "answers delivered": ("idle", ["read", "arm idle"]),
             "reserved": ("idle", ["release 7"]),
             "unwritten": ("idle", ["arm writeStall"]),
             "idle fires": (
@@ -154,7 +154,7 @@ import WireProtocol
             "channel failed": ("closed", ["close"]),
             "channel closed": ("closed", []),
             "writable": ("idle", ["read"]),
-            "replies delivered": ("idle", ["read"]),
+            "answers delivered": ("idle", ["read"]),
             "reserved": ("idle", ["release 7"]),
             "unwritten": ("idle", ["arm writeStall"]),
             "answer fires": ("closed", ["record answerLate", "close"]),
@@ -187,7 +187,7 @@ import WireProtocol
             "channel failed": ("closed", ["close"]),
             "channel closed": ("closed", []),
             "writable": ("head", ["read"]),
-            "replies delivered": ("head", ["read"]),
+            "answers delivered": ("head", ["read"]),
             "reserved": ("head", ["release 7"]),
             "unwritten": ("head", ["arm writeStall"]),
             "request fires": (
@@ -231,7 +231,7 @@ import WireProtocol
             "channel failed": ("closed", ["release 65536", "close"]),
             "channel closed": ("closed", ["release 65536"]),
             "writable": ("body", ["read"]),
-            "replies delivered": ("body", ["read"]),
+            "answers delivered": ("body", ["read"]),
             "not reserved": ("answering", ["release 65536"]),
             "unwritten": ("body", ["arm writeStall"]),
             "request fires": (
@@ -262,7 +262,7 @@ import WireProtocol
             "channel failed": ("closed", ["close"]),
             "channel closed": ("closed", []),
             "writable": ("stream", ["read", "arm idle"]),
-            "replies delivered": ("stream", ["read", "arm idle"]),
+            "answers delivered": ("stream", ["read", "arm idle"]),
             "reserved": ("stream", ["release 7"]),
             "unwritten": ("stream", ["arm writeStall"]),
             "idle fires": (
@@ -292,7 +292,7 @@ import WireProtocol
             "channel failed": ("closed", ["close"]),
             "channel closed": ("closed", []),
             "writable": ("stream", ["read"]),
-            "replies delivered": ("stream", ["read"]),
+            "answers delivered": ("stream", ["read"]),
             "reserved": ("stream", ["release 7"]),
             "unwritten": ("stream", ["arm writeStall"]),
             "answer fires": ("closed", ["record answerLate", "close"]),
@@ -365,7 +365,7 @@ import WireProtocol
             "channel failed": ("closed", ["close"]),
             "channel closed": ("closed", []),
             "writable": ("idle", ["read", "arm idle"]),
-            "replies delivered": ("idle", ["read", "arm idle"]),
+            "answers delivered": ("idle", ["read", "arm idle"]),
             "reserved": ("idle", ["release 7"]),
             "written": ("idle", ["disarm writeStall"]),
             "unwritten": ("idle", ["arm writeStall"]),
@@ -388,13 +388,13 @@ import WireProtocol
     @Test(arguments: Setup.allCases)
     func `every event does in a state what the table says, and nothing else`(setup: Setup) throws {
         let effects = try #require(Self.effects[setup])
-        let names = Set(Self.events.map(\.name) + ["reply", "dropped"])
+        let names = Set(Self.events.map(\.name) + ["answer", "dropped"])
         #expect(names.isSuperset(of: effects.keys), "the table names an event that is not tried")
         var events = Self.events
         if setup.isWaiting {
             let sequence: UInt64 = setup == .streamWaiting ? 1 : 0
-            events.append(("reply", .reply(Answer(status: 200, body: []), sequence: sequence)))
-            events.append(("dropped", .reply(nil, sequence: sequence)))
+            events.append(("answer", .answer(Answer(status: 200, body: []), sequence: sequence)))
+            events.append(("dropped", .answer(nil, sequence: sequence)))
         }
         for (name, event) in events {
             var driver = setup.driver

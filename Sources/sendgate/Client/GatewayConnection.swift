@@ -85,10 +85,10 @@ struct GatewayConnection {
         let (status, bytes): (Int, [UInt8])
         switch way {
         case .socket(let client):
-            let reply = try await client.request(
+            let response = try await client.request(
                 method, target, headers: body.isEmpty ? [] : [("Content-Type", "application/json")],
                 body: body, timeoutMilliseconds: Self.answerMilliseconds)
-            (status, bytes) = (reply.status, reply.body)
+            (status, bytes) = (response.status, response.body)
         case .stopped(let gateway):
             let answer = await gateway.ask(method, target, body: body)
             (status, bytes) = (answer.status, answer.body)

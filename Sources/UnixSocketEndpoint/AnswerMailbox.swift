@@ -21,7 +21,7 @@ final class ConnectionTable {
     private(set) var count = 0
     /// For the answers written until the next sweep.
     var date = HTTPDate.now()
-    /// Connections that got an answer in the batch of replies being delivered; empty between batches.
+    /// Connections that got an answer in the batch of answers being delivered; empty between batches.
     var touched: [HTTPConnection] = []
     /// Read by a connection that was accepted just before the listener closed, when it is added.
     private(set) var isDraining = false
@@ -68,7 +68,7 @@ final class ConnectionTable {
 /// gives new lines to the handler with each of them, would therefore keep every other one unread: for seconds, measured
 /// with a batch of 10,000 repeated sends. So what comes in while a box is emptied stays there until the loop has looked at
 /// its sockets.
-final class ReplyMailbox: Sendable {
+final class AnswerMailbox: Sendable {
     let loop: any EventLoop
     let clock: EndpointClock
     let counters = LoopCounters()
@@ -76,15 +76,15 @@ final class ReplyMailbox: Sendable {
     private let box = Mutex(Box())
 
     private struct Box {
-        var replies: [Reply] = []
+        var waiting: [Posted] = []
         var isLoopAwake = false
     }
 
-    private struct Reply: Sendable {
+    private struct Posted: Sendable {
         var key: ConnectionKey
         var sequence: UInt64
-        /// `nil` when the handler dropped its `reply` without calling it.
-        var reply: Answer?
+        /// `nil` when the handler will never answer.
+        var answer: Answer?
     }
 
     /// - Precondition: Called on `loop`.
@@ -97,34 +97,34 @@ final class ReplyMailbox: Sendable {
     /// - Precondition: Called on ``loop``.
     var table: ConnectionTable { connections.value }
 
-    func post(_ reply: Answer?, to key: ConnectionKey, sequence: UInt64) {
+    func post(_ answer: Answer?, to key: ConnectionKey, sequence: UInt64) {
         if loop.inEventLoop {
             if let connection = table[key] {
-                connection.deliver(reply, sequence: sequence)
-                connection.repliesDelivered()
+                connection.deliver(answer, sequence: sequence)
+                connection.answersDelivered()
             }
             return
         }
         let wakes = box.withLock { box in
-            box.replies.append(Reply(key: key, sequence: sequence, reply: reply))
+            box.waiting.append(Posted(key: key, sequence: sequence, answer: answer))
             defer { box.isLoopAwake = true }
             return !box.isLoopAwake
         }
-        if wakes { loop.execute { self.deliverReplies() } }
+        if wakes { loop.execute { self.deliverAnswers() } }
     }
 
-    private func deliverReplies() {
-        let replies = box.withLock { box in
-            var taken: [Reply] = []
+    private func deliverAnswers() {
+        let posts = box.withLock { box in
+            var taken: [Posted] = []
             // As much capacity as last time: the next batch is likely as large.
-            taken.reserveCapacity(box.replies.count)
-            swap(&taken, &box.replies)
+            taken.reserveCapacity(box.waiting.count)
+            swap(&taken, &box.waiting)
             return taken
         }
         let table = table
-        for reply in replies {
-            guard let connection = table[reply.key] else { continue }
-            connection.deliver(reply.reply, sequence: reply.sequence)
+        for post in posts {
+            guard let connection = table[post.key] else { continue }
+            connection.deliver(post.answer, sequence: post.sequence)
             if !connection.isTouched {
                 connection.isTouched = true
                 table.touched.append(connection)
@@ -134,14 +134,14 @@ final class ReplyMailbox: Sendable {
         // loop that delivers directly, so `touched` does not grow here.
         for connection in table.touched {
             connection.isTouched = false
-            connection.repliesDelivered()
+            connection.answersDelivered()
         }
         table.touched.removeAll(keepingCapacity: true)
         let isMore = box.withLock { box in
-            box.isLoopAwake = !box.replies.isEmpty
+            box.isLoopAwake = !box.waiting.isEmpty
             return box.isLoopAwake
         }
-        if isMore { afterSockets { self.deliverReplies() } }
+        if isMore { afterSockets { self.deliverAnswers() } }
     }
 
     /// Looks at the deadlines of every connection, again and again.
@@ -169,25 +169,25 @@ final class ReplyMailbox: Sendable {
 }
 
 /// The handler's right, and duty, to answer one request once.
-final class ReplyTicket: Sendable {
-    private let mailbox: ReplyMailbox
+final class AnswerTicket: Sendable {
+    private let mailbox: AnswerMailbox
     private let key: ConnectionKey
     private let sequence: UInt64
     private let admission: Admission
     private let isUsed = Atomic<Bool>(false)
 
-    init(mailbox: ReplyMailbox, key: ConnectionKey, sequence: UInt64, admission: Admission) {
+    init(mailbox: AnswerMailbox, key: ConnectionKey, sequence: UInt64, admission: Admission) {
         self.mailbox = mailbox
         self.key = key
         self.sequence = sequence
         self.admission = admission
     }
 
-    func answer(_ reply: Answer) {
+    func answer(_ answer: Answer) {
         let wasUsed = isUsed.exchange(true, ordering: .acquiringAndReleasing)
         precondition(!wasUsed, "the request handler called `reply` twice for one request")
         admission.requestAnswered()
-        mailbox.post(reply, to: key, sequence: sequence)
+        mailbox.post(answer, to: key, sequence: sequence)
     }
 
     deinit {
