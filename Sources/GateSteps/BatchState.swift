@@ -156,7 +156,7 @@ package final class BatchState {
             }
             states[subject] = .success(state)
         }
-        for event in change.consents { addedConsents[event.subject, default: []].append(event) }
+        for record in change.consents { addedConsents[record.subject, default: []].append(record) }
         for (record, _) in change.choices { addedChoices[record.subject, default: []].append(record) }
         for link in change.links { links[link.id] = .success(link) }
         for reply in change.replies {

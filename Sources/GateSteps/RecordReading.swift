@@ -16,7 +16,7 @@ package protocol RecordReading {
     /// The newest forwards to this person since a moment, newest first, at most `limit`.
     func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
     /// The record of an event that was told to this person, or acknowledged; `nil` where there is none.
-    func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord?
+    func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) throws -> DedupeRecord?
     /// How a duty to tell this person stands, if one is on record; see ``DutyRecord``.
     func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord?
     /// A small named value (policy in force, counters that survive a restart).

@@ -72,7 +72,7 @@ package struct OutboxRecord: Hashable, Sendable {
     /// The facts that do not change while it waits (sizes, params, fallback), as canonical JSON.
     package var facts: [UInt8]
     /// What it tells, for a type that declares `dedupe_by`; see ``DedupeRecord``.
-    package var event: Tag?
+    package var eventTag: Tag?
     package var decidedAt: Instant
     package var notBefore: Instant
     package var expiresAt: Instant
@@ -83,13 +83,13 @@ package struct OutboxRecord: Hashable, Sendable {
     package var mayHaveArrived: Bool
     /// Cancelled while a hand-over was under way: should the hop not have it, it is not tried again.
     package var isCancelled = false
-    /// The sealed content could not be read: ``headers``, ``body`` and ``facts`` are empty, ``event`` is `nil`.
+    /// The sealed content could not be read: ``headers``, ``body`` and ``facts`` are empty, ``eventTag`` is `nil`.
     package var isDamaged = false
 
     package init(
         message: MessageID, send: SendID, subject: SubjectID, destination: Tag, request: AttestedRequest,
         category: Category, tier: Tier, state: State, form: BodyForm, interruption: Interruption,
-        key: KeyID?, headers: [UInt8], body: [UInt8], facts: [UInt8], event: Tag? = nil,
+        key: KeyID?, headers: [UInt8], body: [UInt8], facts: [UInt8], eventTag: Tag? = nil,
         decidedAt: Instant, notBefore: Instant, expiresAt: Instant, attemptCount: Int = 0,
         attemptedAt: Instant? = nil, mayHaveArrived: Bool = false
     ) {
@@ -107,7 +107,7 @@ package struct OutboxRecord: Hashable, Sendable {
         self.headers = headers
         self.body = body
         self.facts = facts
-        self.event = event
+        self.eventTag = eventTag
         self.decidedAt = decidedAt
         self.notBefore = notBefore
         self.expiresAt = expiresAt
@@ -121,13 +121,13 @@ package struct OutboxRecord: Hashable, Sendable {
 package struct DedupeRecord: Hashable, Sendable {
     /// tag("event", type ‖ 0x00 ‖ caller ‖ 0x00 ‖ channel ‖ 0x00 ‖ value), the caller empty for `dedupe_scope: type`: the
     /// key of the row.
-    package var event: Tag
+    package var eventTag: Tag
     /// Which send told it; `nil` when it was acknowledged instead.
     package var send: SendID?
     package var at: Instant
 
-    package init(event: Tag, send: SendID?, at: Instant) {
-        self.event = event
+    package init(eventTag: Tag, send: SendID?, at: Instant) {
+        self.eventTag = eventTag
         self.send = send
         self.at = at
     }

@@ -65,13 +65,13 @@ package final class StepView: HistoryReading {
 
     package func consentRecords(of subject: SubjectID) throws -> [ConsentRecord] {
         if change.erased.contains(subject) || state.erased.contains(subject) { return [] }
-        var events: [ConsentRecord] = []
+        var records: [ConsentRecord] = []
         // A person that this batch adds has no ledger to load.
         if try self.state(of: subject) != nil || state.consents[subject] != nil {
-            events = try known(state.consents[subject], .consents(subject))
+            records = try known(state.consents[subject], .consents(subject))
         }
-        events += state.addedConsents[subject, default: []]
-        return events + change.consents.filter { $0.subject == subject }
+        records += state.addedConsents[subject, default: []]
+        return records + change.consents.filter { $0.subject == subject }
     }
 
     /// Every transition of a preference, oldest first.
@@ -138,9 +138,9 @@ package final class StepView: HistoryReading {
     package func apply(_ change: PersonChange, to subject: SubjectID) throws {
         var state = try state(of: subject) ?? RecipientState(subject)
         switch change {
-        case .consent(let event):
-            let earlier = event.withdraws == nil ? [] : try consentRecords(of: subject)
-            self.change.consents.append(state.apply(event, after: earlier))
+        case .consent(let record):
+            let earlier = record.withdraws == nil ? [] : try consentRecords(of: subject)
+            self.change.consents.append(state.apply(record, after: earlier))
         case .preference(let choice):
             state.apply(change)
             self.change.choices.append((choice, state.choiceCount))
@@ -217,19 +217,19 @@ package final class StepView: HistoryReading {
         change.forwards.append((subject, ForwardRecord(at: now, type: type, category: category, send: send)))
     }
 
-    package func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
-        let key = SubjectTag(event, of: subject)
+    package func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) throws -> DedupeRecord? {
+        let key = SubjectTag(eventTag, of: subject)
         if let own = change.dedupe[key] { return own }
         return try known(state.dedupe[key], .dedupe(key))
     }
 
-    /// Replaces what was on record about the same event.
+    /// Replaces what was on record about the same eventTag.
     package func putDedupe(_ record: DedupeRecord, to subject: SubjectID) throws {
-        change.dedupe.set(SubjectTag(record.event, of: subject), to: record)
+        change.dedupe.set(SubjectTag(record.eventTag, of: subject), to: record)
     }
 
-    package func removeDedupe(_ event: Tag, to subject: SubjectID) throws {
-        change.dedupe.set(SubjectTag(event, of: subject), to: nil)
+    package func removeDedupe(_ eventTag: Tag, to subject: SubjectID) throws {
+        change.dedupe.set(SubjectTag(eventTag, of: subject), to: nil)
     }
 
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? {

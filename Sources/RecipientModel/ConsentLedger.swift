@@ -4,43 +4,43 @@ package import GateVocabulary
 package enum ConsentLedger {
     /// The newest word on one purpose, channel and address; see ``ConsentWords/fact(purpose:channel:address:)``.
     package static func fact(
-        purpose: Purpose, channel: Channel, address: Tag?, in events: [ConsentRecord]
+        purpose: Purpose, channel: Channel, address: Tag?, in records: [ConsentRecord]
     ) -> ConsentFact {
-        words(in: events).fact(purpose: purpose, channel: channel, address: address)
+        words(in: records).fact(purpose: purpose, channel: channel, address: address)
     }
 
-    /// What a ledger comes to. Its events count from their ``moment(of:in:)``; a withdrawal that was taken back
+    /// What a ledger comes to. Its records count from their ``moment(of:in:)``; a withdrawal that was taken back
     /// counts as if it had never been said.
-    package static func words(in events: [ConsentRecord]) -> ConsentWords {
+    package static func words(in records: [ConsentRecord]) -> ConsentWords {
         var words = ConsentWords()
-        let undone = Set(events.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
-        for (index, event) in events.enumerated()
-        where event.state != .withdrawn || !undone.contains(event.idTag) {
-            words.add(event, at: Int64(index + 1), moment: moment(of: event, in: events))
+        let undone = Set(records.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
+        for (index, record) in records.enumerated()
+        where record.state != .withdrawn || !undone.contains(record.idTag) {
+            words.add(record, at: Int64(index + 1), moment: moment(of: record, in: records))
         }
         return words
     }
 
-    /// The event that counts in each scope where something was said.
-    package static func newest(in events: [ConsentRecord]) -> [ConsentWords.Scope: ConsentRecord] {
-        words(in: events).words.mapValues { events[Int($0.position) - 1] }
+    /// The record that counts in each scope where something was said.
+    package static func newest(in records: [ConsentRecord]) -> [ConsentWords.Scope: ConsentRecord] {
+        words(in: records).words.mapValues { records[Int($0.position) - 1] }
     }
 
-    /// From when an event counts: its own time, and for a withdrawal never before the consent that it names was given.
+    /// From when an record counts: its own time, and for a withdrawal never before the consent that it names was given.
     /// A consent is not taken back before it is given, so an earlier time is a clock that was wrong.
-    package static func moment(of event: ConsentRecord, in events: [ConsentRecord]) -> Instant {
-        guard let named = event.withdraws, let given = events.last(where: { $0.idTag == named }) else {
-            return event.eventTime
+    package static func moment(of record: ConsentRecord, in records: [ConsentRecord]) -> Instant {
+        guard let named = record.withdraws, let given = records.last(where: { $0.idTag == named }) else {
+            return record.eventTime
         }
-        return max(event.eventTime, given.eventTime)
+        return max(record.eventTime, given.eventTime)
     }
 
     /// The consents to a purpose that count now, one for each address of a channel: what a withdrawal of the purpose
     /// ends.
     package static func givenScopes(
-        of purpose: Purpose, channel: Channel, in events: [ConsentRecord]
+        of purpose: Purpose, channel: Channel, in records: [ConsentRecord]
     ) -> [ConsentRecord] {
-        newest(in: events).filter { $0.key.purpose == purpose && $0.key.channel == channel }.values
+        newest(in: records).filter { $0.key.purpose == purpose && $0.key.channel == channel }.values
             .filter { $0.state == .given }.sorted { $0.sequence < $1.sequence }
     }
 }

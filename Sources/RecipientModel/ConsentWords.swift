@@ -80,23 +80,23 @@ package struct ConsentWords: Hashable, Sendable {
 
     package init(_ words: [Scope: Word] = [:]) { self.words = words }
 
-    /// Hears the next event of the ledger.
+    /// Hears the next record of the ledger.
     ///
     /// - Parameters:
     ///   - position: Its place there.
     ///   - moment: From when it counts.
-    package mutating func add(_ event: ConsentRecord, at position: Int64, moment: Instant) {
+    package mutating func add(_ record: ConsentRecord, at position: Int64, moment: Instant) {
         // A notice that was only shown says nothing of a consent, and a record that takes another back is counted by the ledger.
-        guard event.state != .shown, event.state != .undone else { return }
-        let scope = Scope(purpose: event.purpose, channel: event.channel, address: event.address)
+        guard record.state != .shown, record.state != .undone else { return }
+        let scope = Scope(purpose: record.purpose, channel: record.channel, address: record.address)
         var reached = [scope]
-        if event.channel != .push, event.address == nil {
+        if record.channel != .push, record.address == nil {
             reached += words.keys.filter { $0.ofWholeChannel == scope && $0 != scope }
         }
         let said = Word(
-            state: event.state, method: event.method, expiresAt: event.expiresAt, moment: moment,
+            state: record.state, method: record.method, expiresAt: record.expiresAt, moment: moment,
             position: position, withdrawnUntil: nil)
-        let end = Self.end(of: event, moment: moment)
+        let end = Self.end(of: record, moment: moment)
         for scope in reached {
             if var word = words[scope] ?? words[scope.ofWholeChannel] {
                 word.add(said, end: end)
@@ -112,10 +112,10 @@ package struct ConsentWords: Hashable, Sendable {
     /// Until when a withdrawal that counts ends grants: until it was received, because the clocks of two reporters do not show
     /// which of two records of one day came first, and a time before the consent that it names is wrong. A withdrawal of
     /// long ago ends only what was given up to its own time.
-    private static func end(of event: ConsentRecord, moment: Instant) -> Instant {
-        let age = event.receivedAt.milliseconds - event.eventTime.milliseconds
-        return moment == event.eventTime && age > ConsentRecord.freshMilliseconds
-            ? moment : max(moment, event.receivedAt)
+    private static func end(of record: ConsentRecord, moment: Instant) -> Instant {
+        let age = record.receivedAt.milliseconds - record.eventTime.milliseconds
+        return moment == record.eventTime && age > ConsentRecord.freshMilliseconds
+            ? moment : max(moment, record.receivedAt)
     }
 
     /// The newest word on one purpose, channel and address.

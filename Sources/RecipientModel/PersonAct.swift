@@ -79,11 +79,11 @@ package enum PersonAct: String, CaseIterable, Sendable, Hashable {
 
 extension PersonAct {
     /// `nil` for what takes an act back: what comes of it is what was before the act.
-    package init?(_ event: ConsentRecord) {
-        switch event.state {
-        case .given: self = event.method == .existingCustomer ? .sale : .grant
+    package init?(_ record: ConsentRecord) {
+        switch record.state {
+        case .given: self = record.method == .existingCustomer ? .sale : .grant
         case .refused: self = .refusal
-        case .withdrawn: self = event.method == .smsKeyword ? .stop : .withdrawal
+        case .withdrawn: self = record.method == .smsKeyword ? .stop : .withdrawal
         case .shown: self = .shown
         case .undone: return nil
         }

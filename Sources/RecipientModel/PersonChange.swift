@@ -127,14 +127,14 @@ extension PersonChange {
             DeviceKeyEntry(
                 subject: subject, caller: caller, device: key.device, key: key.key, state: key.state,
                 suite: key.suite, isForgotten: true)
-        case .consent(let event):
+        case .consent(let record):
             ConsentEntry(
-                subject: subject, caller: caller, consent: event.idTag, purpose: event.purpose,
-                channel: event.channel, address: event.address, state: Code(event.state),
-                eventTime: event.eventTime, method: event.method, jurisdiction: event.jurisdiction,
-                notice: event.notice.map {
+                subject: subject, caller: caller, consent: record.idTag, purpose: record.purpose,
+                channel: record.channel, address: record.address, state: Code(record.state),
+                eventTime: record.eventTime, method: record.method, jurisdiction: record.jurisdiction,
+                notice: record.notice.map {
                     .init(id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
-                }, expiresAt: event.expiresAt, withdraws: event.withdraws, previous: event.previousHash)
+                }, expiresAt: record.expiresAt, withdraws: record.withdraws, previous: record.previousHash)
         case .preference(let choice):
             PreferenceEntry(
                 subject: subject, caller: caller, scope: choice.scope, channel: choice.channel,

@@ -82,8 +82,8 @@ package struct RecipientState: Hashable, Sendable {
             key.createdAt = self.key(key.key)?.createdAt ?? key.createdAt
             keys.replace(key) { $0.key == key.key }
         case .deviceKeyForgotten(let key): keys.removeAll { $0.key == key.key }
-        case .consent(let event):
-            apply(event, after: [])
+        case .consent(let record):
+            apply(record, after: [])
         case .preference(let choice):
             // The one that arrives last is in force, whatever its time says.
             choiceCount += 1
@@ -100,22 +100,22 @@ package struct RecipientState: Hashable, Sendable {
         }
     }
 
-    /// Applies the next event of the consent ledger.
+    /// Applies the next record of the consent ledger.
     ///
-    /// - Parameter ledger: The events before it; needed only for one that names another of them
+    /// - Parameter ledger: The records before it; needed only for one that names another of them
     ///   (``ConsentRecord/withdraws``).
-    /// - Returns: The event with its position.
+    /// - Returns: The record with its position.
     @discardableResult
-    package mutating func apply(_ event: ConsentRecord, after ledger: [ConsentRecord]) -> ConsentRecord {
+    package mutating func apply(_ record: ConsentRecord, after ledger: [ConsentRecord]) -> ConsentRecord {
         consentCount += 1
-        if event.state == .undone {
-            words = ConsentLedger.words(in: ledger + [event])
+        if record.state == .undone {
+            words = ConsentLedger.words(in: ledger + [record])
         } else {
-            words.add(event, at: consentCount, moment: ConsentLedger.moment(of: event, in: ledger))
+            words.add(record, at: consentCount, moment: ConsentLedger.moment(of: record, in: ledger))
         }
-        var event = event
-        event.sequence = consentCount
-        return event
+        var record = record
+        record.sequence = consentCount
+        return record
     }
 
     private static func put<Record>(

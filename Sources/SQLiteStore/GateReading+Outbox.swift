@@ -7,7 +7,7 @@ extension OutboxRecord {
         headers = content.headers
         body = content.body
         facts = content.facts
-        event = content.event
+        eventTag = content.eventTag
         mayHaveArrived = content.mayHaveArrived
         isCancelled = content.isCancelled
     }

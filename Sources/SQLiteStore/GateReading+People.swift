@@ -140,13 +140,13 @@ extension GateReading {
         }
     }
 
-    /// - Parameter count: The number of events, as the person's state says: a missing one is damage as well.
-    private func ledger<Event>(
+    /// - Parameter count: The number of records, as the person's state says: a missing one is damage as well.
+    private func ledger<Record>(
         _ kind: LedgerKind, of subject: SubjectID, count: Int64?,
-        _ read: (_ fields: [UInt8], _ position: Int64) throws -> Event
-    ) throws -> [Event] {
+        _ read: (_ fields: [UInt8], _ position: Int64) throws -> Record
+    ) throws -> [Record] {
         guard let count, let person = try person(subject) else { return [] }
-        let events = try gate.every(Self.ledger) {
+        let records = try gate.every(Self.ledger) {
             $0.add(person)
             $0.add(kind.rawValue)
         } read: { row in
@@ -158,11 +158,11 @@ extension GateReading {
                 return try read(fields, position)
             }
         }
-        guard events.count == count else {
+        guard records.count == count else {
             throw StoreError.damaged(
                 table: LedgerKind.table, row: "\(person)/\(kind.rawValue)",
-                "there are \(events.count) of \(count) events")
+                "there are \(records.count) of \(count) events")
         }
-        return events
+        return records
     }
 }

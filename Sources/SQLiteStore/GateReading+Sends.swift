@@ -174,14 +174,14 @@ extension GateReading {
     private static let toldEvent = StatementText(
         "dedupe", key: 2, "SELECT person, event, send, at FROM dedupe WHERE person = ? AND event = ?")
 
-    final func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
+    final func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) throws -> DedupeRecord? {
         guard let person = try person(subject) else { return nil }
         return try gate.first(Self.toldEvent) {
             $0.add(person)
-            $0.add(event)
+            $0.add(eventTag)
         } read: { row in
             _ = row.integer()
-            return DedupeRecord(event: try row.id(), send: try row.optionalID(), at: try row.instant())
+            return DedupeRecord(eventTag: try row.id(), send: try row.optionalID(), at: try row.instant())
         }
     }
 

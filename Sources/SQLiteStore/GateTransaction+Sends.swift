@@ -96,7 +96,7 @@ extension GateTransaction {
         let person = try makePerson(subject)
         try gate.change(Self.replaceDedupe) {
             $0.add(person)
-            $0.add(record.event)
+            $0.add(record.eventTag)
             $0.add(record.send)
             $0.add(record.at)
         }

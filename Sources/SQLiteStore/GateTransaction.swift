@@ -190,8 +190,8 @@ final class GateTransaction: GateReading {
         if let clock = change.clock { sequences.newestEntryClock = clock }
         for (user, subject) in change.newSubjects { try make(subject, for: user) }
         for (_, state) in change.states.pairs { try put(state) }
-        for event in change.consents {
-            try append(event.sealedFields, to: .consent, at: event.sequence, of: event.subject)
+        for record in change.consents {
+            try append(record.sealedFields, to: .consent, at: record.sequence, of: record.subject)
         }
         for (record, position) in change.choices {
             try append(record.sealedFields, to: .choice, at: position, of: record.subject)

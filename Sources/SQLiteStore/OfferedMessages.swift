@@ -29,7 +29,7 @@ final class StoredMessage {
         self.type = type
         self.byteCount = byteCount
         var head = record
-        (head.headers, head.body, head.facts, head.event) = ([], [], [], nil)
+        (head.headers, head.body, head.facts, head.eventTag) = ([], [], [], nil)
         (head.mayHaveArrived, head.isCancelled) = (record.attemptCount > 0, false)
         self.head = head
     }

@@ -12,20 +12,20 @@ extension ConsentRecord: SealedRow {
 
     @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
-        _ event: Self?, with fields: inout Coder
+        _ record: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
         Self(
-            subject: fields.subject(event?.subject), id: try fields.required(event?.id),
-            idTag: try fields.required(event?.idTag), purpose: try fields.required(event?.purpose),
-            channel: try fields.required(event?.channel), address: try fields.optional(event?.address),
-            state: try fields.required(event?.state), eventTime: try fields.required(event?.eventTime),
-            receivedAt: try fields.required(event?.receivedAt), method: try fields.required(event?.method),
-            source: try fields.required(event?.source),
-            jurisdiction: try fields.optional(event?.jurisdiction),
-            notice: try fields.optional(event?.notice), expiresAt: try fields.optional(event?.expiresAt),
-            withdraws: try fields.optional(event?.withdraws),
-            previousHash: try fields.required(event?.previousHash),
-            entryIndex: try fields.integer(event?.entryIndex, in: 0...StoredRow.countMax))
+            subject: fields.subject(record?.subject), id: try fields.required(record?.id),
+            idTag: try fields.required(record?.idTag), purpose: try fields.required(record?.purpose),
+            channel: try fields.required(record?.channel), address: try fields.optional(record?.address),
+            state: try fields.required(record?.state), eventTime: try fields.required(record?.eventTime),
+            receivedAt: try fields.required(record?.receivedAt), method: try fields.required(record?.method),
+            source: try fields.required(record?.source),
+            jurisdiction: try fields.optional(record?.jurisdiction),
+            notice: try fields.optional(record?.notice), expiresAt: try fields.optional(record?.expiresAt),
+            withdraws: try fields.optional(record?.withdraws),
+            previousHash: try fields.required(record?.previousHash),
+            entryIndex: try fields.integer(record?.entryIndex, in: 0...StoredRow.countMax))
     }
 
     /// - Parameter sequence: The column in clear.
@@ -74,7 +74,7 @@ extension OutboxRecord {
         var headers: [UInt8]
         var body: [UInt8]
         var facts: [UInt8]
-        var event: Tag?
+        var eventTag: Tag?
         var mayHaveArrived: Bool
         var isCancelled: Bool
 
@@ -83,7 +83,7 @@ extension OutboxRecord {
         static let table = "outbox"
         static let layouts: ClosedRange<UInt8> = 1...3
         /// Exact: messages that are offered together are parted by it.
-        var fieldByteCount: Int { 1 + 4 * 4 + byteCount + (event == nil ? 0 : 16) + 2 }
+        var fieldByteCount: Int { 1 + 4 * 4 + byteCount + (eventTag == nil ? 0 : 16) + 2 }
 
         @inline(__always)
         static func exchange<Coder: FieldCoder & ~Copyable>(
@@ -92,7 +92,7 @@ extension OutboxRecord {
             Self(
                 headers: try fields.required(content?.headers), body: try fields.required(content?.body),
                 facts: try fields.required(content?.facts),
-                event: fields.hasLayout(2) ? try fields.countedTag(content?.event) : nil,
+                eventTag: fields.hasLayout(2) ? try fields.countedTag(content?.eventTag) : nil,
                 mayHaveArrived: fields.hasLayout(2) ? try fields.required(content?.mayHaveArrived) : false,
                 isCancelled: fields.hasLayout(3) ? try fields.required(content?.isCancelled) : false)
         }
@@ -104,7 +104,7 @@ extension OutboxRecord.Content {
         headers = record.headers
         body = record.body
         facts = record.facts
-        event = record.event
+        eventTag = record.eventTag
         mayHaveArrived = record.mayHaveArrived
         isCancelled = record.isCancelled
     }

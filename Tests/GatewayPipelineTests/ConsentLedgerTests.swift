@@ -10,7 +10,7 @@ import Testing
     static let subject = SubjectID(high: 1, low: 1)
     static let number = GateVocabulary.Tag(high: 9, low: 9)
 
-    func event(
+    func record(
         _ state: ConsentRecord.State, at seconds: Int64, channel: Channel = .push,
         address: GateVocabulary.Tag? = nil,
         purpose: Purpose = .marketing, method: ConsentMethod = .inAppToggle, expires: Int64? = nil
@@ -24,36 +24,36 @@ import Testing
             previousHash: "")
     }
 
-    func state(_ events: [ConsentRecord], channel: Channel = .push, address: GateVocabulary.Tag? = nil)
+    func state(_ records: [ConsentRecord], channel: Channel = .push, address: GateVocabulary.Tag? = nil)
         -> ConsentState
     {
-        ConsentLedger.fact(purpose: .marketing, channel: channel, address: address, in: events).state
+        ConsentLedger.fact(purpose: .marketing, channel: channel, address: address, in: records).state
     }
 
     @Test func `nobody asked means never asked`() {
         #expect(state([]) == .neverAsked)
-        #expect(state([event(.given, at: 1, purpose: Purpose("intervention"))]) == .neverAsked)
+        #expect(state([record(.given, at: 1, purpose: Purpose("intervention"))]) == .neverAsked)
     }
 
     @Test func `the latest event time wins whatever order it arrived in`() {
-        let given = event(.given, at: 10)
-        let withdrawn = event(.withdrawn, at: 20)
+        let given = record(.given, at: 10)
+        let withdrawn = record(.withdrawn, at: 20)
         #expect(state([given, withdrawn]) == .withdrawn)
         // The grant arrives after the withdrawal but was given before it: it resurrects nothing.
         #expect(state([withdrawn, given]) == .withdrawn)
-        #expect(state([given, withdrawn, event(.given, at: 30)]) == .given)
+        #expect(state([given, withdrawn, record(.given, at: 30)]) == .given)
     }
 
     @Test(arguments: [ConsentRecord.State.refused, .withdrawn])
     func `a tie counts as no`(no: ConsentRecord.State) {
         let expected: ConsentState = no == .refused ? .refused : .withdrawn
-        #expect(state([event(.given, at: 10), event(no, at: 10)]) == expected)
-        #expect(state([event(no, at: 10), event(.given, at: 10)]) == expected)
+        #expect(state([record(.given, at: 10), record(no, at: 10)]) == expected)
+        #expect(state([record(no, at: 10), record(.given, at: 10)]) == expected)
     }
 
     @Test func `consent for one channel or address never covers another`() {
-        let push = event(.given, at: 10)
-        let sms = event(.given, at: 10, channel: .sms, address: Self.number)
+        let push = record(.given, at: 10)
+        let sms = record(.given, at: 10, channel: .sms, address: Self.number)
         #expect(state([push], channel: .sms, address: Self.number) == .otherChannel)
         #expect(state([sms]) == .otherChannel)
         #expect(state([sms], channel: .sms, address: Self.number) == .given)
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func `a sale is no consent somebody gave for another channel or address`() {
-        let sale = event(.given, at: 10, channel: .email, address: Self.number, method: .existingCustomer)
+        let sale = record(.given, at: 10, channel: .email, address: Self.number, method: .existingCustomer)
         #expect(state([sale]) == .neverAsked)
         #expect(state([sale], channel: .email, address: GateVocabulary.Tag(high: 8, low: 8)) == .neverAsked)
         #expect(state([sale], channel: .email, address: Self.number) == .given)
@@ -70,22 +70,22 @@ import Testing
     @Test func `a given consent carries its method and its end`() {
         let fact = ConsentLedger.fact(
             purpose: .marketing, channel: .push, address: nil,
-            in: [event(.given, at: 10, method: .doubleOptIn, expires: 99)])
+            in: [record(.given, at: 10, method: .doubleOptIn, expires: 99)])
         #expect(fact == ConsentFact(state: .given, method: .doubleOptIn, expiresAt: Instant(seconds: 99)))
     }
 
     // MARK: Orders of arrival
 
-    /// One event reported at a time of its own.
+    /// One record reported at a time of its own.
     private func reported(
         _ state: ConsentRecord.State, _ number: UInt64, at seconds: Int64, receivedAt received: Int64,
         withdraws: GateVocabulary.Tag? = nil, address: GateVocabulary.Tag? = nil, channel: Channel = .push
     ) -> ConsentRecord {
-        var event = event(state, at: seconds, channel: channel, address: address)
-        event.idTag = GateVocabulary.Tag(high: 1, low: number)
-        event.receivedAt = Instant(seconds: received)
-        event.withdraws = withdraws
-        return event
+        var record = record(state, at: seconds, channel: channel, address: address)
+        record.idTag = GateVocabulary.Tag(high: 1, low: number)
+        record.receivedAt = Instant(seconds: received)
+        record.withdraws = withdraws
+        return record
     }
 
     @Test func `a grant from before a withdrawal was received does not outweigh it`() {
@@ -125,19 +125,19 @@ import Testing
         var numbers = SeededNumbers(seed: seed)
         var (ended, begun) = (0, 0)
         for _ in 0..<2_000 {
-            var events: [ConsentRecord] = []
+            var records: [ConsentRecord] = []
             var lastEnd: Int64?
             for position in 1...UInt64(3 + numbers.next() % 8) {
                 let received = Int64(position) * 10
                 let said = received - Int64(numbers.next() % UInt64(received))
-                let wasGiven = state(events) == .given
-                let named = events.filter { $0.state == .given }.randomElement(using: &numbers)
+                let wasGiven = state(records) == .given
+                let named = records.filter { $0.state == .given }.randomElement(using: &numbers)
                 let isWithdrawal = named != nil && numbers.next() % 2 == 0
-                events.append(
+                records.append(
                     reported(
                         isWithdrawal ? .withdrawn : .given, position, at: said, receivedAt: received,
                         withdraws: isWithdrawal ? named?.idTag : nil))
-                let isGiven = state(events) == .given
+                let isGiven = state(records) == .given
                 if isWithdrawal, wasGiven, !isGiven {
                     lastEnd = received
                     ended += 1
@@ -145,26 +145,26 @@ import Testing
                 guard isGiven, let lastEnd else { continue }
                 begun += 1
                 #expect(
-                    events.contains { $0.state == .given && $0.eventTime > Instant(seconds: lastEnd) },
-                    "\(events.map { ($0.state, $0.eventTime, $0.receivedAt) })")
+                    records.contains { $0.state == .given && $0.eventTime > Instant(seconds: lastEnd) },
+                    "\(records.map { ($0.state, $0.eventTime, $0.receivedAt) })")
             }
         }
         #expect(ended > 500 && begun > 100, "\(ended) ended, \(begun) began again")
     }
 
     @Test func `a withdrawal of a purpose ends every address that has it`() {
-        let events = [
-            event(.given, at: 1, channel: .sms, address: Self.number),
-            event(.given, at: 2, channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)),
-            event(.withdrawn, at: 3, channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)),
+        let records = [
+            record(.given, at: 1, channel: .sms, address: Self.number),
+            record(.given, at: 2, channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)),
+            record(.withdrawn, at: 3, channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)),
         ]
-        let scopes = ConsentLedger.givenScopes(of: .marketing, channel: .sms, in: events)
+        let scopes = ConsentLedger.givenScopes(of: .marketing, channel: .sms, in: records)
         #expect(scopes.map(\.address) == [Self.number])
     }
 
     @Test func `whatever is changed of a recorded consent breaks the chain behind it`() {
         typealias Edit = (inout ConsentRecord) -> Void
-        var whole = event(.given, at: 10, channel: .sms, address: Self.number, expires: 99)
+        var whole = record(.given, at: 10, channel: .sms, address: Self.number, expires: 99)
         whole.jurisdiction = "DE"
         whole.withdraws = GateVocabulary.Tag(high: 1, low: 1)
         whole.notice = .init(id: "promo", version: "3", sha256: "aa", language: "nb")

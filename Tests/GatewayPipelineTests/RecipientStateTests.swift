@@ -11,13 +11,13 @@ import Testing
 
     /// A ledger as reporters with wrong clocks make it: each withdrawal that names a consent comes after it.
     private func ledger(_ numbers: inout SeededNumbers, count: Int) -> [ConsentRecord] {
-        var events: [ConsentRecord] = []
+        var records: [ConsentRecord] = []
         for number in 0..<count {
             let state = ConsentRecord.State.allCases.randomElement(using: &numbers)!
             let named: ConsentRecord? =
                 switch state {
-                case .withdrawn: events.filter { $0.state == .given }.randomElement(using: &numbers)
-                case .undone: events.filter { $0.state == .withdrawn }.randomElement(using: &numbers)
+                case .withdrawn: records.filter { $0.state == .given }.randomElement(using: &numbers)
+                case .undone: records.filter { $0.state == .withdrawn }.randomElement(using: &numbers)
                 case .given, .refused, .shown: nil
                 }
             let channel = named?.channel ?? Channel.allCases.randomElement(using: &numbers)!
@@ -30,7 +30,7 @@ import Testing
                 }
             let received = Int64(1_000_000 + number * 10_000)
             let early = [0, 0, 5, 20_000, 90_000_000].randomElement(using: &numbers)! / 1_000
-            events.append(
+            records.append(
                 ConsentRecord(
                     sequence: Int64(number + 1), subject: Self.subject, id: "c\(number)",
                     idTag: GateVocabulary.Tag(high: 7, low: UInt64(number)),
@@ -43,20 +43,20 @@ import Testing
                     expiresAt: Bool.random(using: &numbers) ? Instant(seconds: received + 50_000) : nil,
                     withdraws: named?.idTag, previousHash: ""))
         }
-        return events
+        return records
     }
 
     @Test func `words heard one by one are what the whole ledger comes to, at every length of it`() {
         var numbers = SeededNumbers(seed: 0x5EED_0015)
         var givenCount = 0
         for _ in 0..<2_000 {
-            let events = ledger(&numbers, count: Int.random(in: 1...12, using: &numbers))
+            let records = ledger(&numbers, count: Int.random(in: 1...12, using: &numbers))
             var state = RecipientState(Self.subject)
-            for (index, event) in events.enumerated() {
-                let earlier = Array(events[..<index])
-                #expect(state.apply(event, after: earlier).sequence == Int64(index + 1))
+            for (index, record) in records.enumerated() {
+                let earlier = Array(records[..<index])
+                #expect(state.apply(record, after: earlier).sequence == Int64(index + 1))
                 #expect(state.consentCount == Int64(index + 1))
-                #expect(state.words == ConsentLedger.words(in: Array(events[...index])))
+                #expect(state.words == ConsentLedger.words(in: Array(records[...index])))
             }
             givenCount += state.words.words.values.count { $0.state == .given }
         }

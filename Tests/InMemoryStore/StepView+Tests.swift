@@ -37,9 +37,9 @@ extension StepView {
     }
     /// - Returns: Its position in the ledger.
     @discardableResult
-    package func appendConsent(_ event: ConsentRecord) throws -> Int64 {
-        try apply(.consent(event), to: event.subject)
-        return try state(of: event.subject)?.consentCount ?? 0
+    package func appendConsent(_ record: ConsentRecord) throws -> Int64 {
+        try apply(.consent(record), to: record.subject)
+        return try state(of: record.subject)?.consentCount ?? 0
     }
     package func appendPreference(_ record: PreferenceRecord) throws {
         try apply(.preference(record), to: record.subject)

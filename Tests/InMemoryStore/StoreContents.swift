@@ -80,9 +80,9 @@ package struct StoreContents: Sendable {
             indexTokens(of: state, insteadOf: states[subject]?.devices ?? [])
             states[subject] = state
         }
-        for var event in change.consents {
-            if event.entryIndex > 0 { event.entryIndex += shift }
-            consents[event.subject, default: []].append(event)
+        for var record in change.consents {
+            if record.entryIndex > 0 { record.entryIndex += shift }
+            consents[record.subject, default: []].append(record)
         }
         for (record, _) in change.choices { choices[record.subject, default: []].append(record) }
         for var send in change.sends {
@@ -278,8 +278,8 @@ extension StoreContents: StoreReading {
         return newest.prefix(limit).map(\.element)
     }
 
-    package func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
-        dedupe[SubjectTag(event, of: subject)]
+    package func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) throws -> DedupeRecord? {
+        dedupe[SubjectTag(eventTag, of: subject)]
     }
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? {
         duties[SubjectTag(duty, of: subject)]

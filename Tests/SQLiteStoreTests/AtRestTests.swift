@@ -263,7 +263,7 @@ import Testing
                         PermissionPrompt(
                             subject: subject, device: .sample(1), shownAt: .sample, answer: .granted))
                     try transaction.putDedupe(
-                        DedupeRecord(event: .sample(7), send: .sample(number), at: .sample), to: subject)
+                        DedupeRecord(eventTag: .sample(7), send: .sample(number), at: .sample), to: subject)
                     transaction.putUnsubscribeLink(
                         UnsubscribeLink(
                             id: .sample(40 + number), subject: subject, category: .marketing, channel: .email,

@@ -78,7 +78,7 @@ import Testing
             ),
             (
                 OutboxRecord.Content(
-                    headers: [1], body: [2, 3], facts: [4], event: .sample(5), mayHaveArrived: true,
+                    headers: [1], body: [2, 3], facts: [4], eventTag: .sample(5), mayHaveArrived: true,
                     isCancelled: false
                 ).sealedFields, { _ = try OutboxRecord.Content(sealedFields: $0) }
             ),
@@ -104,7 +104,8 @@ import Testing
             type: TypeID("t"), requestID: "r", destinationNames: [.sample(1): "d", .sample(2): "e"])
         #expect(try SendRecord.Details(sealedFields: details.sealedFields) == details)
         let content = OutboxRecord.Content(
-            headers: [1], body: [2, 3], facts: [4], event: .sample(5), mayHaveArrived: true, isCancelled: true
+            headers: [1], body: [2, 3], facts: [4], eventTag: .sample(5), mayHaveArrived: true,
+            isCancelled: true
         )
         #expect(try OutboxRecord.Content(sealedFields: content.sealedFields) == content)
         #expect(content.sealedFields.count == content.fieldByteCount)
@@ -240,7 +241,7 @@ import Testing
                     of: subject, type: TypeID("t"), category: .transactional, at: .sample,
                     send: .sample(number))
                 try transaction.putDedupe(
-                    DedupeRecord(event: .sample(9), send: .sample(number), at: .sample), to: subject)
+                    DedupeRecord(eventTag: .sample(9), send: .sample(number), at: .sample), to: subject)
             }
             try transaction.setSetting("some", to: "value")
         }

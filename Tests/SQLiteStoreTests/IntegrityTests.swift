@@ -86,7 +86,7 @@ import Testing
             try store.write { transaction in
                 let subject = try transaction.putCanaries(round + 1)
                 try transaction.putDedupe(
-                    DedupeRecord(event: .sample(round), send: nil, at: .sample), to: subject)
+                    DedupeRecord(eventTag: .sample(round), send: nil, at: .sample), to: subject)
                 if round % 3 == 2 { try transaction.eraseSubject(.sample(round - 1)) }
                 if round % 4 == 3 { try transaction.removeDevice(.sample(1), of: subject) }
             }

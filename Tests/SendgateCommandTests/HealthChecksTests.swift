@@ -206,7 +206,8 @@ import WireProtocol
                             caller: payments, send: send, subject: subject, event: .handedOver,
                             destination: nil,
                             at: at, reason: nil))
-                    try transaction.putDedupe(DedupeRecord(event: tag(name), send: send, at: at), to: subject)
+                    try transaction.putDedupe(
+                        DedupeRecord(eventTag: tag(name), send: send, at: at), to: subject)
                 }
                 let choice = PreferenceRecord(
                     subject: subject, scope: "marketing", channel: .push, destination: nil, state: .userOff,

@@ -22,7 +22,7 @@ import Testing
                 try transaction.putDuty(.sample(number, subject: subject))
                 transaction.putUnsubscribeLink(.sample(number, subject: subject))
                 try transaction.putDedupe(
-                    DedupeRecord(event: .sample(1), send: .sample(number), at: .sample()), to: subject)
+                    DedupeRecord(eventTag: .sample(1), send: .sample(number), at: .sample()), to: subject)
             }
         }
     }

@@ -49,7 +49,7 @@ import Testing
             records[index].body = [UInt8](repeating: UInt8(index), count: 10 * index)
             (records[index].attemptCount, records[index].attemptedAt) = (1, .sample(3))
         }
-        (records[1].key, records[1].event, records[1].mayHaveArrived) = (.sample(8), .sample(9), true)
+        (records[1].key, records[1].eventTag, records[1].mayHaveArrived) = (.sample(8), .sample(9), true)
         try opened.write { step in for record in records { try step.offerOutbox(record) } }
         #expect(try opened.read { try $0.outboxDepth() } == depth(of: records))
         #expect(try opened.write { try counts($0) } == counts(of: depth(of: records)))

@@ -250,7 +250,7 @@ import Testing
         let opened = try OpenStore(kind)
         let (subject, other) = (SubjectID.sample(1), SubjectID.sample(2))
         func told(_ number: Int, _ send: Int?, at seconds: Int64) -> DedupeRecord {
-            DedupeRecord(event: .sample(number), send: send.map { .sample($0) }, at: .sample(seconds))
+            DedupeRecord(eventTag: .sample(number), send: send.map { .sample($0) }, at: .sample(seconds))
         }
         func known(to person: SubjectID) throws -> [DedupeRecord?] {
             try opened.read { (store) throws in

@@ -56,7 +56,7 @@ struct DecidedAgain {
         let common = FactsLoading.Common(
             request: row.request, expiry: row.expiresAt, due: max(now, row.notBefore),
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
-            repetition: try step.view.repetition(of: row.event, to: row.subject, besides: row.send),
+            repetition: try step.view.repetition(of: row.eventTag, to: row.subject, besides: row.send),
             decidedBefore: row.send)
         let loading = FactsLoading(store: step.view, policy: step.policy, now: now)
         let destination = person?.destination(tagged: row.destination, on: row.request.channel)

@@ -67,7 +67,7 @@ extension StepContext {
                 .grantMissing, detail: "an event older than 24 hours needs the grant `consents.import`")
         }
         try requireNotice(for: body)
-        let event = ConsentRecord(
+        let record = ConsentRecord(
             subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
             channel: body.channel, address: address, state: body.state.ledgerState,
             eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
@@ -75,8 +75,8 @@ extension StepContext {
             notice: shown, expiresAt: ends, withdraws: nil,
             previousHash: person.consents.last.map(Self.hash) ?? ""
         )
-        let recorded = try append(event, of: person, by: caller, at: now)
-        try recordDisabling(event, on: [event.channel], before: person.person, at: now)
+        let recorded = try append(record, of: person, by: caller, at: now)
+        try recordDisabling(record, on: [record.channel], before: person.person, at: now)
         return recorded
     }
 
@@ -247,9 +247,9 @@ extension StepContext {
         var person = person
         for given in ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents)
         where given.eventTime <= eventTime && (address == nil || given.address == address) {
-            let event = withdrawal(
+            let record = withdrawal(
                 of: given, at: eventTime, method: method, by: caller, person: person, receivedAt: now)
-            try appendLedger(event, at: now)
+            try appendLedger(record, at: now)
             person = try reloaded(person)
         }
         let isRecorded = person.consents.contains {
@@ -275,10 +275,10 @@ extension StepContext {
         let ended = newest.filter {
             $0.key.channel == channel && $0.key.address == old && $0.value.state != .given
         }
-        for (scope, event) in ended.sorted(by: { $0.key.purpose.text < $1.key.purpose.text })
+        for (scope, record) in ended.sorted(by: { $0.key.purpose.text < $1.key.purpose.text })
         where newest[.init(purpose: scope.purpose, channel: channel, address: new)] == nil {
             let withdrawal = withdrawal(
-                to: scope.purpose, on: channel, for: new, at: now, method: event.method, by: caller,
+                to: scope.purpose, on: channel, for: new, at: now, method: record.method, by: caller,
                 person: person, receivedAt: now)
             _ = try append(withdrawal, of: person, by: caller, at: now)
             person = try reloaded(person)
@@ -464,87 +464,87 @@ extension StepContext {
     }
 
     private func append(
-        _ event: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
+        _ record: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
-        let trail = try appendLedger(event, at: now)
+        let trail = try appendLedger(record, at: now)
         // A notice that was only shown is no will.
-        if event.state == .shown { return Recorded(trail, noEffect: .shownOnly) }
-        try syncPreference(event, of: try reloaded(person), by: caller, at: now)
-        if event.state == .given, event.channel == .push,
-            let category = Category(rawValue: event.purpose.text)
+        if record.state == .shown { return Recorded(trail, noEffect: .shownOnly) }
+        try syncPreference(record, of: try reloaded(person), by: caller, at: now)
+        if record.state == .given, record.channel == .push,
+            let category = Category(rawValue: record.purpose.text)
         {
             try endSuppressions(of: category, of: try reloaded(person).person.state, at: now)
         }
-        try endWhatElseIsAsked(with: event, of: try reloaded(person), by: caller, at: now)
+        try endWhatElseIsAsked(with: record, of: try reloaded(person), by: caller, at: now)
         let after = try reloaded(person)
         try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
         guard ConsentsAndChoices(after) == ConsentsAndChoices(person) else { return Recorded(trail) }
         let fact = ConsentLedger.fact(
-            purpose: event.purpose, channel: event.channel, address: event.address, in: after.consents)
-        let isSo = (fact.state == .given) == (event.state == .given)
+            purpose: record.purpose, channel: record.channel, address: record.address, in: after.consents)
+        let isSo = (fact.state == .given) == (record.state == .given)
         return Recorded(trail, noEffect: isSo ? .alreadySo : .newerWord)
     }
 
     /// A refusal of marketing that holds also ends the consents that only marketing asks for and that were given at
     /// the same place up to then.
     private func endWhatElseIsAsked(
-        with event: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
+        with record: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws {
-        guard event.state != .given, let category = Category(rawValue: event.purpose.text) else { return }
+        guard record.state != .given, let category = Category(rawValue: record.purpose.text) else { return }
         let fact = ConsentLedger.fact(
-            purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
+            purpose: record.purpose, channel: record.channel, address: record.address, in: person.consents)
         guard fact.state != .given else { return }
-        let moment = ConsentLedger.moment(of: event, in: person.consents)
+        let moment = ConsentLedger.moment(of: record, in: person.consents)
         var person = person
-        for purpose in policy.purposes(endedWith: category) where purpose != event.purpose {
-            let given = ConsentLedger.givenScopes(of: purpose, channel: event.channel, in: person.consents)
+        for purpose in policy.purposes(endedWith: category) where purpose != record.purpose {
+            let given = ConsentLedger.givenScopes(of: purpose, channel: record.channel, in: person.consents)
                 .contains {
-                    $0.eventTime <= moment && (event.address == nil || $0.address == event.address)
+                    $0.eventTime <= moment && (record.address == nil || $0.address == record.address)
                 }
             guard given else { continue }
             person = try withdrawConsents(
-                to: purpose, on: event.channel, for: event.address, of: person, at: moment,
-                method: event.method, by: caller, receivedAt: now)
+                to: purpose, on: record.channel, for: record.address, of: person, at: moment,
+                method: record.method, by: caller, receivedAt: now)
         }
     }
 
-    /// Records the preference that goes with a consent event. The event may be older than the newest one in the
+    /// Records the preference that goes with a consent record. The record may be older than the newest one in the
     /// ledger, and older than a choice made since. The newest counts, and at equal times the refusal.
     private func syncPreference(
-        _ event: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
+        _ record: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws {
         let fact = ConsentLedger.fact(
-            purpose: event.purpose, channel: event.channel, address: event.address, in: person.consents)
-        let level: PersonAct.Level = event.address == nil ? .account : .address
-        guard let category = Category(rawValue: event.purpose.text),
-            let state = PersonAct(event)?.effect(at: level, on: category).preference,
-            (fact.state == .given) == (event.state == .given)
+            purpose: record.purpose, channel: record.channel, address: record.address, in: person.consents)
+        let level: PersonAct.Level = record.address == nil ? .account : .address
+        guard let category = Category(rawValue: record.purpose.text),
+            let state = PersonAct(record)?.effect(at: level, on: category).preference,
+            (fact.state == .given) == (record.state == .given)
         else { return }
-        let moment = ConsentLedger.moment(of: event, in: person.consents)
-        var places = [event.address]
+        let moment = ConsentLedger.moment(of: record, in: person.consents)
+        var places = [record.address]
         // A yes to texts at one number overrides an older off for the whole channel.
-        if event.address != nil, state == .userOn,
-            person.person.preference(category.rawValue, event.channel, at: nil).isOff
+        if record.address != nil, state == .userOn,
+            person.person.preference(category.rawValue, record.channel, at: nil).isOff
         {
             places.append(nil)
         }
-        let choices = try choices(of: category.rawValue, on: event.channel, by: person)
+        let choices = try choices(of: category.rawValue, on: record.channel, by: person)
         for place in places
-        where person.person.preference(category.rawValue, event.channel, at: place) != state {
+        where person.person.preference(category.rawValue, record.channel, at: place) != state {
             let choice = choices.first { $0.destination == place }
             if let choice,
                 choice.at > moment || choice.at == moment && state == .userOn && choice.state != .userOn
             {
                 continue
             }
-            if let choice, place == nil, let address = event.address {
+            if let choice, place == nil, let address = record.address {
                 // The off that is overridden covered every other address too, and stays recorded for those.
                 try recordObjection(choice, besides: [address], of: person, at: now)
             }
             try appendPreference(
                 PreferenceRecord(
-                    subject: person.subject.id, scope: category.rawValue, channel: event.channel,
-                    destination: place, state: state, source: event.method.preferenceSource,
+                    subject: person.subject.id, scope: category.rawValue, channel: record.channel,
+                    destination: place, state: state, source: record.method.preferenceSource,
                     at: moment, caller: caller),
                 receivedAt: now)
         }
@@ -591,11 +591,11 @@ extension StepContext {
     }
 
     @discardableResult
-    func appendLedger(_ event: ConsentRecord, at now: Instant) throws -> EntryReference {
+    func appendLedger(_ record: ConsentRecord, at now: Instant) throws -> EntryReference {
         // The entry's own index is the ledger's way back to the trail.
-        var event = event
-        event.entryIndex = upcomingIndex
-        return try record(.consent(event), of: event.subject, by: event.source, at: now)
+        var record = record
+        record.entryIndex = upcomingIndex
+        return try self.record(.consent(record), of: record.subject, by: record.source, at: now)
     }
 
     @discardableResult
@@ -609,12 +609,12 @@ extension StepContext {
         of given: ConsentRecord, at eventTime: Instant, method: ConsentMethod, by caller: CallerName,
         person: RecipientWithLedger, receivedAt now: Instant
     ) -> ConsentRecord {
-        var event = withdrawal(
+        var record = withdrawal(
             to: given.purpose, on: given.channel, for: given.address, named: given.id, at: eventTime,
             method: method, by: caller, person: person, receivedAt: now)
-        event.jurisdiction = given.jurisdiction
-        event.withdraws = given.idTag
-        return event
+        record.jurisdiction = given.jurisdiction
+        record.withdraws = given.idTag
+        return record
     }
 
     /// A withdrawal that names no record.
@@ -641,20 +641,20 @@ extension StepContext {
 
     /// Chains the ledger: SHA-256 over the canonical form of one record, lower-case hexadecimal. Everything that
     /// proves a consent is under it: what was shown, under whose law, until when.
-    static func hash(_ event: ConsentRecord) -> String {
+    static func hash(_ record: ConsentRecord) -> String {
         var object: JSONObject = [
-            "sequence": .integer(event.sequence), "consent": .string(event.idTag.hexadecimal),
-            "purpose": .string(event.purpose.text), "channel": .string(event.channel.rawValue),
-            "state": .string(event.state.rawValue), "event_time": .integer(event.eventTime.milliseconds),
-            "received_at": .integer(event.receivedAt.milliseconds),
-            "method": .string(event.method.rawValue), "source": .string(event.source.text),
-            "previous": .string(event.previousHash),
+            "sequence": .integer(record.sequence), "consent": .string(record.idTag.hexadecimal),
+            "purpose": .string(record.purpose.text), "channel": .string(record.channel.rawValue),
+            "state": .string(record.state.rawValue), "event_time": .integer(record.eventTime.milliseconds),
+            "received_at": .integer(record.receivedAt.milliseconds),
+            "method": .string(record.method.rawValue), "source": .string(record.source.text),
+            "previous": .string(record.previousHash),
         ]
-        if let address = event.address { object["address"] = .string(address.hexadecimal) }
-        if let jurisdiction = event.jurisdiction { object["jurisdiction"] = .string(jurisdiction) }
-        if let expiry = event.expiresAt { object["expires_at"] = .integer(expiry.milliseconds) }
-        if let withdraws = event.withdraws { object["withdraws"] = .string(withdraws.hexadecimal) }
-        if let notice = event.notice {
+        if let address = record.address { object["address"] = .string(address.hexadecimal) }
+        if let jurisdiction = record.jurisdiction { object["jurisdiction"] = .string(jurisdiction) }
+        if let expiry = record.expiresAt { object["expires_at"] = .integer(expiry.milliseconds) }
+        if let withdraws = record.withdraws { object["withdraws"] = .string(withdraws.hexadecimal) }
+        if let notice = record.notice {
             object["notice"] = [
                 "id": .string(notice.id), "version": .string(notice.version),
                 "sha256": .string(notice.sha256), "language": .string(notice.language),

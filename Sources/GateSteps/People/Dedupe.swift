@@ -17,17 +17,17 @@ package import WireProtocol
 extension RecipientSnapshot {
     /// The tag of the event that a send of a type tells this person; `nil` for a type that may be told again, or
     /// without the param (gate 1 refuses that).
-    func event(
+    func eventTag(
         _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel
     ) -> Tag? {
         guard let type, type.isDeduplicated, let param = type.dedupeBy, let value = params[param] else {
             return nil
         }
-        return event(type, value: value, of: caller, on: channel)
+        return eventTag(type, value: value, of: caller, on: channel)
     }
 
     /// Only texts and integers are marked; ``CompliancePolicy`` checks that `dedupe_by` names nothing else.
-    func event(
+    func eventTag(
         _ type: NotificationType, value: JSONValue, of caller: CallerName, on channel: Channel
     ) -> Tag? {
         let text: String
@@ -42,8 +42,8 @@ extension RecipientSnapshot {
 
 extension RecordReading {
     /// - Parameter send: The send that asks; what it told itself is no repetition.
-    func repetition(of event: Tag?, to subject: SubjectID, besides send: SendID) throws -> RepetitionFact {
-        guard let event, let told = try dedupeRecord(event, to: subject) else { return .first }
+    func repetition(of eventTag: Tag?, to subject: SubjectID, besides send: SendID) throws -> RepetitionFact {
+        guard let eventTag, let told = try dedupeRecord(eventTag, to: subject) else { return .first }
         guard let teller = told.send else { return .acknowledged }
         return teller == send ? .first : .alreadySent
     }
@@ -56,11 +56,11 @@ extension RecipientSnapshot {
         _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel,
         under policy: CompiledPolicy
     ) -> [Channel: Tag] {
-        guard let type, let own = event(type, params, of: caller, on: channel) else { return [:] }
+        guard let type, let own = eventTag(type, params, of: caller, on: channel) else { return [:] }
         var tags = [channel: own]
         if policy.isOneOfSeveral(type) {
             for other in Channel.allCases where other != channel {
-                tags[other] = event(type, params, of: caller, on: other)
+                tags[other] = eventTag(type, params, of: caller, on: other)
             }
         }
         return tags
@@ -71,18 +71,18 @@ extension RecordReading {
     /// Whether an event was told before: on the channel of the send by any send of it, on another channel by another type.
     ///
     /// - Parameters:
-    ///   - events: See ``RecipientSnapshot/eventTags(_:_:of:on:under:)``.
+    ///   - eventTags: See ``RecipientSnapshot/eventTags(_:_:of:on:under:)``.
     ///   - send: The send that asks.
     ///   - replaced: The send it replaces after a failure, which is no reason against it.
     func repetition(
-        of events: [Channel: Tag], in request: AttestedRequest, to subject: SubjectID, by send: SendID,
+        of eventTags: [Channel: Tag], in request: AttestedRequest, to subject: SubjectID, by send: SendID,
         replacing replaced: SendID?
     ) throws -> RepetitionFact {
-        let own = try repetition(of: events[request.channel], to: subject, besides: send)
+        let own = try repetition(of: eventTags[request.channel], to: subject, besides: send)
         guard own == .first else { return own }
-        for (channel, event) in events where channel != request.channel {
+        for (channel, eventTag) in eventTags where channel != request.channel {
             // A send that is not remembered any more told it too long ago to count.
-            guard let teller = try dedupeRecord(event, to: subject)?.send, teller != replaced,
+            guard let teller = try dedupeRecord(eventTag, to: subject)?.send, teller != replaced,
                 let type = try self.send(teller)?.type, type != request.type
             else { continue }
             return .alreadySent
@@ -126,18 +126,18 @@ extension StepContext {
         guard let subject = try view.subject(of: body.user),
             let person = try RecipientSnapshot.load(subject, from: view)
         else { throw StepRefusal(.notFound, detail: "no recipient of this name") }
-        let events = Dictionary(
+        let eventTags = Dictionary(
             uniqueKeysWithValues: Channel.allCases.compactMap { channel in
-                person.event(type, value: value, of: caller, on: channel).map { (channel, $0) }
+                person.eventTag(type, value: value, of: caller, on: channel).map { (channel, $0) }
             })
-        guard !events.isEmpty else {
+        guard !eventTags.isEmpty else {
             throw StepRefusal(.unknownEvent, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
         }
         var withdrawn: [SendID] = []
         for channel in Channel.allCases {
-            guard let event = events[channel] else { continue }
-            let teller = try view.dedupeRecord(event, to: subject.id)?.send
-            try view.putDedupe(DedupeRecord(event: event, send: nil, at: now), to: subject.id)
+            guard let eventTag = eventTags[channel] else { continue }
+            let teller = try view.dedupeRecord(eventTag, to: subject.id)?.send
+            try view.putDedupe(DedupeRecord(eventTag: eventTag, send: nil, at: now), to: subject.id)
             guard let teller else { continue }
             var isWithdrawn = false
             for row in try view.outbox(of: teller) {
@@ -148,7 +148,7 @@ extension StepContext {
         }
         let trail = try record(
             AcknowledgementEntry(
-                caller: caller, type: type.id, subject: subject.id, eventTags: events,
+                caller: caller, type: type.id, subject: subject.id, eventTags: eventTags,
                 withdrawn: withdrawn.count), at: now)
         return { [withdrawn] in AcknowledgeAnswer(withdrawn: withdrawn, trail: $0[trail]) }
     }
@@ -168,9 +168,9 @@ extension StepContext {
         // Another of its messages may wait, also one of this very batch.
         guard try view.outbox(of: row.send).isEmpty else { return false }
         guard try !view.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
-        let event = row.isDamaged ? try eventTold(by: row.send) : row.event
-        if let event, try view.dedupeRecord(event, to: row.subject)?.send == row.send {
-            try view.removeDedupe(event, to: row.subject)
+        let eventTag = row.isDamaged ? try eventTold(by: row.send) : row.eventTag
+        if let eventTag, try view.dedupeRecord(eventTag, to: row.subject)?.send == row.send {
+            try view.removeDedupe(eventTag, to: row.subject)
         }
         return true
     }

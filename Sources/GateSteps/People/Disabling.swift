@@ -68,13 +68,13 @@ extension StepContext {
 
     /// The same for a consent to a category that ended.
     func recordDisabling(
-        _ event: ConsentRecord, on channels: [Channel], before: RecipientSnapshot, at now: Instant
+        _ record: ConsentRecord, on channels: [Channel], before: RecipientSnapshot, at now: Instant
     ) throws {
-        guard event.state == .withdrawn || event.state == .refused,
-            let category = Category(rawValue: event.purpose.text)
+        guard record.state == .withdrawn || record.state == .refused,
+            let category = Category(rawValue: record.purpose.text)
         else { return }
         try recordDisabling(
-            by: .preference, of: category.rawValue, on: channels, at: event.address, before: before, at: now)
+            by: .preference, of: category.rawValue, on: channels, at: record.address, before: before, at: now)
     }
 }
 

@@ -59,7 +59,9 @@ package struct EvidenceFold {
         case .delivery, .unsent, .receipt: try applyFate(of: entry)
         case .acknowledgement:
             let told: AcknowledgementEntry = try entry.knownBody()
-            for event in told.eventTags.values { sends.acknowledge(event, of: told.subject, at: entry.time) }
+            for eventTag in told.eventTags.values {
+                sends.acknowledge(eventTag, of: told.subject, at: entry.time)
+            }
         case .start: tzdata = try entry.knownBody(StartEntry.self).tzdata
         case .erasure:
             let subject = try entry.knownBody(ErasureEntry.self).subject
@@ -96,8 +98,8 @@ package struct EvidenceFold {
 
     private mutating func apply(_ change: PersonChange, to subject: SubjectID) {
         var state = people[subject] ?? RecipientState(subject)
-        if case .consent(let event) = change {
-            let placed = state.apply(event, after: ledgers[subject, default: []])
+        if case .consent(let record) = change {
+            let placed = state.apply(record, after: ledgers[subject, default: []])
             ledgers[subject, default: []].append(placed)
         } else {
             state.apply(change)
@@ -195,7 +197,7 @@ extension EvidenceFold {
         var recalled = entry.facts
         recalled.fallback = sent?.fallback
         recalled.repetition = try repetition(entry.facts) {
-            try $0.repetition(of: sent?.event, to: entry.subject, besides: entry.send)
+            try $0.repetition(of: sent?.eventTag, to: entry.subject, besides: entry.send)
         }
         let derived = try facts(
             common(
@@ -349,8 +351,8 @@ extension EvidenceFold: RecordReading {
                 requestID: "", destinationNames: [:])
         }
     }
-    package func dedupeRecord(_ event: Tag, to subject: SubjectID) throws -> DedupeRecord? {
-        sends.dedupeRecord(event, to: subject).flatMap { $0.at >= dedupeSince ? $0 : nil }
+    package func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) throws -> DedupeRecord? {
+        sends.dedupeRecord(eventTag, to: subject).flatMap { $0.at >= dedupeSince ? $0 : nil }
     }
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? { nil }
     package func setting(_ name: String) throws -> String? { nil }

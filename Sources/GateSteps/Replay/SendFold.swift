@@ -14,7 +14,7 @@ struct SendFold {
         let entryIndex: UInt64
         let fallback: FallbackFact
         /// What it tells on its own channel.
-        let event: Tag?
+        let eventTag: Tag?
         /// Messages that wait or are under way.
         var messages: [MessageID: Stage] = [:]
         var mayHaveArrived = false
@@ -44,23 +44,24 @@ struct SendFold {
     private(set) var sends: [SendID: Sent] = [:]
     private var dedupe: [SubjectID: [Tag: DedupeRecord]] = [:]
 
-    func dedupeRecord(_ event: Tag, to subject: SubjectID) -> DedupeRecord? { dedupe[subject]?[event] }
+    func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) -> DedupeRecord? { dedupe[subject]?[eventTag] }
 
     mutating func apply(_ entry: SendEntry, at time: Instant, index: UInt64) {
         guard let subject = entry.subject else { return }
-        let event = entry.request.eventTags[entry.request.channel]
+        let eventTag = entry.request.eventTags[entry.request.channel]
         var sent = Sent(
             caller: entry.caller, subject: subject, type: entry.attested.type, channel: entry.request.channel,
             receivedAt: time, entryIndex: index, fallback: entry.deliveries[0].facts.fallback ?? .mismatch,
-            event: event)
+            eventTag: eventTag)
         // The end of a message matters only for an event that is told once.
-        for delivery in entry.deliveries where event != nil {
+        for delivery in entry.deliveries where eventTag != nil {
             guard let message = delivery.message else { continue }
             sent.messages[message] = Stage(delivery.decision)
         }
         sends[entry.send] = sent
-        if let event, entry.overall.outcome.isPromise {
-            dedupe[subject, default: [:]][event] = DedupeRecord(event: event, send: entry.send, at: time)
+        if let eventTag, entry.overall.outcome.isPromise {
+            dedupe[subject, default: [:]][eventTag] = DedupeRecord(
+                eventTag: eventTag, send: entry.send, at: time)
         }
     }
 
@@ -94,14 +95,13 @@ struct SendFold {
 
     /// An event may be told again once nothing of the send that told it is left and nothing of it arrived.
     private mutating func forgetUntold(_ id: SendID) {
-        guard let send = sends[id], send.messages.isEmpty, !send.mayHaveArrived, let event = send.event else {
-            return
-        }
-        if dedupe[send.subject]?[event]?.send == id { dedupe[send.subject]?[event] = nil }
+        guard let send = sends[id], let eventTag = send.eventTag, send.messages.isEmpty, !send.mayHaveArrived
+        else { return }
+        if dedupe[send.subject]?[eventTag]?.send == id { dedupe[send.subject]?[eventTag] = nil }
     }
 
-    mutating func acknowledge(_ event: Tag, of subject: SubjectID, at time: Instant) {
-        dedupe[subject, default: [:]][event] = DedupeRecord(event: event, send: nil, at: time)
+    mutating func acknowledge(_ eventTag: Tag, of subject: SubjectID, at time: Instant) {
+        dedupe[subject, default: [:]][eventTag] = DedupeRecord(eventTag: eventTag, send: nil, at: time)
     }
 
     /// Removes the events of an erased person. Their sends stay: no later entry has this pseudonym.

@@ -121,7 +121,7 @@ package struct RestoredSends {
         case .acknowledgement:
             let told: AcknowledgementEntry = try entry.knownBody()
             return Channel.allCases.compactMap { told.eventTags[$0] }.map {
-                .recordDedupe(DedupeRecord(event: $0, send: nil, at: entry.time), told.subject)
+                .recordDedupe(DedupeRecord(eventTag: $0, send: nil, at: entry.time), told.subject)
             }
         case .erasure:
             let subject = try entry.knownBody(ErasureEntry.self).subject

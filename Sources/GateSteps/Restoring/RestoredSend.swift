@@ -78,7 +78,7 @@ extension SendEntry {
         under policy: CompiledPolicy
     ) -> Bool {
         guard let recorded = request.eventTags[other.channel],
-            let asked = person?.event(
+            let asked = person?.eventTag(
                 policy.type(other.type), other.params, of: attested.caller, on: other.channel)
         else { return true }
         return recorded == asked

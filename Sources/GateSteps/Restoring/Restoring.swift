@@ -129,12 +129,12 @@ extension StepView {
         if let tag = entry.request.idTag {
             try putDedupe(
                 DedupeRecord(
-                    event: tag.ofRestoredSend(by: entry.caller), send: entry.send, at: time), to: subject)
+                    eventTag: tag.ofRestoredSend(by: entry.caller), send: entry.send, at: time), to: subject)
         }
         progress.applied(.sends)
         guard entry.overall.outcome.isPromise else { return }
         if let event = entry.request.eventTags[entry.request.channel] {
-            try putDedupe(DedupeRecord(event: event, send: entry.send, at: time), to: subject)
+            try putDedupe(DedupeRecord(eventTag: event, send: entry.send, at: time), to: subject)
         }
         if entry.overall.outcome == .forward, let category {
             try countForward(of: subject, type: type, category: category, at: time, send: entry.send)
@@ -154,7 +154,7 @@ extension StepView {
             EventRecord(
                 caller: caller, send: ended.send, subject: ended.subject, event: ended.event,
                 destination: ended.destination, at: ended.at, reason: ended.reason))
-        guard let row, let event = row.event, !ended.isSettled, !ended.event.mayHaveArrived,
+        guard let row, let event = row.eventTag, !ended.isSettled, !ended.event.mayHaveArrived,
             ended.event != .summarised, try outbox(of: ended.send).isEmpty,
             try !events(of: ended.send).contains(where: \.event.mayHaveArrived),
             try dedupeRecord(event, to: ended.subject)?.send == ended.send

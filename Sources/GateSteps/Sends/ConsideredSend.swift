@@ -29,7 +29,7 @@ package final class ConsideredSend {
     let material: SendMaterial
     package let paramsCheck: ParamsCheck
     /// The tags of the event it tells, by channel; for a type that is told once.
-    let events: [Channel: Tag]
+    let eventTags: [Channel: Tag]
     /// The entry of the send it stands in for.
     let replaced: UInt64?
     /// At least one: a send without a destination has a decision too.
@@ -48,7 +48,7 @@ package final class ConsideredSend {
         let material = Self.material(
             request, as: attested, of: type, to: person,
             send: try context.identifiers.newSendID(at: context.now), at: context.now)
-        let events =
+        let eventTags =
             isAdmitted
             ? person?.eventTags(
                 type, request.params, of: attested.caller, on: request.channel, under: policy) ?? [:] : [:]
@@ -56,7 +56,7 @@ package final class ConsideredSend {
             for: request.fallbackFor, of: attested.caller, to: person?.subject.id)
         let repetition = try person.map { person in
             try store.repetition(
-                of: events, in: attested, to: person.subject.id, by: material.send,
+                of: eventTags, in: attested, to: person.subject.id, by: material.send,
                 replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil)
         }
         var composer = SendComposer(
@@ -65,9 +65,9 @@ package final class ConsideredSend {
         self.person = person
         self.material = material
         self.paramsCheck = paramsCheck
-        self.events = events
+        self.eventTags = eventTags
         self.replaced = replaced
-        composer.event = events[request.channel]
+        composer.eventTag = eventTags[request.channel]
         let (found, missing) = Self.destinations(of: person, for: request)
         var drafts: [DeliveryDraft] = []
         drafts.reserveCapacity(max(1, found.count))

@@ -18,7 +18,7 @@ extension StepContext {
     ///   - isHeldBack: Whether the messages are put in the outbox later in this step.
     func commit(
         _ entry: SendEntry, overall: Decision, as record: SendRecord, _ drafts: [DeliveryDraft],
-        of type: NotificationType?, to person: RecipientSnapshot?, telling event: Tag? = nil,
+        of type: NotificationType?, to person: RecipientSnapshot?, telling eventTag: Tag? = nil,
         requiringRoom: Bool = false, isHeldBack: Bool = false, at now: Instant
     ) throws -> EntryReference {
         let trail = try self.record(entry, at: now)
@@ -28,8 +28,9 @@ extension StepContext {
                 reason: overall.reason, type: type.map { TypeAxes(category: $0.category, tier: $0.tier) },
                 channel: record.channel, caller: record.caller))
         guard let person else { return trail }
-        if let event, overall.outcome.isPromise {
-            try view.putDedupe(DedupeRecord(event: event, send: entry.send, at: now), to: person.subject.id)
+        if let eventTag, overall.outcome.isPromise {
+            try view.putDedupe(
+                DedupeRecord(eventTag: eventTag, send: entry.send, at: now), to: person.subject.id)
         }
         if let type {
             _ = try release(

@@ -23,7 +23,7 @@ struct SendComposer {
     /// When it wants to go out: later than ``now`` for a type with a time of its own.
     package var due: Instant
     /// What it tells, for a type that is told once.
-    var event: Tag?
+    var eventTag: Tag?
     let now: Instant
     let unsubscribe: UnsubscribeAddress
     /// Whether the send was decided before and is looked at again.
@@ -58,7 +58,7 @@ struct SendComposer {
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
-            key: nil, event: nil, link: nil)
+            key: nil, eventTag: nil, link: nil)
     }
 
     /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
@@ -103,7 +103,8 @@ struct SendComposer {
         let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
         return DeliveryDraft(
             destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
-            message: decision.outcome.isPromise ? message : nil, material: material, key: key, event: event,
+            message: decision.outcome.isPromise ? message : nil, material: material, key: key,
+            eventTag: eventTag,
             link: link)
     }
 
@@ -143,13 +144,13 @@ package final class DeliveryDraft {
     let material: SendMaterial
     package let key: DeviceKeyRecord?
     /// What it tells, for a type that is told once.
-    let event: Tag?
+    let eventTag: Tag?
     /// The unsubscribe link that it carries.
     let link: UnsubscribeLink?
 
     init(
         destination: Destination?, facts: Facts, decision: Decision, plan: DeliveryPlan?,
-        message: MessageID?, material: SendMaterial, key: DeviceKeyRecord?, event: Tag?,
+        message: MessageID?, material: SendMaterial, key: DeviceKeyRecord?, eventTag: Tag?,
         link: UnsubscribeLink?
     ) {
         self.destination = destination
@@ -160,7 +161,7 @@ package final class DeliveryDraft {
         self.message = message
         self.material = material
         self.key = key
-        self.event = event
+        self.eventTag = eventTag
         self.link = link
     }
 
@@ -200,7 +201,7 @@ extension StepContext {
             destination: destination.tag, request: draft.material.request, category: type.category,
             tier: type.tier, state: .ready, form: draft.decision.form,
             interruption: draft.decision.interruption, key: nil, headers: Array("{}".utf8), body: [],
-            facts: draft.encodedFacts.bytes, event: draft.event, decidedAt: now,
+            facts: draft.encodedFacts.bytes, eventTag: draft.eventTag, decidedAt: now,
             notBefore: now, expiresAt: draft.material.expiresAt)
         guard let plan = draft.plan else {
             // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
@@ -265,10 +266,10 @@ extension StepContext {
             paramsCheck: ParamsCheck(
                 material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
-            repetition: try view.repetition(of: row.event, to: row.subject, besides: row.send),
+            repetition: try view.repetition(of: row.eventTag, to: row.subject, besides: row.send),
             due: due ?? now)
         composer.isAgain = true
-        composer.event = row.event
+        composer.eventTag = row.eventTag
         return try composer.decide(for: destination, as: row.message)
     }
 

@@ -125,7 +125,7 @@ package struct SendStep: Sendable {
         }
         let trail = try step.commit(
             entry, overall: overall, as: record, drafts, of: type, to: person,
-            telling: considered.events[request.channel], requiringRoom: requiringRoom, at: now)
+            telling: considered.eventTags[request.channel], requiringRoom: requiringRoom, at: now)
         if let type, !overall.outcome.isPromise, isUnreached, !owed.isEmpty {
             try step.raiseUnreached(
                 type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
@@ -193,7 +193,7 @@ package struct SendStep: Sendable {
             destinationTag: request.destination.flatMap { id in
                 person?.destination(id, on: request.channel)?.tag ?? tag(.device, id.text)
             },
-            eventTags: considered.events,
+            eventTags: considered.eventTags,
             fallbackFor: considered.replaced == nil ? nil : request.fallbackFor,
             ttlSeconds: request.ttlSeconds,
             collapseTag: tag(.collapseKey, request.collapseKey),

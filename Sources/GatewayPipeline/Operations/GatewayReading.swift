@@ -200,41 +200,41 @@ struct GatewayReading {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
         let names = person.person.destinationNames
-        let events = person.consents.filter { event in
-            (query.asOf.map { ConsentLedger.moment(of: event, in: person.consents) <= $0 } ?? true)
-                && (query.knownAt.map { event.receivedAt <= $0 } ?? true)
+        let consents = person.consents.filter { consent in
+            (query.asOf.map { ConsentLedger.moment(of: consent, in: person.consents) <= $0 } ?? true)
+                && (query.knownAt.map { consent.receivedAt <= $0 } ?? true)
         }
         var standing: [ConsentsAnswer.Standing] = []
-        for event in events {
+        for consent in consents {
             let isTold = standing.contains {
-                $0.purpose == event.purpose && $0.channel == event.channel
-                    && $0.address == event.address.map { names[$0] ?? $0.hexadecimal }
+                $0.purpose == consent.purpose && $0.channel == consent.channel
+                    && $0.address == consent.address.map { names[$0] ?? $0.hexadecimal }
             }
             if isTold { continue }
             let fact = ConsentLedger.fact(
-                purpose: event.purpose, channel: event.channel, address: event.address, in: events)
+                purpose: consent.purpose, channel: consent.channel, address: consent.address, in: consents)
             standing.append(
                 ConsentsAnswer.Standing(
-                    purpose: event.purpose, channel: event.channel,
-                    address: event.address.map { names[$0] ?? $0.hexadecimal }, consent: fact,
+                    purpose: consent.purpose, channel: consent.channel,
+                    address: consent.address.map { names[$0] ?? $0.hexadecimal }, consent: fact,
                     hasExpired: fact.hasExpired(at: query.asOf ?? now)))
         }
-        let records = try events.map { event in
+        let records = try consents.map { consent in
             var record = ConsentsAnswer.Record(
-                event, names: names, among: person.consents, lawfulBasis: try lawfulBasis(of: event))
-            record.noticeText = try event.notice.flatMap { try store.noticeText($0.sha256) }
+                consent, names: names, among: person.consents, lawfulBasis: try lawfulBasis(of: consent))
+            record.noticeText = try consent.notice.flatMap { try store.noticeText($0.sha256) }
             return record
         }
         return Answer(ConsentsAnswer(query: query, records: records, standing: standing))
     }
 
     /// The lawful basis that a consent gives a send: what the reviewed pages say of the text that was shown.
-    private func lawfulBasis(of event: ConsentRecord) throws -> String? {
-        guard event.state == .given else { return nil }
-        guard let notice = event.notice else { return "consent" }
+    private func lawfulBasis(of record: ConsentRecord) throws -> String? {
+        guard record.state == .given else { return nil }
+        guard let notice = record.notice else { return "consent" }
         let key = Notice.Key(id: notice.id, version: notice.version, language: notice.language)
         let scope = try store.scope(of: key, sha256: notice.sha256, under: policy)
-        if event.method == .existingCustomer, scope?.methods != [.existingCustomer] {
+        if record.method == .existingCustomer, scope?.methods != [.existingCustomer] {
             return "legitimate interest (Art. 6(1)(f) of the GDPR or UK GDPR), and no consent"
         }
         return scope?.basis ?? "consent"
@@ -314,19 +314,19 @@ extension SendEvent {
 
 extension ConsentsAnswer.Record {
     init(
-        _ event: ConsentRecord, names: [Tag: String], among events: [ConsentRecord], lawfulBasis: String?
+        _ record: ConsentRecord, names: [Tag: String], among records: [ConsentRecord], lawfulBasis: String?
     ) {
         self.init(
-            sequence: event.sequence, id: event.id, purpose: event.purpose, channel: event.channel,
-            address: event.address.map { names[$0] ?? $0.hexadecimal }, state: event.state.rawValue,
-            eventTime: event.eventTime, receivedAt: event.receivedAt, method: event.method,
-            source: event.source, jurisdiction: event.jurisdiction,
-            notice: event.notice.map {
+            sequence: record.sequence, id: record.id, purpose: record.purpose, channel: record.channel,
+            address: record.address.map { names[$0] ?? $0.hexadecimal }, state: record.state.rawValue,
+            eventTime: record.eventTime, receivedAt: record.receivedAt, method: record.method,
+            source: record.source, jurisdiction: record.jurisdiction,
+            notice: record.notice.map {
                 ConsentBody.Notice(
                     id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
-            }, expiresAt: event.expiresAt,
-            withdraws: event.withdraws.flatMap { tag in events.first { $0.idTag == tag }?.id },
-            previousHash: event.previousHash, lawfulBasis: lawfulBasis)
+            }, expiresAt: record.expiresAt,
+            withdraws: record.withdraws.flatMap { tag in records.first { $0.idTag == tag }?.id },
+            previousHash: record.previousHash, lawfulBasis: lawfulBasis)
     }
 }
 

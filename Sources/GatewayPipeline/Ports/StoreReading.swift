@@ -40,7 +40,7 @@ package protocol StoreReading: HistoryReading {
     func outbox(of send: SendID) throws -> [OutboxRecord]
     func outbox(_ message: MessageID) throws -> OutboxRecord?
     /// The same without what is sealed of it (``OutboxRecord/headers``, ``OutboxRecord/body``, ``OutboxRecord/facts``,
-    /// ``OutboxRecord/event``), which is not opened: for one that is done.
+    /// ``OutboxRecord/eventTag``), which is not opened: for one that is done.
     func outboxHead(_ message: MessageID) throws -> OutboxRecord?
     /// Rows of this person that wait.
     func outbox(of subject: SubjectID) throws -> [OutboxRecord]
