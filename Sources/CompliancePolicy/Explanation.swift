@@ -75,9 +75,9 @@ package struct Explanation: Sendable {
     ///   - place: What the owner calls the device or address.
     ///   - reason: The event's own: a decision's reason, a cause, a provider's word. See ``SendEventKind``.
     package func sentence(
-        _ fate: SendEventKind, at moment: Instant, place: String?, reason: String?
+        _ kind: SendEventKind, at moment: Instant, place: String?, reason: String?
     ) -> String {
-        let sentence: Sentence = fate == .userObserved ? .act(ObservedAct(action: reason)) : .fate(fate)
+        let sentence: Sentence = kind == .userObserved ? .act(ObservedAct(action: reason)) : .event(kind)
         return sentences(
             sentence,
             [

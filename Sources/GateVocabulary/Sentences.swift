@@ -53,7 +53,7 @@ package enum Sentence: Hashable, Sendable {
     case whoCanFix(WhoCanFix)
     /// By ``DecisionNotes/names``.
     case note(String)
-    case fate(SendEventKind)
+    case event(SendEventKind)
     case act(ObservedAct)
     case remedy(Remedy)
     case phrase(Phrase)
@@ -86,7 +86,7 @@ package enum Sentence: Hashable, Sendable {
         }
         + WithdrawalCause.allCases.filter { $0.english != nil }.map { .cause($0) }
         + WhoCanFix.allCases.map { .whoCanFix($0) } + DecisionNotes.names.map { .note($0.name) }
-        + SendEventKind.allCases.filter { $0 != .userObserved }.map { .fate($0) }
+        + SendEventKind.allCases.filter { $0 != .userObserved }.map { .event($0) }
         + ObservedAct.allCases.map { .act($0) } + Remedy.allCases.map { .remedy($0) }
         + Phrase.allCases.map { .phrase($0) }
 
@@ -99,7 +99,7 @@ package enum Sentence: Hashable, Sendable {
         case .cause(let cause): ["withdrawals", cause.rawValue]
         case .whoCanFix(let fixer): ["who_can_fix", fixer.rawValue]
         case .note(let name): ["notes", name]
-        case .fate(let fate): ["events", fate.rawValue]
+        case .event(let kind): ["events", kind.rawValue]
         case .act(let act): ["observed", act.rawValue]
         case .remedy(let remedy): ["remedies", remedy.rawValue]
         case .phrase(let phrase): [phrase.rawValue]
@@ -114,7 +114,7 @@ package enum Sentence: Hashable, Sendable {
         case .cause(let cause): cause.english ?? cause.rawValue
         case .whoCanFix(let fixer): fixer.english
         case .note(let name): DecisionNotes.english(name)
-        case .fate(let fate): fate.english
+        case .event(let kind): kind.english
         case .act(let act): act.english
         case .remedy(let remedy): remedy.english
         case .phrase(let phrase): phrase.english

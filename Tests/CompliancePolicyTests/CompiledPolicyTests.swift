@@ -253,16 +253,16 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
     @Test func `what became of a send has a sentence each`() {
         let moment = Instant(rfc3339: "2026-11-23T07:00:30Z")!
         var seen: Set<String> = []
-        for fate in SendEventKind.allCases {
-            let plain = Explanation.english.sentence(fate, at: moment, place: nil, reason: nil)
-            let full = Explanation.english.sentence(fate, at: moment, place: "d_1", reason: nil)
+        for kind in SendEventKind.allCases {
+            let plain = Explanation.english.sentence(kind, at: moment, place: nil, reason: nil)
+            let full = Explanation.english.sentence(kind, at: moment, place: "d_1", reason: nil)
             for sentence in [plain, full] {
                 #expect(
                     sentence.hasPrefix("On 23 Nov 2026 at 07:00 (UTC) ") && sentence.hasSuffix("."),
                     "\(sentence)")
             }
             #expect(seen.insert(plain).inserted, "\(plain)")
-            #expect(full.contains("`d_1`") || fate == .mandatoryUnreached, "\(full)")
+            #expect(full.contains("`d_1`") || kind == .mandatoryUnreached, "\(full)")
         }
     }
 

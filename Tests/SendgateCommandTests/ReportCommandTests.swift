@@ -228,7 +228,7 @@ import WireProtocol
         func share(_ told: [(message: UInt64, event: ReceiptBody.Event)]) throws -> Share? {
             var figures = TrailFigures(ReportPeriod(), countsPeople: false)
             for (message, event) in told {
-                figures.add([.receipt(event.fate, category: .security, channel: .push)], at: now)
+                figures.add([.receipt(event.eventKind, category: .security, channel: .push)], at: now)
                 figures.providerOutcomes.add(
                     ReceiptEntry(
                         send: SendID(high: 1, low: message), destination: Tag(high: 2, low: 3),

@@ -57,7 +57,7 @@ extension Sentences {
         case .cause: return "What completes \"it was taken back: …\", where no decision's reason does."
         case .whoCanFix: return "Who can make the next attempt succeed."
         case .note: return "What else a decision did."
-        case .fate: return "What became of a message."
+        case .event: return "What became of a message."
         case .act: return "What the recipient was seen to do."
         case .remedy:
             return "What a person can do so that a choice has its effect; without a full stop."

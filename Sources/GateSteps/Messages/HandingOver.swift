@@ -156,7 +156,7 @@ package enum HandOver: String, CaseIterable, Sendable, Hashable {
     /// The hop may have it: the connection broke after the request was written, and its time is over.
     case ambiguous
 
-    var fate: SendEventKind {
+    var eventKind: SendEventKind {
         switch self {
         case .handedOver: .handedOver
         case .refusedByHop: .refusedByHop

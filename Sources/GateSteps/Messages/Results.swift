@@ -89,8 +89,8 @@ extension StepContext {
             .ended(
                 result, channel: row.request.channel, category: row.category, tier: row.tier,
                 waitedMilliseconds: result == .handedOver ? row.waitedMilliseconds(until: now) : nil))
-        try view.appendEvent(EventRecord(result.fate, of: row, at: now))
-        if !result.fate.mayHaveArrived { try cameToNothing(row, at: now) }
+        try view.appendEvent(EventRecord(result.eventKind, of: row, at: now))
+        if !result.eventKind.mayHaveArrived { try cameToNothing(row, at: now) }
     }
 }
 

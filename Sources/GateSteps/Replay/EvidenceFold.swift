@@ -56,7 +56,7 @@ package struct EvidenceFold {
             try count(
                 again.request.type, under: again.policy, of: again.send, to: again.subject, at: entry.time,
                 policies)
-        case .delivery, .unsent, .receipt: try applyFate(of: entry)
+        case .delivery, .unsent, .receipt: try applyEvent(in: entry)
         case .acknowledgement:
             let told: AcknowledgementEntry = try entry.knownBody()
             for eventTag in told.eventTags.values {
@@ -76,21 +76,21 @@ package struct EvidenceFold {
     }
 
     /// Applies what happened to a message, or was observed of it.
-    private mutating func applyFate(of entry: TrailEntry) throws {
+    private mutating func applyEvent(in entry: TrailEntry) throws {
         switch entry.kind {
         case .delivery:
             let ended: DeliveryEntry = try entry.knownBody()
             guard let result = ended.result.known(HandOver.self) else { return }
             sends.end(
                 ended.message, of: ended.send,
-                result.fate.mayHaveArrived ? .mayHaveArrived : .cameToNothing)
+                result.eventKind.mayHaveArrived ? .mayHaveArrived : .cameToNothing)
         case .unsent:
             let ended: UnsentEntry = try entry.knownBody()
             guard let cause = ended.cause.known(WithdrawalCause.self) else { return }
             sends.end(ended.message, of: ended.send, cause.settlesDedupe ? .settled : .cameToNothing)
         default:
             let receipt: ReceiptEntry = try entry.knownBody()
-            if receipt.event.known(ReceiptBody.Event.self)?.fate.mayHaveArrived == true {
+            if receipt.event.known(ReceiptBody.Event.self)?.eventKind.mayHaveArrived == true {
                 sends.arrived(receipt.send)
             }
         }

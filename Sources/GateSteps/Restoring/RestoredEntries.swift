@@ -102,7 +102,8 @@ package struct RestoredSends {
             return end(
                 EndedMessage(
                     message: delivery.message, send: delivery.send, subject: delivery.subject,
-                    destination: delivery.destination, event: try delivery.result.name(HandOver.self).fate,
+                    destination: delivery.destination,
+                    event: try delivery.result.name(HandOver.self).eventKind,
                     reason: nil, at: entry.time, caller: waiting[delivery.message]?.caller, isSettled: false))
         case .unsent:
             let unsent: UnsentEntry = try entry.knownBody()
@@ -114,7 +115,7 @@ package struct RestoredSends {
                     at: entry.time, caller: waiting[unsent.message]?.caller, isSettled: cause.settlesDedupe))
         case .receipt:
             let receipt: ReceiptEntry = try entry.knownBody()
-            if try receipt.event.name(ReceiptBody.Event.self).fate.mayHaveArrived {
+            if try receipt.event.name(ReceiptBody.Event.self).eventKind.mayHaveArrived {
                 sends[receipt.send]?.mayHaveArrived = true
             }
             return []

@@ -19,7 +19,7 @@ struct Observed {
 
     /// - Parameter known: The events of the send at this destination so far.
     init(_ body: ReceiptBody, of send: SendRecord, among known: [EventRecord]) {
-        event = body.event.fate
+        event = body.event.eventKind
         category = send.category
         channel = send.channel
         guard body.event == .userObserved else { return }
@@ -35,7 +35,7 @@ struct Observed {
 
     /// - Throws: ``UnknownCode`` of an event or a channel that this build does not know.
     init(_ entry: ReceiptEntry) throws {
-        event = try entry.event.name(ReceiptBody.Event.self).fate
+        event = try entry.event.name(ReceiptBody.Event.self).eventKind
         category = entry.category?.known()
         channel = try entry.channel.name()
         act = entry.act?.known()

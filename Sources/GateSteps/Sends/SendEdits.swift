@@ -56,7 +56,7 @@ extension StepContext {
         let known = try view.events(of: send.id).filter { $0.destination == tag }
         let told = known.filter { $0.entryIndex != nil }
         if let same = told.first(where: {
-            $0.event == body.event.fate && $0.at == body.at && $0.reason == word
+            $0.event == body.event.eventKind && $0.at == body.at && $0.reason == word
         }), let index = same.entryIndex {
             return Recorded(try reference(toEntry: index), isReplayed: true)
         }
@@ -64,7 +64,7 @@ extension StepContext {
         // However much an app reports of its user, a provider's receipt is still accepted.
         let isOfPerson = body.event == .userObserved
         // The first receipt of its kind is always accepted: a token that is gone is removed however many failures came first.
-        let isFirstOfKind = !told.contains { $0.event == body.event.fate }
+        let isFirstOfKind = !told.contains { $0.event == body.event.eventKind }
         guard
             isFirstOfKind
                 || told.count(where: { ($0.event == .userObserved) == isOfPerson }) < Self.receiptCountMax
@@ -86,7 +86,7 @@ extension StepContext {
         for observation in observed.observations { observe(observation) }
         try view.appendEvent(
             EventRecord(
-                caller: send.caller, send: send.id, subject: send.subject, event: body.event.fate,
+                caller: send.caller, send: send.id, subject: send.subject, event: body.event.eventKind,
                 destination: tag, at: body.at, reason: word, entryIndex: trail.index))
         if body.event == .tokenGone, let subject = send.subject {
             // The provider speaks of what it saw at its own time, and the report may be late: a token that the app has
@@ -96,7 +96,7 @@ extension StepContext {
                 try deactivate(device, because: .tokenGone, by: caller, at: now)
             }
         }
-        if !body.event.fate.mayHaveArrived { try failedEverywhere(send, at: now) }
+        if !body.event.eventKind.mayHaveArrived { try failedEverywhere(send, at: now) }
         return Recorded(trail)
     }
 

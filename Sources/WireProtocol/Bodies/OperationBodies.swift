@@ -16,7 +16,7 @@ package struct ReceiptBody: WireBody, Hashable {
         /// The person saw it or acted on it.
         case userObserved = "user_observed"
 
-        package var fate: SendEventKind {
+        package var eventKind: SendEventKind {
             switch self {
             case .acceptedByProvider: .acceptedByProvider
             case .failed: .failed

@@ -22,7 +22,7 @@ struct ProviderOutcomes {
             let channel = receipt.channel.known(Channel.self)
         else { return }
         let message = Message(send: receipt.send, destination: receipt.destination)
-        var outcome = event.fate
+        var outcome = event.eventKind
         if let known = newest[message] ?? earlier[message] {
             let isBetter = outcome == .acceptedByProvider && known != .acceptedByProvider
             uncounted[channel, default: [:]][isBetter ? known : outcome, default: 0] += 1
