@@ -2,28 +2,28 @@ package import GateVocabulary
 
 /// What a person's ledger says today. Pure: the ledger is append-only, and this is how it is read.
 package enum ConsentLedger {
-    /// The newest word on one purpose, channel and address; see ``ConsentWords/fact(purpose:channel:address:)``.
+    /// What counts for one purpose, channel and address; see ``ConsentsInForce/fact(purpose:channel:address:)``.
     package static func fact(
         purpose: Purpose, channel: Channel, address: Tag?, in records: [ConsentRecord]
     ) -> ConsentFact {
-        words(in: records).fact(purpose: purpose, channel: channel, address: address)
+        consentsInForce(in: records).fact(purpose: purpose, channel: channel, address: address)
     }
 
     /// What a ledger comes to. Its records count from their ``moment(of:in:)``; a withdrawal that was taken back
     /// counts as if it had never been said.
-    package static func words(in records: [ConsentRecord]) -> ConsentWords {
-        var words = ConsentWords()
+    package static func consentsInForce(in records: [ConsentRecord]) -> ConsentsInForce {
+        var inForce = ConsentsInForce()
         let undone = Set(records.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
         for (index, record) in records.enumerated()
         where record.state != .withdrawn || !undone.contains(record.idTag) {
-            words.add(record, at: Int64(index + 1), moment: moment(of: record, in: records))
+            inForce.add(record, at: Int64(index + 1), moment: moment(of: record, in: records))
         }
-        return words
+        return inForce
     }
 
     /// The record that counts in each scope where something was said.
-    package static func newest(in records: [ConsentRecord]) -> [ConsentWords.Scope: ConsentRecord] {
-        words(in: records).words.mapValues { records[Int($0.position) - 1] }
+    package static func newest(in records: [ConsentRecord]) -> [ConsentsInForce.Scope: ConsentRecord] {
+        consentsInForce(in: records).byScope.mapValues { records[Int($0.position) - 1] }
     }
 
     /// From when an record counts: its own time, and for a withdrawal never before the consent that it names was given.

@@ -3,7 +3,7 @@ package import GateVocabulary
 /// One person as one value: all that a step may look at, and nothing that only grows.
 ///
 /// The consent ledger and the history of choices are append-only beside it; of each the state has what it comes to
-/// (``words``, ``preferences``) and its length.
+/// (``consentsInForce``, ``preferences``) and its length.
 package struct RecipientState: Hashable, Sendable {
     package let subject: SubjectID
     /// `nil` for a pseudonym that was made and not registered yet.
@@ -16,7 +16,7 @@ package struct RecipientState: Hashable, Sendable {
     /// ago (``PersonChange/deviceKeyForgotten(_:)``).
     package private(set) var keys: [DeviceKeyRecord] = []
     /// What the consent ledger comes to.
-    package private(set) var words = ConsentWords()
+    package private(set) var consentsInForce = ConsentsInForce()
     /// The newest transition of every preference ever set.
     package private(set) var preferences: [PreferenceRecord] = []
     package private(set) var prompts: [PermissionPrompt] = []
@@ -32,7 +32,7 @@ package struct RecipientState: Hashable, Sendable {
     /// As it was written before.
     package init(
         _ subject: SubjectID, record: RecipientRecord?, devices: [DeviceRecord], addresses: [AddressRecord],
-        keys: [DeviceKeyRecord], words: ConsentWords, preferences: [PreferenceRecord],
+        keys: [DeviceKeyRecord], consentsInForce: ConsentsInForce, preferences: [PreferenceRecord],
         prompts: [PermissionPrompt], drifts: [DriftFinding], consentCount: Int64, choiceCount: Int64
     ) {
         self.subject = subject
@@ -40,7 +40,7 @@ package struct RecipientState: Hashable, Sendable {
         self.devices = devices
         self.addresses = addresses
         self.keys = keys
-        self.words = words
+        self.consentsInForce = consentsInForce
         self.preferences = preferences
         self.prompts = prompts
         self.drifts = drifts
@@ -109,9 +109,10 @@ package struct RecipientState: Hashable, Sendable {
     package mutating func apply(_ record: ConsentRecord, after ledger: [ConsentRecord]) -> ConsentRecord {
         consentCount += 1
         if record.state == .undone {
-            words = ConsentLedger.words(in: ledger + [record])
+            consentsInForce = ConsentLedger.consentsInForce(in: ledger + [record])
         } else {
-            words.add(record, at: consentCount, moment: ConsentLedger.moment(of: record, in: ledger))
+            consentsInForce.add(
+                record, at: consentCount, moment: ConsentLedger.moment(of: record, in: ledger))
         }
         var record = record
         record.sequence = consentCount

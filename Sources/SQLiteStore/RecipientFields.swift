@@ -22,7 +22,8 @@ extension RecipientState: SealedRow {
         return Self(
             fields.subject(person?.subject), record: try fields.optional(person?.record),
             devices: try fields.list(person?.devices), addresses: try fields.list(person?.addresses),
-            keys: try fields.list(person?.keys), words: try fields.required(person?.words),
+            keys: try fields.list(person?.keys),
+            consentsInForce: try fields.required(person?.consentsInForce),
             preferences: try fields.list(person?.preferences), prompts: try fields.list(person?.prompts),
             drifts: try fields.list(person?.drifts), consentCount: consentCount, choiceCount: choiceCount)
     }
@@ -141,14 +142,14 @@ extension DeviceKeyRecord.PendingChallenge: SealedValue {
     }
 }
 
-extension ConsentWords: SealedValue {
+extension ConsentsInForce: SealedValue {
     @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
-        _ words: Self?, with fields: inout Coder
+        _ consents: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
         // In the order of the ledger.
         Self(
-            try fields.dictionary(words?.words) { one, other in
+            try fields.dictionary(consents?.byScope) { one, other in
                 (one.value.position, one.key.channel.rawValue, one.key.address.map(\.hexadecimal) ?? "")
                     < (
                         other.value.position, other.key.channel.rawValue,
@@ -158,7 +159,7 @@ extension ConsentWords: SealedValue {
     }
 }
 
-extension ConsentWords.Scope: SealedValue {
+extension ConsentsInForce.Scope: SealedValue {
     @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ scope: Self?, with fields: inout Coder
@@ -169,16 +170,16 @@ extension ConsentWords.Scope: SealedValue {
     }
 }
 
-extension ConsentWords.Word: SealedValue {
+extension ConsentsInForce.Consent: SealedValue {
     @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
-        _ word: Self?, with fields: inout Coder
+        _ consent: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
         Self(
-            state: try fields.required(word?.state), method: try fields.required(word?.method),
-            expiresAt: try fields.optional(word?.expiresAt), moment: try fields.required(word?.moment),
-            position: try fields.integer(word?.position, in: 1...StoredRow.countMax),
-            withdrawnUntil: try fields.optional(word?.withdrawnUntil))
+            state: try fields.required(consent?.state), method: try fields.required(consent?.method),
+            expiresAt: try fields.optional(consent?.expiresAt), moment: try fields.required(consent?.moment),
+            position: try fields.integer(consent?.position, in: 1...StoredRow.countMax),
+            withdrawnUntil: try fields.optional(consent?.withdrawnUntil))
     }
 }
 

@@ -4,7 +4,7 @@ import GatewayPipeline
 import RecipientModel
 import Testing
 
-/// One person as one value, and the words it keeps of a ledger.
+/// One person as one value, and what it keeps of a ledger.
 @Suite struct RecipientStateTests {
     private static let subject = SubjectID(high: 1, low: 1)
     private static let purposes = [Purpose.marketing, Purpose("partner_offers")]
@@ -46,7 +46,7 @@ import Testing
         return records
     }
 
-    @Test func `words heard one by one are what the whole ledger comes to, at every length of it`() {
+    @Test func `records taken one by one are what the whole ledger comes to, at every length of it`() {
         var numbers = SeededNumbers(seed: 0x5EED_0015)
         var givenCount = 0
         for _ in 0..<2_000 {
@@ -56,9 +56,9 @@ import Testing
                 let earlier = Array(records[..<index])
                 #expect(state.apply(record, after: earlier).sequence == Int64(index + 1))
                 #expect(state.consentCount == Int64(index + 1))
-                #expect(state.words == ConsentLedger.words(in: Array(records[...index])))
+                #expect(state.consentsInForce == ConsentLedger.consentsInForce(in: Array(records[...index])))
             }
-            givenCount += state.words.words.values.count { $0.state == .given }
+            givenCount += state.consentsInForce.byScope.values.count { $0.state == .given }
         }
         #expect(givenCount > 1_000)
     }

@@ -145,7 +145,8 @@ import Testing
         let after = try (entryCount, state())
         #expect(after.0 > before.0)
         #expect(
-            after.1.words.fact(purpose: .marketing, channel: .push, address: nil).state == .withdrawn)
+            after.1.consentsInForce.fact(purpose: .marketing, channel: .push, address: nil).state
+                == .withdrawn)
         let choice = try #require(after.1.preferences.first { $0.destination != nil })
         #expect(choice.state == .userOff && choice.source == .unsubscribeLink && choice.caller == .gateway)
         gate.clock.advance(seconds: 60)
@@ -164,9 +165,10 @@ import Testing
         let changed = after.preferences.filter { !before.preferences.contains($0) }
         #expect(changed.map(\.scope) == ["marketing"] && changed.map(\.channel) == [.push])
         #expect(
-            after.words.words.filter { before.words.words[$0.key] != $0.value }.keys.allSatisfy {
-                $0.channel == .push
-            })
+            after.consentsInForce.byScope.filter { before.consentsInForce.byScope[$0.key] != $0.value }.keys
+                .allSatisfy {
+                    $0.channel == .push
+                })
     }
 
     @Test func `what waits is withdrawn with the mute`() async throws {
@@ -229,7 +231,7 @@ import Testing
         #expect(!standing.isOff && standing.undoableUntil == nil)
         #expect(standing.wasMuted && standing.isUndone)
         let after = try state()
-        #expect(after.words == before.words)
+        #expect(after.consentsInForce == before.consentsInForce)
         #expect(
             after.preferences.filter { $0.state != .default }
                 == before.preferences.filter { $0.state != .default })
@@ -516,8 +518,8 @@ import Testing
         gate.clock.advance(seconds: 1)
         _ = await ask(.undo, link)
         let after = try state()
-        #expect(after.words == before.words)
-        #expect(!after.words.isGiven(.marketing, at: gate.clock.now()))
+        #expect(after.consentsInForce == before.consentsInForce)
+        #expect(!after.consentsInForce.isGiven(.marketing, at: gate.clock.now()))
         #expect(try await verdict("s2") != "allowed")
     }
 
@@ -536,10 +538,12 @@ import Testing
         let before = try state()
         _ = await ask(.mute, link)
         let muted = try state()
-        #expect(muted.words.words.count > before.words.words.count || muted.words != before.words)
+        #expect(
+            muted.consentsInForce.byScope.count > before.consentsInForce.byScope.count
+                || muted.consentsInForce != before.consentsInForce)
         gate.clock.advance(seconds: 1)
         _ = await ask(.undo, link)
-        #expect(try state().words == before.words)
+        #expect(try state().consentsInForce == before.consentsInForce)
     }
 
     // MARK: Unknown people

@@ -40,14 +40,14 @@ import Testing
                 state: "active", challenge: nil, createdAt: .sample, changedAt: .sample)
         }
         let places = devices.map { (Channel.push, $0.tag) } + addresses.map { ($0.channel, $0.tag) }
-        var words: [ConsentWords.Scope: ConsentWords.Word] = [:]
+        var consents: [ConsentsInForce.Scope: ConsentsInForce.Consent] = [:]
         for purpose in Set(bundle.noticePurposes.values.joined()) {
             for address in addresses {
-                let scope = ConsentWords.Scope(
+                let scope = ConsentsInForce.Scope(
                     purpose: purpose, channel: address.channel, address: address.tag)
-                words[scope] = ConsentWords.Word(
+                consents[scope] = ConsentsInForce.Consent(
                     state: .given, method: .webForm, expiresAt: .sample, moment: .sample,
-                    position: Int64(words.count + 1), withdrawnUntil: .sample)
+                    position: Int64(consents.count + 1), withdrawnUntil: .sample)
             }
         }
         let scopes = Category.allCases.map(\.rawValue) + bundle.types.keys.map(\.text).sorted()
@@ -64,15 +64,15 @@ import Testing
                 subject: subject, region: nil, age: .adult, locale: "nb-NO", timeZone: "Europe/Oslo",
                 privacy: .full, pushEnabled: true, quietHours: QuietHours(startMinute: 1, endMinute: 2),
                 registeredAt: .sample, updatedAt: .sample),
-            devices: devices, addresses: addresses, keys: keys, words: ConsentWords(words),
-            preferences: preferences, prompts: [], drifts: [], consentCount: Int64(words.count),
+            devices: devices, addresses: addresses, keys: keys, consentsInForce: ConsentsInForce(consents),
+            preferences: preferences, prompts: [], drifts: [], consentCount: Int64(consents.count),
             choiceCount: Int64(preferences.count))
     }
 
     @Test func `the largest state that a person comes to is a third of what is held, and reads back`() throws
     {
         let state = try Self.largest()
-        #expect(state.preferences.count > 2_500 && state.words.words.count > 100)
+        #expect(state.preferences.count > 2_500 && state.consentsInForce.byScope.count > 100)
         let byteCount = state.sealedFields.count
         #expect((RecipientState.byteCountMax / 10...RecipientState.byteCountMax / 3).contains(byteCount))
         let folder = try TemporaryFolder()

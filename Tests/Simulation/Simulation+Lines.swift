@@ -195,8 +195,8 @@ extension Simulation {
 
 extension RecipientState {
     /// Where a consent counts.
-    fileprivate var given: Set<ConsentWords.Scope> {
-        Set(words.words.filter { $0.value.state == .given }.keys)
+    fileprivate var given: Set<ConsentsInForce.Scope> {
+        Set(consentsInForce.byScope.filter { $0.value.state == .given }.keys)
     }
 
     private struct Choice: Hashable {

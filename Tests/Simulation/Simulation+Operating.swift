@@ -61,7 +61,7 @@ extension Simulation {
 
     /// An audit that only counts writes no entry, and none says anything in a person's place.
     private mutating func audit(_ isDryRun: Bool, personCountMax: Int) -> DriftRun? {
-        let (before, words) = (gate.store.committed.counts, states().map { $0?.words })
+        let (before, consents) = (gate.store.committed.counts, states().map { $0?.consentsInForce })
         guard let run = gate.audit(personCountMax: personCountMax) else {
             require(false, "nothing is known of the audit under way")
             return nil
@@ -69,7 +69,7 @@ extension Simulation {
         require(run.isDryRun == isDryRun, "another audit was under way: \(run)")
         let after = gate.store.committed.counts
         require(!isDryRun || after == before, "an audit that only counts writes: \(before), then \(after)")
-        require(states().map { $0?.words } == words, "an audit changes what people said")
+        require(states().map { $0?.consentsInForce } == consents, "an audit changes what people said")
         if !run.isUnderWay { auditUnderWay = nil }
         return run
     }

@@ -66,7 +66,7 @@ struct DriftRules {
                     && $0.state == .userOn
                     && ($0.destination == nil || $0.destination == device.tag)
             }
-            let consent = person.words.words[
+            let consent = person.consentsInForce.byScope[
                 .init(purpose: Purpose(category.rawValue), channel: .push, address: nil)]
             // A yes is a choice as well, however often it was said before.
             let said =

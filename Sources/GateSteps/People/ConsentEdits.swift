@@ -415,7 +415,7 @@ extension StepContext {
                 person = try reloaded(person)
             }
             if !given.isEmpty, let category = Category(rawValue: purpose.text) { ended.insert(category) }
-            let here = ConsentWords.Scope(purpose: purpose, channel: channel, address: place)
+            let here = ConsentsInForce.Scope(purpose: purpose, channel: channel, address: place)
             guard ofMarketing.contains(purpose) || !given.isEmpty,
                 ConsentLedger.newest(in: person.consents)[here]?.state != .withdrawn
             else { continue }
@@ -445,15 +445,15 @@ extension StepContext {
         guard let state = try view.state(of: subject),
             let place = state.addresses[address]?.tag
         else { return true }
-        let words = state.words.words
-        let isGiven = words.contains { scope, word in
+        let inForce = state.consentsInForce.byScope
+        let isGiven = inForce.contains { scope, consent in
             scope.channel == address.channel && (scope.address == nil || scope.address == place)
-                && word.state == .given
+                && consent.state == .given
         }
         if isGiven { return false }
         for purpose in policy.purposes(endedWith: .marketing) {
-            let here = ConsentWords.Scope(purpose: purpose, channel: address.channel, address: place)
-            guard words[here]?.state == .withdrawn else { return false }
+            let here = ConsentsInForce.Scope(purpose: purpose, channel: address.channel, address: place)
+            guard inForce[here]?.state == .withdrawn else { return false }
         }
         return Category.allCases.allSatisfy { category in
             guard everyText || category == .marketing, policy.category(category).switchOff == .anyone else {
@@ -667,7 +667,7 @@ extension StepContext {
 /// The consents and preferences of a person, compared before and after an act to tell whether it had an effect.
 private struct ConsentsAndChoices: Equatable {
     /// Of each scope where something was said, the record that gives; `nil` where the answer is no.
-    private let consents: [ConsentWords.Scope: Tag?]
+    private let consents: [ConsentsInForce.Scope: Tag?]
     private let preferences: Set<Choice>
 
     private struct Choice: Hashable {

@@ -155,7 +155,7 @@ package struct FactsLoading {
         to purpose: Purpose, on channel: Channel, of person: RecipientSnapshot, at destination: Destination?
     ) -> ConsentFact {
         let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
-        return person.words.fact(purpose: purpose, channel: channel, address: address)
+        return person.consentsInForce.fact(purpose: purpose, channel: channel, address: address)
     }
 
     /// Adds the facts about a person that depend neither on the send nor on the destination.
@@ -175,7 +175,7 @@ package struct FactsLoading {
 
     /// Whether a consent to one of the purposes still counts, whatever channel it was given for.
     private func isWithheld(from person: RecipientSnapshot, during purposes: [Purpose]) -> Bool {
-        purposes.contains { person.words.isGiven($0, at: now) }
+        purposes.contains { person.consentsInForce.isGiven($0, at: now) }
     }
 
     /// Adds the region that a number belongs to, for a text: the text arrives there wherever the number's owner is.

@@ -20,7 +20,7 @@ package final class RecipientSnapshot {
     package var devices: [DeviceRecord] { state.devices }
     package var addresses: [AddressRecord] { state.addresses }
     /// The person's consents and refusals.
-    package var words: ConsentWords { state.words }
+    package var consentsInForce: ConsentsInForce { state.consentsInForce }
 
     /// `nil` for a person who was never registered, or was erased: the two cannot be told apart.
     package static func load(_ user: UserID, from store: any RecordReading) throws -> RecipientSnapshot? {

@@ -56,9 +56,9 @@ extension StepView {
         for purpose in purposes.sorted(by: { $0.text < $1.text }) {
             guard let category = Category(rawValue: purpose.text) else { continue }
             for channel in Channel.allCases {
-                let scope = ConsentWords.Scope(purpose: purpose, channel: channel, address: nil)
+                let scope = ConsentsInForce.Scope(purpose: purpose, channel: channel, address: nil)
                 guard let state = try state(of: subject) else { return }
-                if !state.words.isWithdrawn(scope, since: restoredAt) {
+                if !state.consentsInForce.isWithdrawn(scope, since: restoredAt) {
                     try withdraw(scope, of: person, at: now)
                 }
                 let choice = state.preferences.first {
@@ -67,17 +67,17 @@ extension StepView {
                 if choice?.state.isOff != true { try switchOff(category, on: channel, of: subject, at: now) }
             }
         }
-        let given = try state(of: subject)?.words.words
+        let given = try state(of: subject)?.consentsInForce.byScope
             .filter { purposes.contains($0.key.purpose) && $0.value.state == .given }
         for scope in (given ?? [:]).keys.sorted(by: { $0.path < $1.path }) {
             try withdraw(scope, of: person, at: now)
         }
     }
 
-    private func withdraw(_ scope: ConsentWords.Scope, of person: Subject, at now: Instant) throws {
+    private func withdraw(_ scope: ConsentsInForce.Scope, of person: Subject, at now: Instant) throws {
         let ledger = try consentRecords(of: person.id)
         let id = "restore/\(scope.path)/\(ledger.count + 1)"
-        let method = try state(of: person.id)?.words.words[scope]?.method
+        let method = try state(of: person.id)?.consentsInForce.byScope[scope]?.method
         let change = PersonChange.consent(
             ConsentRecord(
                 subject: person.id, id: id, idTag: person.tag(.consent, id), purpose: scope.purpose,
@@ -108,15 +108,15 @@ extension StepView {
     }
 }
 
-extension ConsentWords {
+extension ConsentsInForce {
     /// Whether grants of a scope, and of every address in it, are ended up to a moment, and none was said after it.
     fileprivate func isWithdrawn(_ scope: Scope, since moment: Instant) -> Bool {
-        guard let word = words[scope], let end = word.withdrawnUntil else { return false }
-        return word.state == .withdrawn && end >= moment
+        guard let consent = byScope[scope], let end = consent.withdrawnUntil else { return false }
+        return consent.state == .withdrawn && end >= moment
     }
 }
 
-extension ConsentWords.Scope {
+extension ConsentsInForce.Scope {
     fileprivate var path: String { "\(purpose)/\(channel.rawValue)/\(address?.hexadecimal ?? "")" }
 }
 

@@ -1,11 +1,11 @@
 package import GateVocabulary
 
-/// What a person's ledger comes to: in each scope where something was said, the word that counts.
+/// What a person's ledger comes to: in each scope where something was said, the consent or the withdrawal that counts.
 ///
-/// The records of the ledger are added in the order of their arrival, and these words are all that has to be kept to add
+/// The records of the ledger are added in the order of their arrival, and this is all that has to be kept to add
 /// the next: a withdrawal that counted when it was received keeps out every grant that is reported after it and was given
-/// up to ``Word/withdrawnUntil``.
-package struct ConsentWords: Hashable, Sendable {
+/// up to ``Consent/withdrawnUntil``.
+package struct ConsentsInForce: Hashable, Sendable {
     /// What one consent reaches.
     package struct Scope: Hashable, Sendable {
         package var purpose: Purpose
@@ -22,8 +22,8 @@ package struct ConsentWords: Hashable, Sendable {
         fileprivate var ofWholeChannel: Scope { Scope(purpose: purpose, channel: channel, address: nil) }
     }
 
-    /// What was said in one scope, so far.
-    package struct Word: Hashable, Sendable {
+    /// What counts in one scope: a consent, a refusal or a withdrawal.
+    package struct Consent: Hashable, Sendable {
         /// `given`, `refused` or `withdrawn`.
         package var state: ConsentRecord.State
         package var method: ConsentMethod
@@ -48,21 +48,21 @@ package struct ConsentWords: Hashable, Sendable {
         }
 
         /// - Parameter end: Until when grants are ended by it, should it be a withdrawal.
-        fileprivate mutating func add(_ word: Word, end: Instant) {
-            if word.state == .given, let withdrawnUntil, word.moment <= withdrawnUntil { return }
-            guard (moment, weight) < (word.moment, word.weight) else {
+        fileprivate mutating func add(_ consent: Consent, end: Instant) {
+            if consent.state == .given, let withdrawnUntil, consent.moment <= withdrawnUntil { return }
+            guard (moment, weight) < (consent.moment, consent.weight) else {
                 // Said once more, a no holds for as long as it is said.
-                if state != .given { extend(by: word, until: end) }
+                if state != .given { extend(by: consent, until: end) }
                 return
             }
             let earlierEnd = withdrawnUntil
-            self = word
+            self = consent
             withdrawnUntil = earlierEnd
-            extend(by: word, until: end)
+            extend(by: consent, until: end)
         }
 
-        fileprivate mutating func extend(by word: Word, until end: Instant) {
-            guard word.state == .withdrawn else { return }
+        fileprivate mutating func extend(by consent: Consent, until end: Instant) {
+            guard consent.state == .withdrawn else { return }
             withdrawnUntil = max(withdrawnUntil ?? end, end)
         }
 
@@ -76,11 +76,11 @@ package struct ConsentWords: Hashable, Sendable {
         }
     }
 
-    package private(set) var words: [Scope: Word]
+    package private(set) var byScope: [Scope: Consent]
 
-    package init(_ words: [Scope: Word] = [:]) { self.words = words }
+    package init(_ byScope: [Scope: Consent] = [:]) { self.byScope = byScope }
 
-    /// Hears the next record of the ledger.
+    /// Takes the next record of the ledger.
     ///
     /// - Parameters:
     ///   - position: Its place there.
@@ -91,20 +91,20 @@ package struct ConsentWords: Hashable, Sendable {
         let scope = Scope(purpose: record.purpose, channel: record.channel, address: record.address)
         var reached = [scope]
         if record.channel != .push, record.address == nil {
-            reached += words.keys.filter { $0.ofWholeChannel == scope && $0 != scope }
+            reached += byScope.keys.filter { $0.ofWholeChannel == scope && $0 != scope }
         }
-        let said = Word(
+        let said = Consent(
             state: record.state, method: record.method, expiresAt: record.expiresAt, moment: moment,
             position: position, withdrawnUntil: nil)
         let end = Self.end(of: record, moment: moment)
         for scope in reached {
-            if var word = words[scope] ?? words[scope.ofWholeChannel] {
-                word.add(said, end: end)
-                words[scope] = word
+            if var consent = byScope[scope] ?? byScope[scope.ofWholeChannel] {
+                consent.add(said, end: end)
+                byScope[scope] = consent
             } else {
-                var word = said
-                word.extend(by: said, until: end)
-                words[scope] = word
+                var consent = said
+                consent.extend(by: said, until: end)
+                byScope[scope] = consent
             }
         }
     }
@@ -118,17 +118,17 @@ package struct ConsentWords: Hashable, Sendable {
             ? moment : max(moment, record.receivedAt)
     }
 
-    /// The newest word on one purpose, channel and address.
+    /// What counts for one purpose, channel and address.
     ///
     /// - Parameter address: The number's or address's tag for SMS and e-mail; `nil` for push, and for what was said of
     ///   every address of a channel.
     package func fact(purpose: Purpose, channel: Channel, address: Tag?) -> ConsentFact {
         let scope = Scope(purpose: purpose, channel: channel, address: address)
-        guard let own = words[scope] ?? words[scope.ofWholeChannel] else {
+        guard let own = byScope[scope] ?? byScope[scope.ofWholeChannel] else {
             // A consent by purchase is left out: the customer was told of the right to object, and was not asked.
             var isGiven = false
-            for (other, word) in words
-            where other.purpose == purpose && word.state == .given && word.method != .existingCustomer {
+            for (other, consent) in byScope
+            where other.purpose == purpose && consent.state == .given && consent.method != .existingCustomer {
                 if other.channel == channel { return ConsentFact(state: .otherAddress) }
                 isGiven = true
             }
@@ -144,9 +144,9 @@ package struct ConsentWords: Hashable, Sendable {
 
     /// Whether a consent to a purpose counts at some place and has not run out.
     package func isGiven(_ purpose: Purpose, at now: Instant) -> Bool {
-        words.contains { scope, word in
-            guard scope.purpose == purpose, word.state == .given else { return false }
-            let fact = ConsentFact(state: .given, method: word.method, expiresAt: word.expiresAt)
+        byScope.contains { scope, consent in
+            guard scope.purpose == purpose, consent.state == .given else { return false }
+            let fact = ConsentFact(state: .given, method: consent.method, expiresAt: consent.expiresAt)
             return !fact.hasExpired(at: now)
         }
     }
