@@ -1,6 +1,48 @@
 import CanonicalJSON
 import GateVocabulary
 
+/// Compares how many gates the decisions of a trail were asked.
+///
+/// The length of a trace chooses the gates that a replay asks, and the gateway writes it: a gateway could leave a gate out of
+/// one decision and say so in its trace. But every build of one version asks all its decisions the same gates. So all traces
+/// under `start` entries of one version have one length, across restarts, and a trace with another length is reported.
+package struct GateRuns: Sendable {
+    /// Two entries of one version that were decided by different gates.
+    package struct Break: Hashable, Sendable {
+        package var gateCount: Int
+        package var earlierIndex: UInt64
+        package var earlierGateCount: Int
+    }
+
+    /// An entry with a decision, and how many gates that was asked.
+    private typealias Decided = (index: UInt64, gateCount: Int)
+
+    /// The newest under the present version.
+    private var last: Decided?
+    private var version: String?
+    /// The first under each version.
+    private var firsts: [String: Decided] = [:]
+
+    package init() {}
+
+    /// - Parameter entry: The next one.
+    package mutating func follow(_ entry: TrailEntry) -> Break? {
+        if entry.kind == .start {
+            version = (try? entry.knownBody(StartEntry.self))?.version
+            last = version.flatMap { firsts[$0] }
+        }
+        for count in entry.gateCounts {
+            if let last, last.gateCount != count {
+                return Break(
+                    gateCount: count, earlierIndex: last.index, earlierGateCount: last.gateCount)
+            }
+            if last == nil, let version { firsts[version] = (entry.index, count) }
+            last = (entry.index, count)
+        }
+        return nil
+    }
+}
+
 /// An entry that holds the results of more gates than this build has. It is no damage: a newer sendgate wrote it.
 package struct NewerEntry: Hashable, Sendable {
     package var index: UInt64
@@ -56,46 +98,4 @@ extension TrailEntry {
     private static let laterTrace = Shape.list(
         of: .text(byteCountMax: GateResult.nameByteCountMax),
         countMin: Int(GateRevision.newest.gateCount) + 1, countMax: Int(UInt8.max))
-}
-
-/// Compares how many gates the decisions of a trail were asked.
-///
-/// The length of a trace chooses the gates that a replay asks, and the gateway writes it: a gateway could leave a gate out of
-/// one decision and say so in its trace. But every build of one version asks all its decisions the same gates. So all traces
-/// under `start` entries of one version have one length, across restarts, and a trace with another length is reported.
-package struct GateRuns: Sendable {
-    /// Two entries of one version that were decided by different gates.
-    package struct Break: Hashable, Sendable {
-        package var gateCount: Int
-        package var earlierIndex: UInt64
-        package var earlierGateCount: Int
-    }
-
-    /// An entry with a decision, and how many gates that was asked.
-    private typealias Decided = (index: UInt64, gateCount: Int)
-
-    /// The newest under the present version.
-    private var last: Decided?
-    private var version: String?
-    /// The first under each version.
-    private var firsts: [String: Decided] = [:]
-
-    package init() {}
-
-    /// - Parameter entry: The next one.
-    package mutating func follow(_ entry: TrailEntry) -> Break? {
-        if entry.kind == .start {
-            version = (try? entry.knownBody(StartEntry.self))?.version
-            last = version.flatMap { firsts[$0] }
-        }
-        for count in entry.gateCounts {
-            if let last, last.gateCount != count {
-                return Break(
-                    gateCount: count, earlierIndex: last.index, earlierGateCount: last.gateCount)
-            }
-            if last == nil, let version { firsts[version] = (entry.index, count) }
-            last = (entry.index, count)
-        }
-        return nil
-    }
 }

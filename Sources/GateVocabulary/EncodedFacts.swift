@@ -1,55 +1,5 @@
 package import CanonicalJSON
 
-/// Which facts, as a set over ``Facts/names``: one bit each, so that there are 32 at most.
-package struct FactSet: OptionSet, Hashable, Sendable {
-    package let rawValue: UInt32
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
-
-    static let countMax = UInt32.bitWidth
-    package static let all = FactSet(rawValue: .max)
-}
-
-/// Writes the facts that are known as members, and notes where each ends. The list is inlined into it.
-private struct FactWriter: FieldVisitor, ~Copyable {
-    let facts: Facts
-    var json = CanonicalWriter(capacity: 1_024)
-    var ends = EncodedFacts.Ends(repeating: 1)
-    private var index = 0
-
-    init(_ facts: Facts) {
-        self.facts = facts
-        json.raw("{")
-    }
-
-    @inline(__always)
-    mutating func required<Value: FieldValue>(
-        _: StaticString, _: WritableKeyPath<Facts, Value>, _: String
-    ) { preconditionFailure("a fact that somebody must know") }
-
-    @inline(__always)
-    mutating func optional<Value: FieldValue>(
-        _ name: StaticString, _ path: WritableKeyPath<Facts, Value?>, _: String
-    ) {
-        if let value = facts[keyPath: path] {
-            json.key(name)
-            value.write(field: &json)
-        }
-        // Far from 65,535: 21 regions, at most 20 of them of devices, have less than 2 KiB.
-        ends[index] = UInt16(json.byteCount)
-        index += 1
-    }
-
-    /// A place that no fact has yet is empty: it ends where the last fact does.
-    consuming func finish() -> (bytes: [UInt8], ends: EncodedFacts.Ends) {
-        while index < ends.count {
-            ends[index] = UInt16(json.byteCount)
-            index += 1
-        }
-        json.raw("}")
-        return (json.finish(), ends)
-    }
-}
-
 /// Facts as canonical JSON, written once: the same bytes are in a send's entry and in its outbox row.
 package struct EncodedFacts: Sendable {
     /// A place for each bit of a ``FactSet``.
@@ -105,6 +55,56 @@ package struct EncodedFacts: Sendable {
             json.raw(member)
         }
         json.raw("}")
+    }
+}
+
+/// Which facts, as a set over ``Facts/names``: one bit each, so that there are 32 at most.
+package struct FactSet: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    static let countMax = UInt32.bitWidth
+    package static let all = FactSet(rawValue: .max)
+}
+
+/// Writes the facts that are known as members, and notes where each ends. The list is inlined into it.
+private struct FactWriter: FieldVisitor, ~Copyable {
+    let facts: Facts
+    var json = CanonicalWriter(capacity: 1_024)
+    var ends = EncodedFacts.Ends(repeating: 1)
+    private var index = 0
+
+    init(_ facts: Facts) {
+        self.facts = facts
+        json.raw("{")
+    }
+
+    @inline(__always)
+    mutating func required<Value: FieldValue>(
+        _: StaticString, _: WritableKeyPath<Facts, Value>, _: String
+    ) { preconditionFailure("a fact that somebody must know") }
+
+    @inline(__always)
+    mutating func optional<Value: FieldValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Facts, Value?>, _: String
+    ) {
+        if let value = facts[keyPath: path] {
+            json.key(name)
+            value.write(field: &json)
+        }
+        // Far from 65,535: 21 regions, at most 20 of them of devices, have less than 2 KiB.
+        ends[index] = UInt16(json.byteCount)
+        index += 1
+    }
+
+    /// A place that no fact has yet is empty: it ends where the last fact does.
+    consuming func finish() -> (bytes: [UInt8], ends: EncodedFacts.Ends) {
+        while index < ends.count {
+            ends[index] = UInt16(json.byteCount)
+            index += 1
+        }
+        json.raw("}")
+        return (json.finish(), ends)
     }
 }
 

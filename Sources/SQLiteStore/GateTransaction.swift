@@ -1,41 +1,7 @@
-import Dispatch
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import RecipientModel
-
-/// What the one writer of `gate.db` keeps in memory between transactions: the newest committed state, so that
-/// beginning a transaction reads nothing.
-final class GateWriter: @unchecked Sendable {
-    // @unchecked is sound because `strings`, `sequences`, `counters`, `cache`, `offered` and `coveredSealCount` are touched only inside `connection`'s queue.
-    let connection: Connection
-    let strings = StringTable()
-    @exclusivity(unchecked) var sequences = Sequences()
-    @exclusivity(unchecked) var counters = OutboxCounters()
-    @exclusivity(unchecked) var cache: PeopleCache
-    @exclusivity(unchecked) var offered = OfferedMessages()
-    /// Seals of the current data key that the file counts already.
-    var coveredSealCount: UInt64 = 0
-
-    init(_ connection: Connection, cachedPersonCountMax: Int) {
-        self.connection = connection
-        cache = PeopleCache(countMax: cachedPersonCountMax)
-    }
-}
-
-/// The writing connection of `subjects.db` and the lock that lets one transaction of it span several calls.
-///
-/// The lock is taken inside a transaction of `gate.db`, never the other way round, so the two cannot wait for
-/// each other. Sends do not need it: destroying mappings holds up registrations only.
-final class SubjectsWriter: Sendable {
-    let connection: Connection
-    private let lock = DispatchSemaphore(value: 1)
-
-    init(_ connection: Connection) { self.connection = connection }
-
-    func take() { lock.wait() }
-    func giveBack() { lock.signal() }
-}
 
 /// What the writer of `gate.db` reads and changes, over what is kept in memory of it: look-ups for a batch, each by itself;
 /// or one open transaction, of `gate.db` always and of `subjects.db` from the first new pseudonym on.

@@ -2,39 +2,6 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 
-/// A message as its row has it, without its sealed part.
-final class StoredMessage {
-    let number: Int64
-    /// The row of `offered` that it is in.
-    let segment: Int64
-    /// The number of its send, where that is known.
-    var sendNumber: Int64?
-    let rank: Int64
-    /// Numbers of words in ``StringTable``.
-    let caller: Int64
-    let type: Int64
-    let byteCount: Int64
-    let head: OutboxRecord
-
-    /// - Parameter record: Its sealed part is left out.
-    init(
-        _ record: OutboxRecord, number: Int64, segment: Int64 = 0, sendNumber: Int64? = nil, caller: Int64,
-        type: Int64, byteCount: Int64
-    ) {
-        self.number = number
-        self.segment = segment
-        self.sendNumber = sendNumber
-        rank = Rank.of(record.category, record.tier)
-        self.caller = caller
-        self.type = type
-        self.byteCount = byteCount
-        var head = record
-        (head.headers, head.body, head.facts, head.eventTag) = ([], [], [], nil)
-        (head.mayHaveArrived, head.isCancelled) = (record.attemptCount > 0, false)
-        self.head = head
-    }
-}
-
 /// Messages of the rows of `offered` that have neither ended nor moved: what this process gave to its relay from memory.
 ///
 /// Whole, because the table is emptied when the store opens and changed by its one writer alone, which keeps this.
@@ -94,6 +61,39 @@ struct OfferedMessages {
     /// Call when sends are deleted: their numbers no longer identify a row.
     func forgetSendNumbers() {
         for row in rows.values { row.sendNumber = nil }
+    }
+}
+
+/// A message as its row has it, without its sealed part.
+final class StoredMessage {
+    let number: Int64
+    /// The row of `offered` that it is in.
+    let segment: Int64
+    /// The number of its send, where that is known.
+    var sendNumber: Int64?
+    let rank: Int64
+    /// Numbers of words in ``StringTable``.
+    let caller: Int64
+    let type: Int64
+    let byteCount: Int64
+    let head: OutboxRecord
+
+    /// - Parameter record: Its sealed part is left out.
+    init(
+        _ record: OutboxRecord, number: Int64, segment: Int64 = 0, sendNumber: Int64? = nil, caller: Int64,
+        type: Int64, byteCount: Int64
+    ) {
+        self.number = number
+        self.segment = segment
+        self.sendNumber = sendNumber
+        rank = Rank.of(record.category, record.tier)
+        self.caller = caller
+        self.type = type
+        self.byteCount = byteCount
+        var head = record
+        (head.headers, head.body, head.facts, head.eventTag) = ([], [], [], nil)
+        (head.mayHaveArrived, head.isCancelled) = (record.attemptCount > 0, false)
+        self.head = head
     }
 }
 

@@ -1,0 +1,69 @@
+import BundleModel
+import CompliancePolicy
+import GateVocabulary
+import PayloadSealing
+import RecipientModel
+import SealedFormat
+import SendPlanning
+
+extension StepContext {
+    /// Writes one promised message into the outbox: ready now, sealed or signed by the time of the commit, or
+    /// deferred.
+    ///
+    /// - Parameter waiting: The row it replaces. Its bytes do not count twice, and it is restored if sealing or signing
+    ///   fails.
+    /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
+    @discardableResult
+    func enqueue(
+        _ draft: DeliveryDraft, of person: RecipientSnapshot, insteadOf waiting: OutboxRecord? = nil,
+        at now: Instant
+    ) throws -> Bool {
+        guard let message = draft.message, let destination = draft.destination,
+            let type = policy.type(draft.material.request.type)
+        else { return false }
+        var row = OutboxRecord(
+            message: message, send: draft.material.send, subject: person.subject.id,
+            destination: destination.tag, request: draft.material.request, category: type.category,
+            tier: type.tier, state: .ready, form: draft.decision.form,
+            interruption: draft.decision.interruption, key: nil, headers: Array("{}".utf8), body: [],
+            facts: draft.encodedFacts.bytes, eventTag: draft.eventTag, decidedAt: now,
+            notBefore: now, expiresAt: draft.material.expiresAt)
+        guard let plan = draft.plan else {
+            // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
+            // policy, the key and the words of that day.
+            row.body = draft.material.bytes
+            if draft.decision.outcome == .digest {
+                row.state = .digesting
+                row.notBefore = try roomReturns(for: type, of: person.subject.id, at: now)
+                // The message lives on in the summary, whose own time begins when that is due.
+                row.expiresAt = max(row.expiresAt, row.notBefore.advanced(bySeconds: type.ttlSeconds))
+                if let waiting { row.decidedAt = waiting.decidedAt }
+            } else {
+                row.state = .deferred
+                row.notBefore = draft.decision.notBefore ?? now
+            }
+            return try enqueue(row, delivery: nil, awaiting: nil)
+        }
+        if let link = draft.link { view.putUnsubscribeLink(link) }
+        row.headers = plan.headers
+        row.key = plan.key
+        let delivery = Delivery(
+            row, to: destination, composedAt: draft.facts.now ?? now, at: now)
+        guard let order = plan.order else {
+            row.body = try plan.filled(with: nil)
+            return try enqueue(row, delivery: delivery, awaiting: nil)
+        }
+        let pending = PendingBody(plan: plan, order: try pendingOrder(order, to: draft.key))
+        return try enqueue(row, delivery: delivery, awaiting: pending, insteadOf: waiting)
+    }
+
+    private func pendingOrder(_ order: OriginOrder, to key: DeviceKeyRecord?) throws -> PendingBody.Order {
+        switch order {
+        case .sign(let order): return .sign(order)
+        case .seal(let order):
+            guard let key else { preconditionFailure("a body was planned as sealed to no key") }
+            return .seal(
+                order, to: DevicePublicKey(validatedBefore: key.publicKey, suite: try key.sealingSuite))
+        }
+    }
+}

@@ -1,0 +1,55 @@
+package import GateVocabulary
+package import RecipientModel
+import SendPlanning
+
+/// One destination of a send, decided and composed, not yet written anywhere.
+///
+/// An object, because it is large and looked at in many places, and nothing of it changes.
+package final class DeliveryDraft {
+    package let destination: Destination?
+    package let facts: Facts
+    let encodedFacts: EncodedFacts
+    package let decision: Decision
+    /// Set exactly when it goes now.
+    let plan: DeliveryPlan?
+    /// Set when it goes now or later.
+    package let message: MessageID?
+    let material: SendMaterial
+    package let key: DeviceKeyRecord?
+    /// What it tells, for a type that is told once.
+    let eventTag: Tag?
+    /// The unsubscribe link that it carries.
+    let link: UnsubscribeLink?
+
+    init(
+        destination: Destination?, facts: Facts, decision: Decision, plan: DeliveryPlan?,
+        message: MessageID?, material: SendMaterial, key: DeviceKeyRecord?, eventTag: Tag?,
+        link: UnsubscribeLink?
+    ) {
+        self.destination = destination
+        self.facts = facts
+        encodedFacts = EncodedFacts(facts)
+        self.decision = decision
+        self.plan = plan
+        self.message = message
+        self.material = material
+        self.key = key
+        self.eventTag = eventTag
+        self.link = link
+    }
+
+    var record: SendEntry.DeliveryRecord {
+        SendEntry.DeliveryRecord(
+            destination: destination?.tag, message: message, facts: facts, encoded: encodedFacts,
+            decision: decision, key: plan?.key, byteCount: plan?.byteCount)
+    }
+}
+
+extension [DeliveryDraft] {
+    /// The caller's names for the destinations of a send; entries and events know their tags only.
+    var destinationNames: [Tag: String] {
+        reduce(into: [:]) { names, draft in
+            if let destination = draft.destination { names[destination.tag] = destination.id.text }
+        }
+    }
+}

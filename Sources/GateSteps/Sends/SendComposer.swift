@@ -1,0 +1,128 @@
+import BundleModel
+import CompliancePolicy
+import GateVocabulary
+import RecipientModel
+import SealedFormat
+import SendPlanning
+import WireProtocol
+
+/// Facts, payload and decision for one send at each of its destinations.
+///
+/// Used when a send comes in, when a deferred one becomes due, and for a summary.
+struct SendComposer {
+    let loading: FactsLoading
+    let policy: CompiledPolicy
+    let identifiers: any IdentifierDrawing
+    package let person: RecipientSnapshot?
+    let material: SendMaterial
+    package let paramsCheck: ParamsCheck
+    let fallback: FallbackFact
+    let repetition: RepetitionFact
+    /// When it wants to go out: later than ``now`` for a type with a time of its own.
+    package var due: Instant
+    /// What it tells, for a type that is told once.
+    var eventTag: Tag?
+    let now: Instant
+    let unsubscribe: UnsubscribeAddress
+    /// Whether the send was decided before and is looked at again.
+    var isAgain = false
+
+    init(
+        _ context: DecidingContext, person: RecipientSnapshot?, material: SendMaterial,
+        paramsCheck: ParamsCheck, fallback: FallbackFact, repetition: RepetitionFact, due: Instant
+    ) {
+        loading = FactsLoading(store: context.store, policy: context.policy, now: context.now)
+        policy = context.policy
+        identifiers = context.identifiers
+        unsubscribe = context.unsubscribe
+        now = context.now
+        self.person = person
+        self.material = material
+        self.paramsCheck = paramsCheck
+        self.fallback = fallback
+        self.repetition = repetition
+        self.due = due
+    }
+
+    private func common(_ material: SendMaterial) -> FactsLoading.Common {
+        FactsLoading.Common(
+            request: material.request, expiry: material.expiresAt, due: due, params: paramsCheck.fact,
+            fallback: fallback, repetition: repetition, decidedBefore: isAgain ? material.send : nil)
+    }
+
+    /// The recipient is unknown, or has no destination: one decision without a destination.
+    func decide(without missing: DestinationFact) throws -> DeliveryDraft {
+        let facts = try loading.facts(common(material), person: person, without: missing)
+        let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
+        return DeliveryDraft(
+            destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
+            key: nil, eventTag: nil, link: nil)
+    }
+
+    /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
+    func decide(for destination: Destination, as message: MessageID? = nil) throws -> DeliveryDraft {
+        guard let person else { preconditionFailure("a destination without a person") }
+        var material = material
+        // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
+        if !isAgain { material.countLife(from: due) }
+        var facts = try loading.facts(common(material), person: person, destination: destination)
+        if let departure = policy.waitsUntil(material.request, given: facts) {
+            material.countLife(from: departure)
+            facts.expiry = material.expiresAt
+        }
+        var key: DeviceKeyRecord?
+        if let device = destination.device, policy.needs(for: material.request)?.deviceKey == true {
+            key = person.state.sealingKey(of: device.tag).record
+        }
+        // A text that cannot be composed has no size, and a send that its caller may not make is not composed: the gate that
+        // gives the reason comes before the size gate.
+        let content =
+            policy.admits(material.request, params: paramsCheck.fact)
+            ? try? SendContent(
+                material, recipientLocale: person.record.locale,
+                utcOffsetSeconds: LocalTime.offsetSeconds(
+                    at: now, zones: destination.timeZones(account: person.record.timeZone)),
+                under: policy) : nil
+        let message = try message ?? identifiers.newMessageID()
+        var link: UnsubscribeLink?
+        let plan = ContentPlan(
+            material, saying: content ?? nil, to: try profile(of: destination, key: key), as: message,
+            ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
+            // The one-tap way out that S1 asks for inside every marketing and social push.
+            unsubscribeLink: { mayLeave in
+                guard let category = categoryWithLink else { return nil }
+                guard mayLeave else { return unsubscribe.placeholder }
+                let made = UnsubscribeLink(
+                    of: person.subject, category: category, channel: material.request.channel,
+                    destination: destination.tag)
+                link = made
+                return unsubscribe.text(of: made)
+            }, facts: &facts, under: policy)
+        let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
+        return DeliveryDraft(
+            destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
+            message: decision.outcome.isPromise ? message : nil, material: material, key: key,
+            eventTag: eventTag,
+            link: link)
+    }
+
+    private func profile(of destination: Destination, key: DeviceKeyRecord?) throws -> DestinationProfile {
+        try destination.profile(key: key, rotatedBy: key.flatMap(rotationTime))
+    }
+
+    /// When a key is to be replaced; `nil` while the app is not told yet.
+    private func rotationTime(of key: DeviceKeyRecord) -> Instant? {
+        guard let age = policy.bundle.channels.deviceKeyAge else { return nil }
+        let end = key.createdAt.advanced(bySeconds: Int64(age.maxAgeDays) * 86_400)
+        return now >= end.advanced(bySeconds: -Int64(age.toldBeforeDays) * 86_400) ? end : nil
+    }
+
+    /// The category that a link of this send would switch off; `nil` for a send that has no one-tap unsubscribe. A
+    /// text message is answered with a word instead.
+    private var categoryWithLink: GateVocabulary.Category? {
+        guard material.request.channel != .sms, let category = policy.type(material.request.type)?.category,
+            policy.category(category).hasUnsubscribeLink
+        else { return nil }
+        return category
+    }
+}

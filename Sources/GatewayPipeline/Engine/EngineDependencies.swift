@@ -1,0 +1,97 @@
+import Foundation
+package import GateSteps
+import GateVocabulary
+import PayloadSealing
+import SendPlanning
+
+/// The dependencies of the engine, besides the store.
+package struct EngineDependencies: Sendable {
+    private let fixedSettings: StepSettings
+    /// What every step is given, with the link keys as they are now.
+    package var settings: StepSettings {
+        var settings = fixedSettings
+        settings.unsubscribe.keys = keys.links
+        return settings
+    }
+    package var clock: any Clock
+    package var identifiers: any IdentifierSource
+    package var sealers: SealerPool
+    /// The name in the checkpoint's first line.
+    package var trailOrigin: String
+    package var keys: GateKeys
+    /// How far the published trail is behind, in milliseconds.
+    package var publishLagMilliseconds: @Sendable () -> Int64
+    /// Bytes left where the store lives.
+    package var freeDiskByteCount: @Sendable () throws -> Int64
+    /// An entry the store no longer holds, from the published tree.
+    package var publishedEntry: @Sendable (UInt64) throws -> [UInt8]?
+    /// Called after every commit that leaves something to publish or to hand over, on the engine's thread: wakes publisher and
+    /// relay. Must not block.
+    package var committed: @Sendable () -> Void
+    /// Called after a commit with the text of an alarm for an operator, which holds no personal data.
+    package var alarm: @Sendable (String) -> Void
+    /// Called when a commit's durability is unknown; ends the process.
+    package var durabilityLost: @Sendable (String) -> Never
+
+    package init(
+        limits: EngineLimits, clock: any Clock, identifiers: any IdentifierSource, sealers: SealerPool,
+        trailOrigin: String, keys: GateKeys, unsubscribeURL: String,
+        publishLagMilliseconds: @escaping @Sendable () -> Int64,
+        freeDiskByteCount: @escaping @Sendable () throws -> Int64,
+        publishedEntry: @escaping @Sendable (UInt64) throws -> [UInt8]?,
+        committed: @escaping @Sendable () -> Void,
+        alarm: @escaping @Sendable (String) -> Void,
+        durabilityLost: @escaping @Sendable (String) -> Never, drift: DriftSettings = DriftSettings(),
+        hasRestoredSends: Bool = false
+    ) {
+        fixedSettings = StepSettings(
+            limits: limits, index: IndexKey(keys.index),
+            unsubscribe: UnsubscribeAddress(url: unsubscribeURL, keys: keys.links),
+            process: .init(
+                userID: geteuid(), groupID: getegid(), processID: ProcessInfo.processInfo.processIdentifier),
+            drift: drift, hasRestoredSends: hasRestoredSends)
+        self.clock = clock
+        self.identifiers = identifiers
+        self.sealers = sealers
+        self.trailOrigin = trailOrigin
+        self.keys = keys
+        self.publishLagMilliseconds = publishLagMilliseconds
+        self.freeDiskByteCount = freeDiskByteCount
+        self.publishedEntry = publishedEntry
+        self.committed = committed
+        self.alarm = alarm
+        self.durabilityLost = durabilityLost
+    }
+}
+
+extension EngineDependencies {
+    package var limits: EngineLimits { fixedSettings.limits }
+
+    /// Has a body sealed or signed by the origin key on another thread.
+    func complete(_ pending: PendingBody) -> SealerPool.Ticket {
+        sealers.submit { [order = pending.order, keys] sealer in
+            let origin = try keys.origin()
+            switch order {
+            case .seal(let order, let recipient):
+                return try sealer.seal(
+                    order.content, to: try DeviceSealingKey(recipient), purpose: order.purpose,
+                    app: order.app, device: order.device, keyID: order.key.id, messageID: order.message,
+                    expiresAt: order.expiresAt, origin: origin)
+            case .sign(let order):
+                return try origin.mark(
+                    order.content, app: order.app, device: order.device, messageID: order.message,
+                    expiresAt: order.expiresAt)
+            }
+        }
+    }
+
+    /// The bytes of an entry, from the store or, once it does not hold them any more, from the published tree.
+    func entry(_ index: UInt64, in store: any GateStore) throws -> [UInt8] {
+        if let held = try store.read({ try $0.entry(index) }) { return held.bytes }
+        guard let published = try publishedEntry(index) else {
+            throw StoreError.damaged(
+                table: "entry", row: "\(index)", "the entry is neither held nor published")
+        }
+        return published
+    }
+}
