@@ -31,7 +31,7 @@ package final class TrailPublisher: Sendable {
     private let wake = DispatchSemaphore(value: 0)
     private let stopped = DispatchSemaphore(value: 0)
     /// Ends a pause early, when the publisher stops.
-    private let hurry = DispatchSemaphore(value: 0)
+    private let pauseEnd = DispatchSemaphore(value: 0)
     private let state = Mutex(State())
 
     private struct State {
@@ -85,7 +85,7 @@ package final class TrailPublisher: Sendable {
     /// Publishes the entries that are left, then stops. Call it once, after the engine has drained.
     package func drain() {
         state.withLock { $0.isStopping = true }
-        hurry.signal()
+        pauseEnd.signal()
         wake.signal()
         stopped.wait()
     }
@@ -113,7 +113,7 @@ package final class TrailPublisher: Sendable {
             // Holding the next checkpoint back is a bound on work, not a way to wait for anything: the
             // semaphore keeps what is committed meanwhile.
             let pause = succeeded ? intervalMilliseconds : retryMilliseconds
-            _ = hurry.wait(timeout: .now() + .milliseconds(pause))
+            _ = pauseEnd.wait(timeout: .now() + .milliseconds(pause))
             if !succeeded { entriesWereCommitted() }
         }
     }

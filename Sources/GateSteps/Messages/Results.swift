@@ -38,7 +38,7 @@ extension StepContext {
         case .neverTaken:
             row.attemptCount -= 1
             announce()
-            try follow(.neverTaken, row, at: now)
+            try advance(row, by: .neverTaken, at: now)
         case .tried(let result, let retryAt):
             // A row that became unreadable meanwhile cannot go again; what is known of this try is its end.
             guard let obstacle = result.obstacle, let retryAt, retryAt < row.expiresAt, !row.isDamaged else {
@@ -50,12 +50,12 @@ extension StepContext {
             announce()
             observe(.retried(obstacle, channel: row.request.channel, tier: row.tier))
             row.notBefore = retryAt
-            try follow(.failed(obstacle, mayRetry: true), row, at: now)
+            try advance(row, by: .failed(obstacle, mayRetry: true), at: now)
         }
     }
 
     /// Takes a message that may go again through an event. If the hop does not have it, it is in the store alone by then.
-    private func follow(_ event: OutboxEvent, _ row: OutboxRecord, at now: Instant) throws {
+    private func advance(_ row: OutboxRecord, by event: OutboxEvent, at now: Instant) throws {
         var row = row
         let action = OutboxState(row).after(event)
         switch action {

@@ -89,7 +89,7 @@ extension StepContext {
         let request = AttestedRequest(caller: .gateway, type: type.id, channel: channel, critical: false)
         let send = try identifiers.newSendID(at: now)
         var drafts: [DeliveryDraft] = []
-        var told: [Member] = []
+        var summarised: [Member] = []
         var alone: [OutboxRecord] = []
         for (tag, group) in members.sorted(by: { $0.key < $1.key }) {
             let rows = group.map(\.row)
@@ -106,7 +106,7 @@ extension StepContext {
             switch draft.decision.outcome {
             case .forward:
                 drafts.append(draft)
-                told += group
+                summarised += group
             case .defer, .digest:
                 // Quiet hours that began, or a category's cap that is reached, defer a summary like any send.
                 let until =
@@ -117,7 +117,7 @@ extension StepContext {
         }
         guard !drafts.isEmpty else { return alone }
         // Before the summary counts: they were decided on what was before it.
-        for member in told { try close(member, into: send, at: now) }
+        for member in summarised { try close(member, into: send, at: now) }
         // Many messages end in this one, so none of them comes back should its seal fail: its step throws, and the turn
         // of the first is put off.
         try commitOwn(

@@ -43,8 +43,8 @@ extension RecipientSnapshot {
 extension RecordReading {
     /// - Parameter send: The send that asks; what it told itself is no repetition.
     func repetition(of eventTag: Tag?, to subject: SubjectID, besides send: SendID) throws -> RepetitionFact {
-        guard let eventTag, let told = try dedupeRecord(eventTag, to: subject) else { return .first }
-        guard let teller = told.send else { return .acknowledged }
+        guard let eventTag, let record = try dedupeRecord(eventTag, to: subject) else { return .first }
+        guard let teller = record.send else { return .acknowledged }
         return teller == send ? .first : .alreadySent
     }
 }

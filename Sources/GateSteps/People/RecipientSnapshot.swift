@@ -79,8 +79,8 @@ package final class RecipientSnapshot {
     ///    but for ``CountryZones/overseas``. Every zone there is would be no rule: it is always night in one of them.
     func possibleZones(at destination: Destination, under policy: CompiledPolicy) -> [String] {
         let inUse = devices.filter(\.isActive)
-        let told = Set(inUse.compactMap(\.timeZone))
-        if !told.isEmpty { return told.sorted() }
+        let reported = Set(inUse.compactMap(\.timeZone))
+        if !reported.isEmpty { return reported.sorted() }
         var places = [record.region?.code] + inUse.map(\.region?.code)
         if case .address(let address) = destination, address.channel == .sms {
             places.append(policy.region(of: address))

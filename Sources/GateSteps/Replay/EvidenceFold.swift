@@ -58,9 +58,9 @@ package struct EvidenceFold {
                 policies)
         case .delivery, .unsent, .receipt: try applyEvent(in: entry)
         case .acknowledgement:
-            let told: AcknowledgementEntry = try entry.knownBody()
-            for eventTag in told.eventTags.values {
-                sends.acknowledge(eventTag, of: told.subject, at: entry.time)
+            let acknowledged: AcknowledgementEntry = try entry.knownBody()
+            for eventTag in acknowledged.eventTags.values {
+                sends.acknowledge(eventTag, of: acknowledged.subject, at: entry.time)
             }
         case .start: tzdata = try entry.knownBody(StartEntry.self).tzdata
         case .erasure:

@@ -54,8 +54,8 @@ extension StepContext {
         }
         let word = body.event == .userObserved ? body.action : body.reason
         let known = try view.events(of: send.id).filter { $0.destination == tag }
-        let told = known.filter { $0.entryIndex != nil }
-        if let same = told.first(where: {
+        let receipts = known.filter { $0.entryIndex != nil }
+        if let same = receipts.first(where: {
             $0.event == body.event.eventKind && $0.at == body.at && $0.reason == word
         }), let index = same.entryIndex {
             return Recorded(try reference(toEntry: index), isReplayed: true)
@@ -64,10 +64,10 @@ extension StepContext {
         // However much an app reports of its user, a provider's receipt is still accepted.
         let isOfPerson = body.event == .userObserved
         // The first receipt of its kind is always accepted: a token that is gone is removed however many failures came first.
-        let isFirstOfKind = !told.contains { $0.event == body.event.eventKind }
+        let isFirstOfKind = !receipts.contains { $0.event == body.event.eventKind }
         guard
             isFirstOfKind
-                || told.count(where: { ($0.event == .userObserved) == isOfPerson }) < Self.receiptCountMax
+                || receipts.count(where: { ($0.event == .userObserved) == isOfPerson }) < Self.receiptCountMax
         else {
             throw StepRefusal(
                 .wrongState,

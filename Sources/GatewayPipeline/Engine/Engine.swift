@@ -190,7 +190,7 @@ package final class Engine: Sendable {
             switch outcome {
             case .done(let complete): complete(places)
             case .refused(let failure):
-                doubt(failure)
+                noteFailure(failure)
                 operation.refuse(failure)
             }
         }
@@ -198,7 +198,7 @@ package final class Engine: Sendable {
 
     /// Called for a refusal whose cause may affect every send: the next readiness check probes a commit. A clock that
     /// cannot be believed raises an alarm at once, once, because no entry is written that could say so.
-    private func doubt(_ failure: EngineFailure) {
+    private func noteFailure(_ failure: EngineFailure) {
         if health.failed(failure) {
             dependencies.alarm(
                 "nothing is recorded: \(Problem(failure).detail ?? "the clock cannot be believed")")
@@ -216,7 +216,7 @@ package final class Engine: Sendable {
     }
 
     private func refuse(_ operations: [any EngineOperation], _ failure: EngineFailure) {
-        doubt(failure)
+        noteFailure(failure)
         for operation in operations { operation.refuse(failure) }
     }
 }
