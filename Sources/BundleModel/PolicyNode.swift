@@ -22,6 +22,7 @@ package struct SourceLocation: Hashable, Sendable, CustomStringConvertible {
 /// digest covers and what an archive keeps. Read from an archive the tree has no locations; two trees
 /// are equal when their values are, wherever they were written.
 package struct PolicyNode: Sendable {
+    /// What stands at a place of a page, before its shape is checked.
     package indirect enum Value: Sendable {
         case null
         case boolean(Bool)
@@ -32,6 +33,7 @@ package struct PolicyNode: Sendable {
         case mapping([Member])
     }
 
+    /// One key of a mapping with its value, and where the key stands.
     package struct Member: Sendable {
         package var key: String
         package var keyLocation: SourceLocation?

@@ -140,6 +140,7 @@ package struct StepEffects {
 
 /// The body of a push that the engine has sealed or signed by the origin key while the batch goes on.
 package struct PendingBody: Sendable {
+    /// How the body is completed: sealed to a device, or signed by the origin key alone.
     package enum Order: Sendable {
         case seal(SealOrder, to: DevicePublicKey)
         case sign(SignOrder)

@@ -45,6 +45,7 @@ package struct SendRecord: Hashable, Sendable {
 
 /// One message that waits to be handed to the next hop, or for its time.
 package struct OutboxRecord: Hashable, Sendable {
+    /// What the row waits for.
     package enum State: String, CaseIterable, Sendable, Hashable {
         /// Composed (and sealed); goes at its turn.
         case ready
@@ -136,6 +137,7 @@ package struct DedupeRecord: Hashable, Sendable {
 /// A legal duty to tell a person something. Kept from the first send that left it owed, or from the send that
 /// discharged it, until its time is over.
 package struct DutyRecord: Hashable, Sendable {
+    /// Whether the person still has to be reached.
     package enum State: Hashable, Sendable { case owed, discharged }
 
     /// tag("event", "duty" ‖ 0x00 ‖ type ‖ 0x00 ‖ value): with the subject the key of the row.

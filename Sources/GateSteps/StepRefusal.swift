@@ -3,6 +3,7 @@ import WireProtocol
 
 /// Why a step did nothing: what is wrong with the request. The route answers with a `Problem` that says it.
 package struct StepRefusal: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Why a step refuses a request; each has one problem document.
     package enum Kind: CaseIterable, Hashable, Sendable {
         /// The caller may not send this type, or may not report something that is this old.
         case grantMissing

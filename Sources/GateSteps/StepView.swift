@@ -223,7 +223,7 @@ package final class StepView: HistoryReading {
         return try known(state.dedupe[key], .dedupe(key))
     }
 
-    /// Replaces what was on record about the same eventTag.
+    /// Replaces what was on record about the same event.
     package func putDedupe(_ record: DedupeRecord, to subject: SubjectID) throws {
         change.dedupe.set(SubjectTag(record.eventTag, of: subject), to: record)
     }

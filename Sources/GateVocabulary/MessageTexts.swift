@@ -24,6 +24,7 @@ package struct MessageTexts: Hashable, Sendable {
 
 /// A text with places for params: `{recipient_name}`.
 package struct MessageTemplate: Hashable, Sendable {
+    /// A piece of the template: text as it stands, or the place of a param.
     package enum Part: Hashable, Sendable {
         case text(String)
         case param(String)

@@ -3,6 +3,7 @@
 /// A part in brackets is said where all its values are known; of the alternatives in it, divided by `|`, the first of which
 /// that is so.
 package struct SentenceTemplate: Hashable, Sendable {
+    /// What a place in a sentence is filled with.
     package enum Value: String, CaseIterable, Sendable, Hashable {
         /// What the owner calls a device or address.
         case place

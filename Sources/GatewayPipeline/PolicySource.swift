@@ -6,6 +6,7 @@ package import GateVocabulary
 /// The source of the next bundle, and the checks that it must pass. Every path that puts one in force goes through
 /// here: start, signal and `POST /v1/policy/activate`.
 package struct PolicySource: Sendable {
+    /// A bundle that was read and compiled, with what the start of the process records of it.
     package struct Loaded: Sendable {
         package var policy: CompiledPolicy
         /// Digest of the pages as they are in the folder, as a reviewer sees them. Differs from the policy's own

@@ -37,6 +37,7 @@ package struct Peer: Hashable, Sendable {
 
 /// One complete HTTP request, or one line of a stream.
 package struct WireRequest: Sendable {
+    /// How a request came, which decides how its answer is framed.
     package enum Kind: Sendable, Hashable {
         case single
         /// One line of `POST /v1/sends/stream`; its answer carries `status` in the body.

@@ -5,6 +5,7 @@ import Synchronization
 /// (`MADV_DONTDUMP`, madvise(2)), and lie between inaccessible pages. OpenSSL's secure heap
 /// (CRYPTO_secure_malloc(3)); private keys that OpenSSL makes itself lie there as well.
 package enum SecretMemory {
+    /// How well the memory of secrets is protected, as the kernel allowed.
     package enum Protection: Sendable, Hashable {
         /// ``protect()`` was not called: secrets lie in ordinary memory.
         case none

@@ -16,6 +16,7 @@ package struct Statute: Sendable {
     /// What should have come out.
     package let demands: Demand
 
+    /// The decision that would keep the statute.
     package enum Demand: Sendable, Hashable {
         /// Refused, or made to wait, for this reason.
         case reason(Reason)

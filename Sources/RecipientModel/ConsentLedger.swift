@@ -26,7 +26,7 @@ package enum ConsentLedger {
         consentsInForce(in: records).byScope.mapValues { records[Int($0.position) - 1] }
     }
 
-    /// From when an record counts: its own time, and for a withdrawal never before the consent that it names was given.
+    /// From when a record counts: its own time, and for a withdrawal never before the consent that it names was given.
     /// A consent is not taken back before it is given, so an earlier time is a clock that was wrong.
     package static func moment(of record: ConsentRecord, in records: [ConsentRecord]) -> Instant {
         guard let named = record.withdraws, let given = records.last(where: { $0.idTag == named }) else {

@@ -43,6 +43,7 @@ package enum PersonAct: String, CaseIterable, Sendable, Hashable {
         }
     }
 
+    /// What an act does to consents.
     package enum ConsentEffect: String, Sendable, Hashable {
         case unchanged
         case given
@@ -50,6 +51,7 @@ package enum PersonAct: String, CaseIterable, Sendable, Hashable {
         case withdrawn
     }
 
+    /// What an act does to the consents and the preferences of one category at one level.
     package struct Effect: Sendable, Hashable {
         /// Of the category's consents at the level: for an account every one of the channel, for an address its own, for
         /// a device the one to push. What is withdrawn here is withdrawn whether it was given or not.

@@ -34,16 +34,19 @@ package enum PersonChange: Hashable, Sendable {
     /// An audit did not find a drift any more.
     case driftResolved(DriftFinding)
 
+    /// Whether a record is new, or takes the place of an older one.
     package enum Action: String, CaseIterable, Sendable, Hashable {
         case registered
         case updated
     }
 
+    /// Why a push token is not its device's own any more: another device registered it, or the push service refused it.
     package enum Deactivation: String, CaseIterable, Sendable, Hashable {
         case tokenTaken = "token_taken"
         case tokenGone = "token_gone"
     }
 
+    /// Whether the permission prompt was shown, or was answered.
     package enum PromptAction: String, CaseIterable, Sendable, Hashable {
         case prompted
         case answered
@@ -51,12 +54,14 @@ package enum PersonChange: Hashable, Sendable {
 
     /// What brought a device's key into its state, in the words that entries of the gateway's own keys use.
     package struct KeyTransition: Sendable, Hashable {
+        /// The transition of the key's state.
         package enum Event: String, CaseIterable, Sendable, Hashable {
             case add, promote, suspend, resume, deactivate, revoke, destroy
             /// The first of two callers asked for the destruction, which leaves the state as it is.
             case proposeDestruction = "propose_destruction"
         }
 
+        /// Why the transition was made.
         package enum Cause: String, CaseIterable, Sendable, Hashable {
             case compromised, lost, retired
             /// A newer key of the device came into use.
@@ -76,6 +81,7 @@ package enum PersonChange: Hashable, Sendable {
         }
     }
 
+    /// Whether a device proved that it holds the private half of its key.
     package enum Proof: String, CaseIterable, Sendable, Hashable {
         case right
         case wrong

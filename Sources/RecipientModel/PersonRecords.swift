@@ -201,6 +201,7 @@ package struct DeviceKeyRecord: Hashable, Sendable {
 
 /// One record of the consent ledger (ISO/IEC TS 27560; GDPR Art. 7(1)).
 package struct ConsentRecord: Hashable, Sendable {
+    /// What the record says of the consent.
     package enum State: String, CaseIterable, Sendable, Hashable {
         case given
         case refused
@@ -241,6 +242,7 @@ package struct ConsentRecord: Hashable, Sendable {
     /// How old an event may be without `consents.import`: 24 hours, in milliseconds.
     package static let freshMilliseconds: Int64 = 86_400_000
 
+    /// The text that the person was shown, by its id and digest.
     package struct NoticeReference: Hashable, Sendable {
         package var id: String
         package var version: String
@@ -320,6 +322,7 @@ package struct PermissionPrompt: Hashable, Sendable {
     /// `nil` when not known yet.
     package var answer: Choice?
 
+    /// How the prompt was answered.
     package enum Choice: String, CaseIterable, Sendable, Hashable {
         case granted
         case denied

@@ -22,7 +22,7 @@ package struct RecipientState: Hashable, Sendable {
     package private(set) var prompts: [PermissionPrompt] = []
     /// What the newest drift audit found.
     package private(set) var drifts: [DriftFinding] = []
-    /// Events in the consent ledger.
+    /// Records in the consent ledger.
     package private(set) var consentCount: Int64 = 0
     /// Transitions in the history of choices.
     package private(set) var choiceCount: Int64 = 0

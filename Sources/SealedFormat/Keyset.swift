@@ -22,6 +22,7 @@ package struct Keyset: Hashable, Sendable {
         case trail
     }
 
+    /// One public key of the gateway, with its purpose and state.
     package struct Key: Hashable, Sendable {
         package var purpose: Purpose
         /// 16 lower-case hexadecimal digits: the first 8 bytes of SHA-256 over the public key.

@@ -5,6 +5,7 @@ import Foundation
 ///
 /// A process may count its own threads wherever `perf_event_paranoid` is 2 or less, which is the kernel's default.
 package struct ThreadCounters {
+    /// What is counted.
     package enum Quantity: String, Sendable {
         /// Instructions outside the kernel: needs a counter of the processor, which virtual machines seldom show.
         case instructions

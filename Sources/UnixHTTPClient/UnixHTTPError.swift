@@ -10,6 +10,7 @@ package struct UnixHTTPError: Error, Hashable, Sendable {
         case unanswered
     }
 
+    /// What went wrong.
     package enum Cause: Hashable, Sendable {
         case pathTooLong(byteCount: Int)
         /// `connect` failed.

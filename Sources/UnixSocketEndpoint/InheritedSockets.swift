@@ -2,6 +2,7 @@ import Glibc
 
 /// Listening sockets handed over by a service manager (sd_listen_fds(3)).
 package struct InheritedSockets: Hashable, Sendable {
+    /// One socket that the service manager opened.
     package struct Socket: Hashable, Sendable {
         /// `FileDescriptorName=` of the socket unit; `unknown` when none was given, as systemd says it.
         package var name: String

@@ -3,6 +3,7 @@ package import GateVocabulary
 
 /// A text that was shown when consent was asked for (`notices/<id>.<version>.<language>.txt`).
 package struct Notice: Hashable, Sendable {
+    /// What identifies one text of a notice; a change of the text is a new version.
     package struct Key: Hashable, Sendable {
         package var id: String
         package var version: String

@@ -11,6 +11,7 @@ package struct ParamSchema: Hashable, Sendable {
         self.isOptional = isOptional
     }
 
+    /// What a value of the param must be, with its bounds.
     package indirect enum Kind: Hashable, Sendable {
         /// RFC 9562, 36 lower-case characters; one spelling, because ``NotificationType/dedupeBy`` compares bytes.
         case uuid

@@ -81,6 +81,7 @@ package final class AnyJSON: Sendable {
 
 /// An object with known members, and no others but those whose names ``others`` leaves to its author.
 package struct ObjectShape: Sendable {
+    /// One member of an object: its name, the shape of its value, and whether it may be absent.
     package struct Member: Sendable {
         package let name: String
         package let shape: Shape

@@ -1,5 +1,6 @@
 /// One way in which a request is not what it should be, and what would be right.
 package struct Violation: Hashable, Sendable, CustomStringConvertible {
+    /// The part of a request that is wrong.
     package enum Place: Hashable, Sendable {
         /// A member of the body (RFC 6901); the root is the body itself.
         case body(JSONPointer)

@@ -50,6 +50,7 @@ package struct SendStep: Sendable {
         return asks
     }
 
+    /// What the step came to: a new decision, or the one that this id had before.
     package enum Resolution {
         case decided(Decided)
         /// The same id with the same content was decided before: nothing is sent twice.

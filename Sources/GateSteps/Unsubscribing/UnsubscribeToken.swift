@@ -4,6 +4,7 @@ import SealedFormat
 
 /// The keys that authenticate unsubscribe links: one makes them, and all of them verify.
 package struct LinkKeys: Sendable {
+    /// One key, and the short id by which a link names it.
     package struct Key: Sendable {
         /// Identifies the key in a link: the first bytes of SHA-256 of its id.
         package let shortID: [UInt8]

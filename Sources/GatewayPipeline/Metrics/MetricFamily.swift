@@ -3,6 +3,7 @@
 /// Names follow the conventions of Prometheus ("Metric and label naming"): the prefix `sendgate_`, base units as the last
 /// word, `_total` for what only rises.
 package struct MetricFamily: Sendable {
+    /// The metric types of Prometheus that are used here.
     package enum Kind: String, Sendable {
         case counter, gauge, histogram
     }
@@ -30,6 +31,7 @@ package struct MetricFamily: Sendable {
 
 /// One label and every value that it can have. None of them is a person's, or was chosen by a caller.
 package struct MetricLabel: Sendable {
+    /// Where the values of a label come from, which bounds their number.
     package enum Values: Sendable {
         case closed([String])
         /// Names of the bundles in force since the start; names over the bound count as `other`.

@@ -29,6 +29,7 @@ enum SMSPayload {
 
 /// How a text travels over the air (3GPP TS 23.038 and 23.040), and so what it costs.
 package struct SMSEncoding: Hashable, Sendable {
+    /// The alphabet of a text message, which bounds how many characters fit into one (3GPP TS 23.038).
     package enum Alphabet: String, Sendable, Hashable {
         /// Seven bits a character: 160 in one message, 153 in each of several.
         case gsm7

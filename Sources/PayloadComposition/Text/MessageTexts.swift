@@ -14,6 +14,7 @@ package enum ParamValue: Hashable, Sendable {
     /// Amounts of different currencies, written one after the other.
     case totals([Amount])
 
+    /// An amount of money, in the smallest unit of an ISO 4217 currency.
     package struct Amount: Hashable, Sendable {
         package var minor: Int64
         package var currency: String

@@ -3,6 +3,7 @@
 /// An own small table instead of ICU, because a payload must be the same bytes on every machine whatever
 /// ICU it has. Digits are always ASCII: they are what a reader compares with a bank statement.
 package struct NumberConventions: Hashable, Sendable {
+    /// Where the currency stands beside the number.
     package enum CurrencyPlace: Hashable, Sendable {
         /// `NOK 5,000.00`, `€5,000.00`.
         case before

@@ -17,6 +17,7 @@ package struct DestinationProfile: Hashable, Sendable {
         }
     }
 
+    /// What is at the destination, with what its payload is composed and sealed for.
     package enum Kind: Hashable, Sendable {
         /// - Parameters:
         ///   - device: The device's id as its owner registered it: part of what an envelope is bound to.

@@ -82,6 +82,7 @@ package struct DriftRunAnswer: WireAnswer, Hashable {
 
 /// `GET /v1/drift/findings`: what is found of some people.
 package struct DriftFindingsAnswer: WireAnswer, Hashable {
+    /// One drift of one person.
     package struct Row: WireAnswer, Hashable {
         package var subject: SubjectID
         package var kind: DriftKind

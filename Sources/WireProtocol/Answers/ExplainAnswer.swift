@@ -3,6 +3,7 @@ package import GateVocabulary
 
 /// What the gate would say to a send, gate by gate, and what it looked at.
 package struct ExplainAnswer: WireAnswer, Hashable {
+    /// What would become of the send at one destination.
     package struct Delivery: WireAnswer, Hashable {
         package var destination: String?
         package var facts: Facts

@@ -235,6 +235,7 @@ package struct HealthAnswer: WireAnswer, Hashable {
 
 /// `GET /readyz`: whether a send would be taken now. 503 when one check fails.
 package struct ReadinessAnswer: WireAnswer, Hashable {
+    /// The result of one check.
     package struct Check: WireAnswer, Hashable {
         package var name: String
         package var isPassed: Bool

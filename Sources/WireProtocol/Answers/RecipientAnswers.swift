@@ -3,6 +3,7 @@ package import GateVocabulary
 
 /// `GET /v1/recipients/{user}`: all that is held of a person (GDPR Art. 15).
 package struct RecipientAnswer: WireAnswer, Hashable {
+    /// One registered device.
     package struct Device: WireAnswer, Hashable {
         package var device: String
         package var platform: Platform
@@ -59,6 +60,7 @@ package struct RecipientAnswer: WireAnswer, Hashable {
         }
     }
 
+    /// What the push provider has a device subscribed to.
     package struct Subscriptions: WireAnswer, Hashable {
         package var categories: [Category: Bool]
         package var observedAt: Instant
@@ -84,6 +86,7 @@ package struct RecipientAnswer: WireAnswer, Hashable {
         }
     }
 
+    /// One difference that the newest drift audit found.
     package struct Drift: WireAnswer, Hashable {
         package var kind: DriftKind
         package var action: DriftAction
@@ -119,6 +122,7 @@ package struct RecipientAnswer: WireAnswer, Hashable {
         }
     }
 
+    /// One key of a device.
     package struct Key: WireAnswer, Hashable {
         package var key: KeyID
         package var suite: String
@@ -145,6 +149,7 @@ package struct RecipientAnswer: WireAnswer, Hashable {
         }
     }
 
+    /// One registered number or mailbox.
     package struct Address: WireAnswer, Hashable {
         package var address: String
         package var channel: Channel
@@ -171,6 +176,7 @@ package struct RecipientAnswer: WireAnswer, Hashable {
         }
     }
 
+    /// One permission prompt of the operating system.
     package struct Prompt: WireAnswer, Hashable {
         package var device: String
         package var shownAt: Instant
@@ -299,6 +305,7 @@ extension RegionCode: AnswerValue {
 
 /// `GET …/consents`: the ledger as it stood, and what it adds up to.
 package struct ConsentsAnswer: WireAnswer, Hashable {
+    /// One record of the ledger of consents.
     package struct Record: WireAnswer, Hashable {
         package var sequence: Int64
         package var id: String
@@ -625,6 +632,7 @@ package struct PreferencesAnswer: WireAnswer, Hashable {
 
 /// `GET …/decisions`: why things did and did not arrive.
 package struct DecisionsAnswer: WireAnswer, Hashable {
+    /// One send to the person, with its decision.
     package struct Row: WireAnswer, Hashable {
         package var send: SendID
         package var caller: CallerName

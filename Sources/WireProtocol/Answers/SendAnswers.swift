@@ -207,6 +207,7 @@ package struct CancelAnswer: WireAnswer, Hashable {
 
 /// `POST /v1/replies`: follows from what came from the address, so that a caller does not learn from it whose the address is.
 package struct ReplyAnswer: WireAnswer, Hashable {
+    /// Why a reply changes nothing.
     package enum NoEffect: String, CaseIterable, Sendable, Hashable, AnswerValue {
         case notAWithdrawal = "not_a_withdrawal"
     }

@@ -3,6 +3,7 @@ package import GateVocabulary
 
 /// `POST …/consents`: one record for the ledger (ISO/IEC TS 27560), what was said and what was shown.
 package struct ConsentBody: WireBody, Hashable {
+    /// What the person said.
     package enum State: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case given
         case refused
@@ -131,6 +132,7 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
 
 /// `PUT …/preferences/{category or type}`: a choice of the recipient and where it was made.
 package struct PreferenceBody: WireBody, Hashable {
+    /// The choice: of the person, or the default of the scope.
     package enum State: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case `default`
         case userOn = "user_on"
@@ -196,6 +198,7 @@ package struct PreferenceBody: WireBody, Hashable {
 
 /// `POST …/permission-prompts`: the operating system's prompt was shown. It never shows twice.
 package struct PermissionPromptBody: WireBody, Hashable {
+    /// How the prompt was answered.
     package enum Choice: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case granted
         case denied

@@ -5,6 +5,7 @@ package import GateVocabulary
 ///
 /// There is no "delivered": a provider's receipt says that the provider took it, nothing more (S1).
 package struct ReceiptBody: WireBody, Hashable {
+    /// What was observed of a message after it was handed over.
     package enum Event: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case acceptedByProvider = "accepted_by_provider"
         /// The provider refused it for good.
@@ -156,6 +157,7 @@ package struct AcknowledgeBody: WireBody, Hashable {
 
 /// `POST /v1/keys/{key}/revoke`: why, because the two ends differ.
 package struct KeyRevokeBody: WireBody, Hashable {
+    /// Why the key is revoked, which chooses its next state.
     package enum Cause: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         /// The private half may be known to an attacker: state `compromised`, at once.
         case compromised

@@ -211,6 +211,7 @@ package struct AddressBody: WireBody, Hashable {
 
 /// `POST …/devices/{device}/keys`: a public key whose private half never leaves the device.
 package struct DeviceKeyBody: WireBody, Hashable {
+    /// The HPKE suite that the key is for (RFC 9180).
     package enum Suite: String, CaseIterable, Sendable, Hashable, ShapedBodyValue {
         case p256 = "P256_SHA256_AES256GCM"
         case x25519 = "X25519_SHA256_CHACHA20POLY1305"

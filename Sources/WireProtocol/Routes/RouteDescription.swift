@@ -5,6 +5,7 @@ import GateVocabulary
 ///
 /// The OpenAPI document and the handbook's table of routes are printed from these, and the matcher knows no others.
 package struct RouteDescription: Sendable {
+    /// The method of the request.
     package enum Method: String, Sendable {
         case get = "GET"
         case post = "POST"
@@ -21,6 +22,7 @@ package struct RouteDescription: Sendable {
         /// One JSON object per line.
         case lines(Content)
 
+        /// What a body, or one line of it, must be, with examples.
         package struct Content: Sendable {
             /// Of the body, or of a line.
             package var shape: Shape
@@ -59,6 +61,7 @@ package struct RouteDescription: Sendable {
 
     /// One answer that is not a problem, or that is a decision.
     package struct Response: Sendable {
+        /// The media type of the response, and what is in it.
         package enum Content: Sendable {
             case json(Shape, example: JSONObject)
             /// JSON under `application/problem+json`.
@@ -152,6 +155,7 @@ package struct RouteDescription: Sendable {
 
 /// A parameter of the path, the query or the header section, as OpenAPI describes it.
 package struct Parameter: Sendable {
+    /// The part of the request that has the parameter.
     package enum Place: String, Sendable {
         case path
         case query

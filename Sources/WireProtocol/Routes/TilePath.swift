@@ -4,6 +4,7 @@ import CanonicalJSON
 ///
 /// One spelling each: no leading zero groups, no width of 256 (that is the full tile).
 package struct TilePath: Hashable, Sendable, CustomStringConvertible {
+    /// The level of the tree, or the entries under it.
     package enum Level: Hashable, Sendable {
         /// 0 to 63, hashes.
         case hashes(Int)
