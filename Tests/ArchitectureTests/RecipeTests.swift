@@ -41,7 +41,10 @@ import Testing
     }
 
     @Test func `every thing that a recipe names stands in one of the files of its step`() throws {
-        let folders = ["AuditTrailTests", "GatewayPipelineTests", "SendgateCommandTests", "PolicyFilesTests"]
+        let folders = [
+            "AuditTrailTests", "CompliancePolicyTests", "GatewayPipelineTests", "PolicyFilesTests",
+            "SendgateCommandTests",
+        ]
         let suites = try folders.flatMap {
             try FileManager.default.contentsOfDirectory(
                 atPath: Self.root.appendingPathComponent("Tests/\($0)").path)

@@ -17,6 +17,30 @@ import Testing
         }
     }
 
+    @Test func `random facts leave no fact as it is, unknown among its values`() throws {
+        var numbers = SeededNumbers(seed: 17)
+        var sends = RandomSends(try Repository.policy().bundle, seed: 17)
+        let sources: [(name: String, next: () -> Facts)] = [
+            ("Facts.random", { .random(using: &numbers) }), ("RandomSends", { sends.next().1 }),
+        ]
+        for source in sources {
+            var values: [String: Set<JSONValue?>] = [:]
+            for _ in 0..<4_000 {
+                let json = source.next().json
+                for name in Facts.names { values[name, default: []].insert(json[name]) }
+            }
+            for name in Facts.names {
+                let found = values[name, default: []]
+                #expect(found.count > 2 && found.contains(nil), "\(source.name): \(name) is \(found)")
+            }
+        }
+    }
+
+    @Test func `a case may write every fact that is a moment as text`() {
+        let moments = Mirror(reflecting: Facts.ready).children.filter { $0.value is Instant }
+        #expect(Facts.names.filter(PolicyCase.isMoment).count == moments.count)
+    }
+
     @Test func `nothing known is an empty object`() throws {
         #expect(Facts().json == JSONObject())
         #expect(try Facts(json: JSONObject()) == Facts())

@@ -93,6 +93,7 @@ extension Facts {
         if changes(&numbers) { facts.typeCount = count(&numbers) }
         if changes(&numbers) { facts.categoryCount = count(&numbers) }
         if changes(&numbers) { facts.everythingCount = count(&numbers) }
+        if changes(&numbers) { facts.withheld = [true, false, nil][Int(numbers.next() % 3)] }
         return facts
     }
 }
