@@ -178,25 +178,44 @@ extension GateTransaction {
     /// oldest first, with their counters; a caller with more to delete calls again until this returns 0.
     ///
     /// Both tables are in the order of arrival, and time goes back only at a ``TimeStep``; so the walk ends, for the rows
-    /// between two of them, at the first that is young enough. A send that was forwarded later than it came (it had to wait) is kept until its
-    /// counter is old enough too.
+    /// between two of them, at the first that is young enough. A send that was forwarded later than it came (it had to wait)
+    /// is kept until its counter is old enough too.
     func prune(before: Instant) throws -> Int {
-        struct Old {
-            var number: Int64
-            var subject: SubjectID?
-            var at: Instant
-            var forwardedAt: Instant?
-        }
-        var count = 0
         let steps = try timeSteps()
-        var sends: [Old] = []
+        var count = try pruneSends(before: before, steps)
+        count += try pruneEvents(before: before, steps)
+        count += try gate.change(Self.deleteOldDedupe) {
+            $0.add(before)
+            $0.add(Int64(prunedRowCountMax))
+        }
+        count += try gate.change(Self.deleteOldReplies) {
+            $0.add(before)
+            $0.add(Int64(prunedRowCountMax))
+        }
+        // Numbers that are kept may be those of sends that are gone.
+        sendNumbers = [:]
+        writer.offered.forgetSendNumbers()
+        return count
+    }
+
+    /// A row whose time may be over.
+    private struct OldRow {
+        var number: Int64
+        var subject: SubjectID?
+        var at: Instant
+        var forwardedAt: Instant?
+    }
+
+    private func pruneSends(before: Instant, _ steps: [TimeStep]) throws -> Int {
+        var count = 0
+        var sends: [OldRow] = []
         for numbers in TimeStep.ranges(steps.map(\.send)) where sends.count < prunedRowCountMax {
             try gate.scan(Self.oldestSends) {
                 $0.add(numbers.lowerBound)
                 $0.add(numbers.upperBound)
             } read: { row in
                 let old = try gate.readable(&row) { row in
-                    Old(
+                    OldRow(
                         number: row.integer(), subject: try row.optionalID(), at: try row.instant(),
                         forwardedAt: try row.optionalInstant())
                 }
@@ -222,14 +241,19 @@ extension GateTransaction {
                 try note(HistoryKind.event, of: subject, at: event.at, number: event.cursor)
             }
         }
-        var events: [Old] = []
+        return count
+    }
+
+    private func pruneEvents(before: Instant, _ steps: [TimeStep]) throws -> Int {
+        var count = 0
+        var events: [OldRow] = []
         for cursors in TimeStep.ranges(steps.map(\.event)) where events.count < prunedRowCountMax {
             try gate.scan(Self.oldestEvents) {
                 $0.add(cursors.lowerBound)
                 $0.add(cursors.upperBound)
             } read: { row in
                 let old = try gate.readable(&row) {
-                    Old(number: $0.integer(), subject: try $0.optionalID(), at: try $0.instant())
+                    OldRow(number: $0.integer(), subject: try $0.optionalID(), at: try $0.instant())
                 }
                 guard let old else { return true }
                 guard old.at < before else { return false }
@@ -242,17 +266,6 @@ extension GateTransaction {
             guard let subject = event.subject else { continue }
             try forget(HistoryKind.event, of: subject, at: event.at, number: event.number)
         }
-        count += try gate.change(Self.deleteOldDedupe) {
-            $0.add(before)
-            $0.add(Int64(prunedRowCountMax))
-        }
-        count += try gate.change(Self.deleteOldReplies) {
-            $0.add(before)
-            $0.add(Int64(prunedRowCountMax))
-        }
-        // Numbers that are kept may be those of sends that are gone.
-        sendNumbers = [:]
-        writer.offered.forgetSendNumbers()
         return count
     }
 

@@ -416,3 +416,18 @@ extension SQLiteStore {
         }
     }
 }
+
+extension DamageLog {
+    /// Takes over what earlier checks found, as ``SQLiteStore/knownDamage(in:)`` read it.
+    func note(known: [String: [String: Bool]]) {
+        for (table, places) in known {
+            setClosed(table, places.values.contains(false))
+            for place in places.keys {
+                note(
+                    StoredDamage(
+                        table: table, row: place.isEmpty ? nil : place,
+                        what: "an earlier check found that it is not as it was written"))
+            }
+        }
+    }
+}

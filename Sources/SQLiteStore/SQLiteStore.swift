@@ -104,15 +104,7 @@ package final class SQLiteStore: GateStore {
             return Array(tables.dropLast())
         }
         let known = try gate.exclusively { try Self.knownDamage(in: gate) }
-        for (table, places) in known {
-            damages.setClosed(table, places.values.contains(false))
-            for place in places.keys {
-                damages.note(
-                    StoredDamage(
-                        table: table, row: place.isEmpty ? nil : place,
-                        what: "an earlier check found that it is not as it was written"))
-            }
-        }
+        damages.note(known: known)
         integrity = IntegrityCheck(
             [
                 .init(
@@ -136,7 +128,12 @@ package final class SQLiteStore: GateStore {
         self.limits = limits
         self.directory = directory
         try finishErasures()
-        // Whole before anything is answered where that is quick, else at least what is looked up by name.
+        try checkAtStart()
+        try queueOffered()
+    }
+
+    /// Whole before anything is answered where that is quick, else at least what is looked up by name.
+    private func checkAtStart() throws {
         let isSmall = integrity.rowCount <= limits.checkedRowCountAtStartMax
         for file in integrity.files {
             for table in file.tables where isSmall || Self.smallTables.contains(table.name) {
@@ -146,7 +143,6 @@ package final class SQLiteStore: GateStore {
                 try settle(walk, of: file)
             }
         }
-        try queueOffered()
     }
 
     /// Messages that an earlier process offered without a result wait again.

@@ -89,10 +89,7 @@ struct Report {
     }
 
     init(_ figures: TrailFigures, _ samples: MetricSamples) {
-        func ranked(_ counts: [String: UInt64]) -> [(value: String, count: UInt64)] {
-            counts.filter { $0.value > 0 }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-                .map { ($0.key, $0.value) }
-        }
+        let ranked = Self.ranked
         period = figures.period
         (first, last, entryCount) = (figures.first, figures.last, figures.entryCount)
         decisions = ["outcome", "reason", "category", "tier", "channel", "caller"].map { label in
@@ -109,15 +106,7 @@ struct Report {
         }
         self.accepted = Channel.allCases.map { ($0, accepted(["channel": $0.rawValue])) }
         acceptedInAll = accepted([:])
-        func reported(_ event: SendEventKind, _ channel: Channel) -> UInt64 {
-            samples.sum(.receipts, where: ["event": event.rawValue, "channel": channel.rawValue])
-                - figures.providerOutcomes.uncountedCount(of: event, on: channel)
-        }
-        acceptedByProviders = Channel.allCases.map { channel in
-            let taken = reported(.acceptedByProvider, channel)
-            let refused = [SendEventKind.failed, .tokenGone, .expired].map { reported($0, channel) }
-            return (channel, Share(part: taken, of: taken + refused.reduce(0, +)))
-        }
+        acceptedByProviders = Self.acceptedByProviders(figures, samples)
         func forwarded(_ category: Category) -> UInt64 {
             samples.sum(.decisions, where: ["outcome": "forward", "category": category.rawValue])
         }
@@ -150,26 +139,50 @@ struct Report {
         }
         unreached = ranked(samples.sums(.unreached, by: "type"))
         reviews = figures.reviews
-        let persons = samples.sum(.persons)
-        if persons > 0 {
-            let optedIn = Category.allCases.flatMap { category in
-                Channel.allCases.map { channel in
-                    (
-                        category: category, channel: channel,
-                        share: Share(
-                            part: samples.sum(
-                                .optedInPersons,
-                                where: ["category": category.rawValue, "channel": channel.rawValue]),
-                            of: samples.sum(.reachablePersons, where: ["channel": channel.rawValue]))
-                    )
-                }
-            }
-            people = (persons, optedIn)
-        }
+        people = Self.people(samples)
         days = figures.days.sorted { $0.key < $1.key }.map {
             Day(start: Instant(seconds: $0.key * 86_400), outcomes: $0.value)
         }
         alarms = findAlarms()
+    }
+
+    private static func ranked(_ counts: [String: UInt64]) -> [(value: String, count: UInt64)] {
+        counts.filter { $0.value > 0 }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            .map { ($0.key, $0.value) }
+    }
+
+    private static func acceptedByProviders(
+        _ figures: TrailFigures, _ samples: MetricSamples
+    ) -> [(channel: Channel, share: Share)] {
+        func reported(_ event: SendEventKind, _ channel: Channel) -> UInt64 {
+            samples.sum(.receipts, where: ["event": event.rawValue, "channel": channel.rawValue])
+                - figures.providerOutcomes.uncountedCount(of: event, on: channel)
+        }
+        return Channel.allCases.map { channel in
+            let taken = reported(.acceptedByProvider, channel)
+            let refused = [SendEventKind.failed, .tokenGone, .expired].map { reported($0, channel) }
+            return (channel, Share(part: taken, of: taken + refused.reduce(0, +)))
+        }
+    }
+
+    private static func people(
+        _ samples: MetricSamples
+    ) -> (count: UInt64, optedIn: [(category: Category, channel: Channel, share: Share)])? {
+        let persons = samples.sum(.persons)
+        guard persons > 0 else { return nil }
+        let optedIn = Category.allCases.flatMap { category in
+            Channel.allCases.map { channel in
+                (
+                    category: category, channel: channel,
+                    share: Share(
+                        part: samples.sum(
+                            .optedInPersons,
+                            where: ["category": category.rawValue, "channel": channel.rawValue]),
+                        of: samples.sum(.reachablePersons, where: ["channel": channel.rawValue]))
+                )
+            }
+        }
+        return (persons, optedIn)
     }
 
     /// Lines that were crossed: those of `alerts.yaml` that a period can cross, and every review.
