@@ -42,6 +42,22 @@ extension GateReading {
         return entry
     }
 
+    private static let settingNames = StatementText(
+        Schema.setting.name, "SELECT name FROM setting WHERE name >= ? AND name < ? ORDER BY name LIMIT ?")
+
+    final func settingNames(in range: Range<String>, limit: Int) throws -> [String] {
+        var names: [String] = []
+        try gate.scan(Self.settingNames) {
+            $0.add(range.lowerBound)
+            $0.add(range.upperBound)
+            $0.add(Int64(max(limit, 0)))
+        } read: { row in
+            names.append(row.text())
+            return true
+        }
+        return names
+    }
+
     final func setting(_ name: String) throws -> String? {
         let value = try gate.first(Self.setting, { $0.add(name) }) { row in
             _ = row.text()

@@ -288,6 +288,39 @@ import WireProtocol
         #expect(try await state(gate, key.id) == "destroyed")
     }
 
+    /// Drops proposals that are over, as the gateway does every hour.
+    private struct DroppingOperation: EngineOperation {
+        let finished: @Sendable () -> Void
+        var caller: CallerName? { nil }
+        var lane: EngineLane { .security }
+        var scans: Bool { true }
+        func perform(in batch: Batch) throws -> Completion {
+            try batch.dropExpiredProposals()
+            return { [finished] _ in finished() }
+        }
+        func refuse(_ failure: EngineFailure) { Issue.record("refused: \(failure)") }
+    }
+
+    @Test func `a proposal to destroy a key that no second caller follows goes after its hour`() async throws
+    {
+        let gate = try await gate()
+        let key = try await key(in: .deactivated, gate)
+        try #require(try await gate.call("keys-team", "POST", "/v1/keys/\(key.id)/destroy").status == 202)
+        let entryCount = try gate.store.read { try $0.entryCount() }
+        for (seconds, count) in [(3_600, 1), (1, 0)] as [(Int64, Int)] {
+            gate.clock.advance(seconds: seconds)
+            await withCheckedContinuation { continuation in
+                gate.engine.submit(DroppingOperation { continuation.resume() })
+            }
+            let names = try gate.store.read {
+                try $0.settingNames(in: StepContext.destructionSettingNames, limit: 9)
+            }
+            #expect(names.count == count, "\(names) after \(seconds) s more")
+        }
+        #expect(try gate.store.read { try $0.entryCount() } == entryCount)
+        #expect(try await gate.call("keys-witness", "POST", "/v1/keys/\(key.id)/destroy").status == 202)
+    }
+
     @Test func `a proposal to destroy a key ends with any change of the key`() async throws {
         let gate = try await gate()
         let key = try await add(gate)

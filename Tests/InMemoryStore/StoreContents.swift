@@ -374,5 +374,8 @@ extension StoreContents: StoreReading {
     package func missingDataKeys() throws -> [String] { [] }
     package func newestEntryTime() throws -> Instant? { entries.last?.time }
     package func newestEntryClock() throws -> ClockReading? { clock }
+    package func settingNames(in range: Range<String>, limit: Int) throws -> [String] {
+        Array(settings.keys.filter(range.contains).sorted().prefix(limit))
+    }
     package func setting(_ name: String) throws -> String? { settings[name] }
 }

@@ -118,6 +118,9 @@ import Testing
             #expect(try store.setting("a") == "2")
             #expect(try store.setting("b") == "")
             #expect(try store.setting("c") == nil)
+            #expect(try store.settingNames(in: "a"..<"c", limit: 9) == ["a", "b"])
+            #expect(try store.settingNames(in: "a"..<"c", limit: 1) == ["a"])
+            #expect(try store.settingNames(in: "b"..<"z", limit: 9) == ["b"])
         }
     }
 }

@@ -33,7 +33,23 @@ struct DestructionProposal {
         by = proposal
     }
 
-    fileprivate static func setting(_ key: KeyID) -> String { "destruction \(key.hexadecimal)" }
+    fileprivate static func setting(_ key: KeyID) -> String { "\(settingNames.lowerBound)\(key.hexadecimal)" }
+    static let settingNames = "destruction "..<"destruction!"
+}
+
+extension StepContext {
+    /// Names of all settings that are proposals to destroy a device key.
+    package static var destructionSettingNames: Range<String> { DestructionProposal.settingNames }
+
+    /// Lets go of a proposal whose hour is over. It counted for nothing any more, and its entry is in the trail.
+    ///
+    /// - Parameter name: The setting's.
+    package func dropDestructionProposal(_ name: String, at now: Instant) throws {
+        guard let text = try view.setting(name), let proposal = DestructionProposal(text: text),
+            proposal.by.expiresAt < now
+        else { return }
+        try view.setSetting(name, to: nil)
+    }
 }
 
 extension StepView {

@@ -217,6 +217,11 @@ package final class Batch {
         return overdue
     }
 
+    /// Names of settings as they were before this batch, at most `limit`.
+    func settingNames(in range: Range<String>, limit: Int) throws -> [String] {
+        try store.read { try $0.settingNames(in: range, limit: limit) }
+    }
+
     /// Pseudonyms of the next people, in their order, at most `limit`.
     func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
         precondition(

@@ -70,6 +70,8 @@ package protocol StoreReading: HistoryReading {
     func entry(_ index: UInt64) throws -> StoredEntry?
     /// Size of the tree the publisher has made durable.
     func publishedSize() throws -> UInt64
+    /// Names of settings, in their order, at most `limit`.
+    func settingNames(in range: Range<String>, limit: Int) throws -> [String]
     /// How many stored values are not sealed under the data key that seals now. Reads every row: for an operator.
     func laggingRowCount() throws -> Int64
     /// Whether a data key ever sealed in this store, so that stored values may be under it.

@@ -82,6 +82,7 @@ struct EngineService: Service {
                 await beginDriftRun(mayBeFirst: interval >= Self.intervalsPerHour)
                 if interval % Self.intervalsPerHour == 0 {
                     await prune()
+                    await dropExpiredProposals()
                     // Every hour anew: a review that is not done does not become less of an alarm by being told.
                     for diagnostic in lapsedReviews() {
                         logger.critical("review_lapsed: \(diagnostic.placed); \(diagnostic.hint ?? "")")
@@ -243,6 +244,14 @@ struct EngineService: Service {
             }
         }
         if let failure { logger.error("overdue duties cannot be looked for: \(failure)") }
+    }
+
+    /// What cannot be dropped now is dropped in the next hour.
+    private func dropExpiredProposals() async {
+        let failure = await submitted { finished in
+            MaintenanceOperation(finished: finished, scans: true) { try $0.dropExpiredProposals() }
+        }
+        if let failure { logger.error("proposals that are over cannot be dropped: \(failure)") }
     }
 
     private func prune() async {
