@@ -372,7 +372,8 @@ package struct PrivateKeyFile: Sendable {
         if let digits = try key.publicDigits(), !id.hasSuffix("-\(digits)") {
             throw malformed("the secret is not that of the key `\(id)`")
         }
-        guard isWrapped || object["tag"] == .string(Hexadecimal.encode(key.tag)) else {
+        let tag = Array((object["tag"]?.stringValue ?? "").utf8)
+        guard isWrapped || HMACKey.constantTimeEqual(tag, Array(Hexadecimal.encode(key.tag).utf8)) else {
             throw malformed(
                 "its secret was not written for the \(purposeName) key `\(id)` of \(key.createdAt.rfc3339)")
         }
