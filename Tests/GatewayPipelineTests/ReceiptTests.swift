@@ -144,6 +144,27 @@ import Testing
         #expect(promo.status == 202, "\(promo.json)")
     }
 
+    @Test func `a token registered after the message left stays, whenever the provider speaks`() async throws {
+        let gate = try GatewayHarness()
+        let send = try await handOver(gate, .accepted(status: 200))
+        gate.clock.advance(seconds: 60)
+        try await gate.register("u_1")
+        gate.clock.advance(seconds: 60)
+        #expect(try await receipt(gate, send, "token_gone").status == 200)
+        let login = try await gate.call(
+            "security", "POST", "/v1/sends",
+            gate.example("security.new_login", "s1", to: "u_1", as: "security"))
+        #expect(login.status == 202, "\(login.json)")
+        // What the provider says of a message to the token that is registered now still counts.
+        for delivery in try await gate.claim(.security) {
+            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        }
+        gate.clock.advance(seconds: 60)
+        #expect(try await receipt(gate, #require(login["send_id"]), "token_gone").status == 200)
+        let held = try await gate.call("auditor", "GET", "/v1/recipients/u_1")
+        #expect(held.json["devices"]?.arrayValue?.first?.objectValue?["active"] == false, "\(held.json)")
+    }
+
     // MARK: What comes twice, late, or about nothing
 
     private func receipts(_ gate: GatewayHarness) throws -> [JSONObject] {

@@ -366,6 +366,45 @@ import Testing
         ] { #expect(!rule.contains(text), "\(text)") }
     }
 
+    // MARK: An address that is not registered when its owner says no
+
+    @Test func `what is taken back at a number that is removed stays so when it is registered again`()
+        async throws
+    {
+        try await customer()
+        let removed = try await gate.call("product", "DELETE", "/v1/recipients/u_1/addresses/n")
+        try #require(removed.status == 200)
+        gate.clock.advance(seconds: 60)
+        #expect(try await reply("STOP")["effect"] == "withdrawn")
+        gate.clock.advance(seconds: 60)
+        try await address("n", "sms", Self.number)
+        #expect(
+            try await standing() == [
+                "marketing sms n": "withdrawn", "partner_offers sms n": "withdrawn",
+                "transactional sms n": "withdrawn",
+            ])
+        let refused = try await offer("x1")
+        #expect(refused.status == 403 && refused["detail"] == "withdrawn", "\(refused.json)")
+        // The same again changes nothing, and what is agreed to afterwards counts.
+        gate.clock.advance(seconds: 60)
+        try await agree("m2", on: "sms", at: "n")
+        try await address("n", "sms", Self.number)
+        #expect(try await offer("x2").status == 202)
+    }
+
+    @Test func `a number that took back what was agreed to at it is so under another name too`() async throws {
+        try await customer()
+        try await address("n", "sms", "+4790000018")
+        #expect(try await reply("STOP")["effect"] == "withdrawn")
+        gate.clock.advance(seconds: 60)
+        try await address("n", "sms", Self.number)
+        #expect(try await offer("x1").status == 403)
+        // Nobody said no at the other number.
+        try await address("o", "sms", "+4790000018")
+        try await agree("m3", on: "sms", at: "o")
+        #expect(try await offer("x2").status == 202)
+    }
+
     // MARK: The confirmation
 
     private func confirmation(_ reply: GatewayHarness.Reply) -> [String: String]? {

@@ -506,6 +506,42 @@ import Testing
         #expect(try state() == refused)
     }
 
+    @Test(arguments: [("promo.offer", "marketing"), ("social.comment", "social")])
+    func `a reply that says no ends what can be taken back`(type: String, caller: String) async throws {
+        try await gate.register("u_1")
+        let address = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/addresses/m",
+            [
+                "kind": "email", "value": "ada@example.org",
+                "verified_at": .string(gate.clock.now().rfc3339),
+            ])
+        try #require(address.status == 200)
+        var consent = try gate.consentBody("c-m")
+        consent["channel"] = "email"
+        consent["address"] = "m"
+        let given = try await gate.call("product", "POST", "/v1/recipients/u_1/consents", consent)
+        try #require(given.status == 200 || given.status == 201, "\(given.json)")
+        gate.clock.advance(seconds: 1)
+        let link = try #require(try await link(type, by: caller, on: "email"))
+        gate.clock.advance(seconds: 1)
+        _ = await ask(.mute, link)
+        gate.clock.advance(seconds: 1)
+        let reply = try await gate.call(
+            "replies", "POST", "/v1/replies",
+            [
+                "id": "r1", "channel": "email", "from": "ada@example.org", "text": "unsubscribe",
+                "received_at": .string(gate.clock.now().rfc3339),
+            ])
+        try #require(reply.status == 200 && reply["effect"] == "withdrawn", "\(reply.json)")
+        let stopped = try state()
+        guard case .tooLate = await ask(.undo, link) else {
+            Issue.record("a no by reply was overruled")
+            return
+        }
+        #expect(try state() == stopped)
+        #expect(try folded() == stopped.evidence)
+    }
+
     @Test func `undo creates no consent that was not there`() async throws {
         let link = try await registered()
         // Their own no, before the link is used: it withdrew what there was.

@@ -63,6 +63,10 @@ extension Simulation {
             earlier == nil ? "number added" : earlier == number ? "number confirmed" : "number replaced")
         people[index].line.number = number
         people[index].line.isConfirmed = isConfirmed
+        // What the number said no to before holds for whoever registers it.
+        if earlier != number, stoppedNumbers.contains(number) {
+            people[index].line.stop(number, endsAll: endsAllTexts)
+        }
     }
 
     private mutating func removeNumber(of index: Int) {
@@ -123,6 +127,7 @@ extension Simulation {
             "the reply \(word) is answered \(reply.status): \(reply.json)")
         requireEntry(of: reply)
         count(isWithdrawal ? "stop" : "other reply")
+        if isWithdrawal { stoppedNumbers.insert(number) }
         let after = states()
         for (index, (old, new)) in zip(before, after).enumerated() {
             guard isWithdrawal, people[index].line.number == number else {
@@ -141,13 +146,16 @@ extension Simulation {
         require(states() == after, "a reply that comes again changes a person")
     }
 
+    private var endsAllTexts: Bool {
+        policy.bundle.channels.smsRevocation?.endsAllTextsFrom.map { $0.instant <= environment.now() } == true
+    }
+
     /// A number's no takes away, and leaves nothing there to which consent was given.
     private mutating func hear(
         _ number: String, _ index: Int, _ old: RecipientState?, _ new: RecipientState?
     ) {
         count("stop heard")
-        let endsAllFrom = policy.bundle.channels.smsRevocation?.endsAllTextsFrom?.instant
-        people[index].line.stop(number, endsAll: endsAllFrom.map { $0 <= environment.now() } ?? false)
+        people[index].line.stop(number, endsAll: endsAllTexts)
         let (user, line) = (people[index].user, people[index].line)
         guard let old, let new, let place = new.addresses.first(where: { $0.value == number })?.tag else {
             return require(false, "\(number) is not what is stored of \(user)")

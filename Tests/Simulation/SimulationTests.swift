@@ -103,6 +103,8 @@ struct Simulation {
         var offers: [Instant] = []
     }
     var people: [Person] = []
+    /// Numbers that ever said no.
+    var stoppedNumbers: Set<String> = []
     /// They belong to no device any more, whatever registers them.
     var compromisedPairs: [P256.KeyAgreement.PrivateKey] = []
     /// What must not be read on the way: values of confidential types.

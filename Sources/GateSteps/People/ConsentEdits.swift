@@ -425,9 +425,14 @@ extension StepContext {
                     receivedAt: now), at: now)
             person = try reloaded(person)
         }
+        // A mute by a link could be taken back as long as nothing else was said: this is something else.
+        let muted = person.person.state.undoableMutes(on: channel, at: place, now: now)
         for category in Category.allCases
-        where (everyText || ended.contains(category)) && policy.category(category).switchOff == .anyone {
-            guard !person.person.preference(category.rawValue, channel, at: place).isOff else { continue }
+        where (everyText || ended.contains(category) || muted.contains(category))
+            && policy.category(category).switchOff == .anyone
+        {
+            let isOff = person.person.preference(category.rawValue, channel, at: place).isOff
+            guard !isOff || muted.contains(category) else { continue }
             try appendPreference(
                 PreferenceRecord(
                     subject: person.subject.id, scope: category.rawValue, channel: channel,
@@ -441,10 +446,13 @@ extension StepContext {
     }
 
     /// Whether ``stop(_:of:everyText:by:at:)`` would change nothing, told from the state alone.
-    func isStopped(_ address: AddressKey, of subject: SubjectID, everyText: Bool) throws -> Bool {
+    func isStopped(
+        _ address: AddressKey, of subject: SubjectID, everyText: Bool, at now: Instant
+    ) throws -> Bool {
         guard let state = try view.state(of: subject),
             let place = state.addresses[address]?.tag
         else { return true }
+        guard state.undoableMutes(on: address.channel, at: place, now: now).isEmpty else { return false }
         let inForce = state.consentsInForce.byScope
         let isGiven = inForce.contains { scope, consent in
             scope.channel == address.channel && (scope.address == nil || scope.address == place)

@@ -137,6 +137,10 @@ extension StepContext {
             try carryWithdrawals(
                 from: replaced, to: tag, on: body.channel, of: person.subject, by: caller, at: now)
         }
+        if earlier == nil || replaced != nil {
+            try stopWhatWasTakenBack(
+                at: AddressKey(address), of: person.subject.id, by: caller, at: now)
+        }
         try reconsider(person.subject, because: .recipientChanged, at: now)
         return Recorded(trail)
     }

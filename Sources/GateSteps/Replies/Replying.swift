@@ -49,9 +49,8 @@ extension StepContext {
         let isWithdrawal = locale != nil
         let address = AddressKey(body.channel, body.from)
         let holders = isWithdrawal ? try view.holders(of: address) : []
-        let endsAllTexts = rule?.endsAllTextsFrom.map { $0.instant <= now } ?? false
-        let everyText = body.channel == .sms && endsAllTexts
-        let waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText) }
+        let everyText = endsEveryText(on: body.channel, at: now)
+        let waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText, at: now) }
         let stopped = Array(waiting.prefix(Self.replyHolderCountMax))
         for holder in stopped {
             let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
@@ -78,7 +77,31 @@ extension StepContext {
             ReplyRecord(
                 key: key, contentMAC: content, entryIndex: trail.index, isWithdrawal: isWithdrawal,
                 confirmation: confirmation?.record, at: now))
+        if isWithdrawal { try view.setSetting(takenBack(at: address), to: "\(now.milliseconds)") }
         return { ReplyAnswer(trail: $0[trail], noEffect: why, confirmation: confirmation?.answer) }
+    }
+
+    /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
+    private func endsEveryText(on channel: Channel, at now: Instant) -> Bool {
+        channel == .sms
+            && policy.bundle.channels.smsRevocation?.endsAllTextsFrom.map { $0.instant <= now } == true
+    }
+
+    /// The setting that keeps when a number or mailbox took back what was agreed to at it, for good: the address is in it as a
+    /// code under the index key.
+    private func takenBack(at address: AddressKey) -> String {
+        "taken back at \(Hexadecimal.encode(settings.index.addressHash(address)))"
+    }
+
+    /// Ends at a number or mailbox that a person has just registered what its owner took back before: the reply was answered
+    /// as a withdrawal, whoever had registered the address then. What the person agrees to there afterwards counts.
+    func stopWhatWasTakenBack(
+        at address: AddressKey, of subject: SubjectID, by caller: CallerName, at now: Instant
+    ) throws {
+        guard try view.setting(takenBack(at: address)) != nil else { return }
+        let everyText = endsEveryText(on: address.channel, at: now)
+        guard try !isStopped(address, of: subject, everyText: everyText, at: now) else { return }
+        _ = try stop(address, of: subject, everyText: everyText, by: caller, at: now)
     }
 
     /// The text that confirms a withdrawal by text message: one a day for each number, and none once its time is over.

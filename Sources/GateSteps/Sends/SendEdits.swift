@@ -89,10 +89,11 @@ extension StepContext {
                 caller: send.caller, send: send.id, subject: send.subject, event: body.event.eventKind,
                 destination: tag, at: body.at, reason: word, entryIndex: trail.index))
         if body.event == .tokenGone, let subject = send.subject {
-            // The provider speaks of what it saw at its own time, and the report may be late: a token that the app has
-            // registered since stays.
+            // The provider speaks of the token that the message went to, and of what it saw at its own time; the report may
+            // be late. A token that the app has registered since then stays.
+            let leftAt = known.first { $0.event == .handedOver || $0.event == .ambiguous }?.at
             let device = try view.devices(of: subject).first { $0.tag == tag }
-            if let device, device.isActive, device.seenAt <= body.at {
+            if let device, device.isActive, device.seenAt <= min(body.at, leftAt ?? send.receivedAt) {
                 try deactivate(device, because: .tokenGone, by: caller, at: now)
             }
         }

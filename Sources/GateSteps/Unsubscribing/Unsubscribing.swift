@@ -193,6 +193,19 @@ extension PreferenceRecord {
     }
 }
 
+extension RecipientState {
+    /// Categories that a link has switched off lately at a destination, or on its whole channel, so that the same link may
+    /// still take it back.
+    func undoableMutes(on channel: Channel, at place: Tag, now: Instant) -> Set<GateVocabulary.Category> {
+        let mutes = preferences.filter { choice in
+            choice.isMute && choice.channel == channel
+                && (choice.destination == nil || choice.destination == place)
+                && now < choice.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+        }
+        return Set(mutes.compactMap { GateVocabulary.Category(rawValue: $0.scope) })
+    }
+}
+
 extension CompiledPolicy {
     /// The purposes that an act about a category ends consent to: its own, and for marketing those that only marketing
     /// asks for besides. An objection to direct marketing is to all of it (GDPR Art. 21(3)).
