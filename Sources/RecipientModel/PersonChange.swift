@@ -73,11 +73,17 @@ package enum PersonChange: Hashable, Sendable {
         package var cause: Cause?
         /// The first of the two callers of a destruction.
         package var proposedBy: CallerName?
+        /// By what the public key is refused from then on, of a key that became compromised: 32 bytes. A store that is restored
+        /// from the trail does not have the key itself if it was registered after the backup.
+        package var publicKeyMAC: [UInt8]?
 
-        package init(event: Event, cause: Cause? = nil, proposedBy: CallerName? = nil) {
+        package init(
+            event: Event, cause: Cause? = nil, proposedBy: CallerName? = nil, publicKeyMAC: [UInt8]? = nil
+        ) {
             self.event = event
             self.cause = cause
             self.proposedBy = proposedBy
+            self.publicKeyMAC = publicKeyMAC
         }
     }
 
@@ -128,7 +134,8 @@ extension PersonChange {
                 subject: subject, caller: caller, device: key.device, key: key.key, state: key.state,
                 suite: key.suite, event: transition.map { Code($0.event) },
                 cause: transition?.cause.map { Code($0) }, proof: proof.map { Code($0) },
-                proposedBy: transition?.proposedBy)
+                proposedBy: transition?.proposedBy,
+                publicKeyMAC: transition?.publicKeyMAC.map { Hexadecimal.encode($0) })
         case .deviceKeyForgotten(let key):
             DeviceKeyEntry(
                 subject: subject, caller: caller, device: key.device, key: key.key, state: key.state,
@@ -271,7 +278,9 @@ extension PersonChange {
         let proof: Proof? = try entry.proof?.name()
         let cause: KeyTransition.Cause? = try entry.cause?.name()
         let transition = try entry.event.map {
-            KeyTransition(event: try $0.name(), cause: cause, proposedBy: entry.proposedBy)
+            KeyTransition(
+                event: try $0.name(), cause: cause, proposedBy: entry.proposedBy,
+                publicKeyMAC: entry.publicKeyMAC.flatMap(Hexadecimal.decode))
         }
         guard transition != nil || cause == nil else {
             throw Self.misfit("cause", "expected an `event`, too")

@@ -187,15 +187,17 @@ package struct DeviceKeyEntry: EntryBody {
     package var isForgotten: Bool?
     /// The first of the two callers who asked for the destruction.
     package var proposedBy: CallerName?
+    /// Of a key that became compromised: by what the gateway refuses its public half, 64 lower-case hexadecimal digits.
+    package var publicKeyMAC: String?
 
     package init(
         subject: SubjectID, caller: CallerName, device: Tag, key: KeyID, state: String, suite: String,
         event: Code? = nil, cause: Code? = nil, proof: Code? = nil, isForgotten: Bool? = nil,
-        proposedBy: CallerName? = nil
+        proposedBy: CallerName? = nil, publicKeyMAC: String? = nil
     ) {
         (self.subject, self.caller, self.device, self.key, self.state) = (subject, caller, device, key, state)
         (self.suite, self.event, self.cause, self.proof) = (suite, event, cause, proof)
-        (self.isForgotten, self.proposedBy) = (isForgotten, proposedBy)
+        (self.isForgotten, self.proposedBy, self.publicKeyMAC) = (isForgotten, proposedBy, publicKeyMAC)
     }
 
     package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
@@ -207,6 +209,7 @@ package struct DeviceKeyEntry: EntryBody {
         try fields.required("key_id", \.key)
         try fields.optional("proof", \.proof)
         try fields.optional("proposed_by", \.proposedBy, as: .name)
+        try fields.optional("public_key_mac", \.publicKeyMAC, as: .text(.sha256))
         try fields.required("state", \.state, as: .name)
         try fields.required("subject", \.subject)
         try fields.required("suite", \.suite, as: .text(byteCountMax: 64))

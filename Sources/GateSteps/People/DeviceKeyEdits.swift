@@ -162,7 +162,9 @@ extension StepContext {
             try view.setDestructionProposal(nil, of: key)
         }
         if next == .compromised, !record.publicKey.isEmpty {
-            let mark = try view.markCompromised(record, under: settings.index, at: now)
+            let mark = settings.index.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
+            try view.markCompromised(mark, at: now)
+            transition.publicKeyMAC = mark
             try revokeOthers(with: mark, than: key, of: person, by: caller, at: now)
         }
         var notices: [KeyReplacementNotice] = []
@@ -220,8 +222,9 @@ extension StepContext {
                 guard let state = KeyState(rawValue: other.state), let next = try? state.after(.revoke),
                     settings.index.fingerprint(ofKey: other.publicKey, try other.sealingSuite) == mark
                 else { continue }
-                try change(
-                    other, to: next, for: .init(.revoke, because: .compromised), by: caller, at: now)
+                var transition = PersonChange.KeyTransition(.revoke, because: .compromised)
+                transition.publicKeyMAC = mark
+                try change(other, to: next, for: transition, by: caller, at: now)
             }
         }
     }
@@ -386,14 +389,9 @@ package struct DeviceKeySelection: Sendable {
 extension StepView {
     /// Keeps that a public key is compromised, whatever becomes of the person it belonged to.
     ///
-    /// - Returns: What every spelling of the key shares.
-    @discardableResult
-    func markCompromised(
-        _ record: DeviceKeyRecord, under index: IndexKey, at now: Instant
-    ) throws -> [UInt8] {
-        let mark = index.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
+    /// - Parameter mark: What every encoding of the key shares (``IndexKey/fingerprint(ofKey:_:)``).
+    func markCompromised(_ mark: [UInt8], at now: Instant) throws {
         try setSetting(Self.compromisedSetting(mark), to: now.rfc3339)
-        return mark
     }
 
     fileprivate static func compromisedSetting(_ mark: [UInt8]) -> String {

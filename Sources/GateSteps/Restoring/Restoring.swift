@@ -53,13 +53,15 @@ extension StepView {
     ) throws {
         switch effect {
         case .person(let subject, let change):
-            guard try self.subject(subject) != nil else { return progress.skipped(change.item) }
-            let change = try change.completed(from: state(of: subject))
-            if case .deviceKey(let key, _, _) = change, KeyState(rawValue: key.state) == .compromised,
-                !key.publicKey.isEmpty
+            let isKnown = try self.subject(subject) != nil
+            let change = isKnown ? try change.completed(from: state(of: subject)) : change
+            // Also of a key that the backup does not have, and of a person whom it does not know.
+            if case .deviceKey(let key, _, let transition) = change,
+                let mark = try transition?.publicKeyMAC ?? key.compromisedMark(under: index)
             {
-                try markCompromised(key, under: index, at: key.changedAt)
+                try markCompromised(mark, at: key.changedAt)
             }
+            guard isKnown else { return progress.skipped(change.item) }
             try apply(change, to: subject)
             progress.applied(change.item)
         case .erasure(let subject):
@@ -160,6 +162,16 @@ extension StepView {
             try dedupeRecord(event, to: ended.subject)?.send == ended.send
         else { return }
         try removeDedupe(event, to: ended.subject)
+    }
+}
+
+extension DeviceKeyRecord {
+    /// What the entry does not say if an earlier build wrote it: by what a compromised key is refused.
+    ///
+    /// - Returns: `nil` of a key that is not compromised, and of one whose public half the backup does not have.
+    fileprivate func compromisedMark(under index: IndexKey) throws -> [UInt8]? {
+        guard KeyState(rawValue: state) == .compromised, !publicKey.isEmpty else { return nil }
+        return index.fingerprint(ofKey: publicKey, try sealingSuite)
     }
 }
 
