@@ -104,6 +104,52 @@ import Testing
         #expect(lacking.status == 0 && gone.count == 1 && gone[0].contains(policy), "\(lacking)")
     }
 
+    @Test func `a list of genuine keys follows only one that the authority signed`() async throws {
+        let (gate, one) = (folder.path("gate.yaml"), folder.path("one"))
+        func make(_ directory: String, _ name: String) async throws {
+            let made = try await CommandLineRun(
+                "keys", "authority", "init", "--directory", folder.path(directory), "--name", name)
+            #expect(made.status == 0, "\(made.errors)")
+        }
+        try await make("authority", "example.com/a")
+        // Another key under the same name, and one that takes the place of the first.
+        try await make("thief", "example.com/a")
+        try await make("next", "example.com/b")
+        let keys = try await CommandLineRun(
+            "keys", "init", "--directory", folder.path("gate"), "--keyring", gate)
+        #expect(keys.status == 0, "\(keys.errors)")
+        func sign(_ directory: String, _ more: [String], as name: String) async throws -> CommandLineRun {
+            try await CommandLineRun(
+                [
+                    "keys", "authority", "sign", "--directory", folder.path(directory), "--gateway",
+                    "gate.example.com/prod", "--keys", gate,
+                ] + more + ["--out", folder.path(name)])
+        }
+        func expectRefused(_ directory: String, after earlier: String) async throws {
+            let run = try await sign(directory, ["--after", earlier], as: "never")
+            #expect(run.status == 2 && run.output.isEmpty, "\(run)")
+            #expect(
+                run.errors.contains("`\(earlier)`: the keyset is not signed by the authority"), "\(run.errors)")
+            #expect(!FileManager.default.fileExists(atPath: folder.path("never")))
+        }
+        #expect(try await sign("authority", ["--first"], as: "one").status == 0)
+        let text = try String(contentsOfFile: one, encoding: .utf8)
+        let origin = try #require(text.split(separator: "\n").first { $0.hasPrefix("origin ") })
+        for forged in [
+            text.replacing("version 1\n", with: "version 4294967294\n"), text.replacing("\(origin)\n", with: ""),
+            text.replacing(origin, with: origin.replacing(" active ", with: " deactivated ")),
+        ] {
+            #expect(forged != text)
+            try await expectRefused("authority", after: folder.file("forged", forged))
+        }
+        try await expectRefused("thief", after: one)
+        try await expectRefused("next", after: one)
+        let followed = try await sign(
+            "next", ["--after", one, "--authority", folder.path("authority/authority.pub")], as: "two")
+        #expect(followed.status == 0 && followed.output.contains("version  2"), "\(followed)")
+        #expect(try await sign("next", ["--after", folder.path("two")], as: "three").status == 0)
+    }
+
     @Test func `a policy key is made by itself, and the keyring has it below the others`() async throws {
         let keyring = try folder.file("keyring.yaml", "# none yet\nkeys: []\n")
         func make(_ name: String) async throws -> CommandLineRun {

@@ -100,12 +100,16 @@ struct AuthorityInit: GateCommand {
 struct AuthoritySign: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "sign", abstract: "Signs which public keys of a gateway are genuine.",
-        usage: "sendgate keys authority sign --directory DIR --gateway NAME --keys FILE … --out FILE",
+        usage: """
+            sendgate keys authority sign --directory DIR --gateway NAME --keys FILE … --first --out FILE
+            sendgate keys authority sign --directory DIR --gateway NAME --keys FILE … --after FILE [--authority KEY|FILE …] --out FILE
+            """,
         discussion: """
             FILE of --keys is what `sendgate keys list --socket PATH --json` printed, or a keyring.yaml; the origin, trail \
             and policy keys in it are listed with their states. NAME is the gateway's `origin`. --after names the keyset \
-            in force: the new version is one above it, a key of it that was compromised stays so, and whoever signs reads \
-            aloud what is new. --first signs version 1.
+            in force, which the authority signed: the new version is one above it, a key of it that was compromised stays \
+            so, and whoever signs reads aloud what is new. Where another authority signed it, whose place this one takes, \
+            --authority is its verifier key. --first signs version 1.
             """)
     static let example = """
         sendgate keys list --socket /tmp/gate/keys-team.sock --json > /tmp/keys.json
@@ -121,6 +125,8 @@ struct AuthoritySign: GateCommand {
     var keys: [String] = []
     @Flag(help: "There was no keyset before: version 1.") var first = false
     @Option(help: ArgumentHelp("The keyset in force.", valueName: "keyset")) var after: String?
+    @Option(help: ArgumentHelp("Another authority, which signed `--after`.", valueName: "key|file"))
+    var authority: [String] = []
     @Option(help: ArgumentHelp("How long it says anything; 1 to 800 days.", valueName: "n")) var days = 400
     @Option(help: ArgumentHelp("Where the signed note goes.", valueName: "file")) var out: String
     @OptionGroup var output: OutputOptions
@@ -128,6 +134,7 @@ struct AuthoritySign: GateCommand {
     func validate() throws {
         if keys.isEmpty { throw ValidationError("`--keys` is missing: what is to be signed?") }
         if first == (after != nil) { throw ValidationError("give one of `--first` and `--after`") }
+        if after == nil, !authority.isEmpty { throw ValidationError("`--authority` goes with `--after`") }
         guard (1...Self.daysMax).contains(days) else {
             throw ValidationError("`--days` is 1 to \(Self.daysMax)")
         }
@@ -137,8 +144,13 @@ struct AuthoritySign: GateCommand {
         let key = try AuthorityDirectory.key(in: directory)
         let name = try Self.name(in: "\(directory)/\(AuthorityDirectory.publicName)", of: key)
         let signer = try AuthorityInit.signer(key, name: name)
-        // The signature of the earlier keyset is not checked here: that keyset can only make the new one stricter.
-        let earlier = try after.map { try KeysetPage(at: $0).keyset }
+        let earlier = try after.map { path in
+            let page = try KeysetPage(at: path)
+            // Without it a list that was altered on the way could have a compromised key accepted again, or use up the versions.
+            try page.requireSignature(
+                by: [signer.verifierKey] + authority.flatMap(AuditTrust.keys), named: path)
+            return page.keyset
+        }
         let now = UInt64(max(0, SystemClock().now().milliseconds / 1000))
         let listed = try listed()
         let keyset: Keyset

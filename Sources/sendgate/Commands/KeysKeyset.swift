@@ -127,6 +127,20 @@ struct KeysetPage {
         }
     }
 
+    /// A keyset that has expired passes: the next one takes its place all the same.
+    ///
+    /// - Throws: When none of the keys signed it.
+    func requireSignature(by authorities: [NoteVerifierKey], named path: String) throws {
+        do throws(NoteError) {
+            _ = try SignedNote(parsing: note).attestations(by: authorities)
+        } catch {
+            throw CommandFailure(
+                "`\(path)`: \(KeysetError.notSigned(why: error.message))",
+                hint: "nothing was signed; take the keyset in force from the gateway: `GET /v1/keyset`",
+                status: .refusedByPolicy)
+        }
+    }
+
     func show(comparedWith earlier: Keyset?) {
         Terminal.print("gateway  \(keyset.gateway)")
         Terminal.print("version  \(keyset.version)")
