@@ -552,6 +552,27 @@ import WireProtocol
         #expect(try await confirm(gate, after.id, after.proof).status == 200)
     }
 
+    @Test func `a suspended key is not resumed while another of its device is in use`() async throws {
+        let gate = try await gate()
+        let first = try await key(in: .suspended, gate)
+        let second = try await add(gate)
+        try #require(try await perform(.promote, on: second, gate).status == 200)
+        let before = try entries(gate).count
+        for body in [["dry_run": true], nil] as [JSONObject?] {
+            let refused = try await gate.call("keys-team", "POST", "/v1/keys/\(first.id)/resume", body)
+            #expect(
+                refused.status == 409 && refused["detail"]?.contains("`\(second.id)`") == true,
+                "\(refused.json)")
+        }
+        #expect(try entries(gate).count == before)
+        #expect(try await keyInUse(gate, "s1") == second.id)
+        // Once that one is suspended, either may be resumed.
+        try #require(try await perform(.suspend, on: second, gate).status == 200)
+        #expect(try await perform(.resume, on: first, gate).status == 200)
+        #expect(try await keyInUse(gate, "s2") == first.id)
+        #expect(try await perform(.resume, on: second, gate).status == 409)
+    }
+
     /// The other point with the same x: what opens for one key opens for the other.
     private static func negated(_ publicKey: [UInt8]) -> [UInt8] {
         // p = 2^256 - 2^224 + 2^192 + 2^96 - 1 (FIPS 186-4, D.1.2.3).

@@ -165,6 +165,7 @@ extension Simulation {
         let key = people[index].phone.keys[position]
         var next = verb.next(after: key.state)
         if next == .active, isCompromised(key.pair) { next = nil }
+        if verb == .resume, people[index].phone.active != nil { next = nil }
         func ask(_ caller: String) -> SimulatedGateway.Reply {
             call(losesAnswers: false, caller, "POST", "/v1/keys/\(id)/\(verb.path)", verb.body)
         }

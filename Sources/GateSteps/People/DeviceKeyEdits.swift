@@ -153,6 +153,7 @@ extension StepContext {
         } catch {
             throw StepRefusal(.wrongState, detail: error.message)
         }
+        if event == .resume, let refusal = try view.refusal(toResume: record) { throw refusal }
         var transition = PersonChange.KeyTransition(event, because: cause)
         if event == .destroy {
             guard let first = try view.destructionCaller(of: record, besides: caller, at: now) else {
@@ -314,6 +315,19 @@ extension StepContext {
         key.changedAt = now
         if state == .destroyed { key.publicKey = [] }
         return try record(.deviceKey(key, proof: nil, by: transition), of: key.subject, by: caller, at: now)
+    }
+}
+
+extension RecordReading {
+    /// Why a suspended key of a device may not come back into use: another took its place. `nil` when it may.
+    package func refusal(toResume key: DeviceKeyRecord) throws -> StepRefusal? {
+        let active = try deviceKeys(of: key.subject, device: key.device)
+            .first { $0.key != key.key && KeyState(rawValue: $0.state) == .active }
+        return active.map {
+            StepRefusal(
+                .wrongState,
+                detail: "`\($0.key.hexadecimal)` of the device is `active` already; suspend or revoke that one first")
+        }
     }
 }
 

@@ -175,6 +175,7 @@ extension GatewayReading {
             throw Problem(.wrongState, detail: error.message)
         }
         do {
+            if event == .resume, let refusal = try store.refusal(toResume: record) { throw refusal }
             let isFirst =
                 try event == .destroy && store.destructionCaller(of: record, besides: caller, at: now) == nil
             return Answer(

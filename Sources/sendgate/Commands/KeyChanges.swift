@@ -119,7 +119,7 @@ struct KeysResume: GateCommand {
             sendgate keys resume KEY --socket PATH [--dry-run] [--json]
             sendgate keys resume KEY --config FILE [--dry-run] [--json]
             """,
-        discussion: "Refused while another key of the purpose is in use.")
+        discussion: "Refused while another key of the purpose, or of the device, is in use.")
     static let example =
         "sendgate keys resume origin-9f86d081884c7d65 --socket /tmp/gate/keys-team.sock"
 
