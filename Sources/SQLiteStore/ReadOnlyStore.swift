@@ -7,7 +7,7 @@ package import OpenSSLCrypto
 ///
 /// - Opened as they are: what the next start puts right, such as an erasure that was interrupted, is as it was left. Beside a
 ///   database SQLite may leave a `-shm` file and an empty `-wal`, which every connection to it makes.
-/// - Everything but `read` throws `StoreError.unavailable`.
+/// - Everything but `read` and `load` throws `StoreError.unavailable`.
 /// - Blocking, as ``SQLiteStore`` is.
 package final class ReadOnlyStore: GateStore {
     private let directory: StateDirectory
@@ -64,7 +64,13 @@ package final class ReadOnlyStore: GateStore {
 
     private static let refusal = StoreError.unavailable("the store was opened to be read only")
 
-    package func load(_ asks: [Ask], into state: BatchState) throws { throw Self.refusal }
+    package func load(_ asks: [Ask], into state: BatchState) throws {
+        try read {
+            state.begin(at: try $0.trailTail())
+            try $0.answer(asks, into: state)
+        }
+    }
+
     package func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
         throw Self.refusal
     }

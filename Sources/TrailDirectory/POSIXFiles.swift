@@ -35,8 +35,21 @@ final class POSIXFiles: DurableFiles, Sendable {
     /// Takes the lock that keeps a second writer out; it is held until the returned value is let go.
     func lock(_ path: String) throws(TrailError) -> FileLock {
         let descriptor = openat(root, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, Self.fileMode)
+        return try Self.locked(descriptor, LOCK_EX, path)
+    }
+
+    /// The same lock, shared with others that only read. The file is not made: `nil` where there is none.
+    func sharedLock(_ path: String) throws(TrailError) -> FileLock? {
+        let descriptor = openat(root, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        if descriptor < 0, errno == ENOENT { return nil }
+        return try Self.locked(descriptor, LOCK_SH, path)
+    }
+
+    private static func locked(
+        _ descriptor: Int32, _ kind: Int32, _ path: String
+    ) throws(TrailError) -> FileLock {
         guard descriptor >= 0 else { throw .failed(.lock, path: path, code: errno) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        guard flock(descriptor, kind | LOCK_NB) == 0 else {
             let code = errno
             close(descriptor)
             throw code == EWOULDBLOCK ? .inUse : .failed(.lock, path: path, code: code)

@@ -107,6 +107,12 @@ package final class TrailDirectoryWriter {
         try POSIXFiles(path).lock(lockPath)
     }
 
+    /// Keeps writers out, and no other reader, and writes nothing; `nil` where no writer has ever been, as in a copy without the
+    /// lock's file.
+    package static func sharedLock(_ path: String) throws(TrailError) -> FileLock? {
+        try POSIXFiles(path).sharedLock(lockPath)
+    }
+
     /// Entries in the tree whose files are durable; a checkpoint may not cover all of them yet.
     package var size: UInt64 { edge.size }
 

@@ -299,6 +299,19 @@ struct Wiring {
         }
     }
 
+    /// The same databases for questions alone: no byte of them changes.
+    static func openStoreToRead(
+        _ directory: String, readingAgain keys: inout PrivateKeyDirectory,
+        by readKeys: () throws -> PrivateKeyDirectory
+    ) throws -> ReadOnlyStore {
+        try CommandFailure.tellingOfRestore(in: directory) {
+            try ReadOnlyStore(directory: directory) {
+                keys = try readKeys()
+                return (try rowCipher(keys), HMACKey(try keys.current(.index).secret))
+            }
+        }
+    }
+
     /// Every data key. The newest seals in a new state directory, and in others the one that was promoted last.
     private static func rowCipher(_ keys: PrivateKeyDirectory) throws -> RowCipher {
         let list = try (keys.keys[.data] ?? []).map {
@@ -373,9 +386,8 @@ extension Wiring {
         let policy = try PolicyLoading.signed(configuration)
         try configuration.requireCallers(in: policy)
         var keys = try keys(of: configuration, environment)
-        let store = try ReadOnlyStore(directory: configuration.stateDirectory) {
-            keys = try Self.keys(of: configuration, environment)
-            return (try rowCipher(keys), HMACKey(try keys.current(.index).secret))
+        let store = try openStoreToRead(configuration.stateDirectory, readingAgain: &keys) {
+            try Self.keys(of: configuration, environment)
         }
         do {
             let gateway = try reading(configuration, policy, keys, store, environment)

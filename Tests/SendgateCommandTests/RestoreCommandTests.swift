@@ -1,4 +1,5 @@
 import AuditTrail
+import CanonicalJSON
 import CommandTerminal
 import Foundation
 import GateSteps
@@ -397,6 +398,49 @@ import TrailDirectory
             try work.store.write { $0.useDataKey(String(key)) }
         }
         try await expectDemand(for: [file])
+    }
+
+    /// Every file of the gateway, without what each connection to a database makes, and leaves empty.
+    private func bytes() throws -> [String: Data] {
+        var found: [String: Data] = [:]
+        let names = FileManager.default.enumerator(atPath: directory)
+        while let name = names?.nextObject() as? String {
+            let path = "\(directory)/\(name)"
+            var status = stat()
+            guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, !name.hasSuffix("-shm")
+            else { continue }
+            let content = try Data(contentsOf: URL(filePath: path))
+            if !name.hasSuffix("-wal") || !content.isEmpty { found[name] = content }
+        }
+        return found
+    }
+
+    @Test(arguments: [false, true])
+    func `a dry run changes no byte, also beside a log that a kill left`(isKilled: Bool) async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.registerSomebody()
+        try await gate.stop()
+        if !isKilled { gate.wiring.store.close() }
+        try FileManager.default.copyItem(atPath: folder.path("gate/state"), toPath: folder.path("backup"))
+        gate.wiring.store.close()
+        try await run()
+        try replace(folder.path("gate/state"), by: folder.path("backup"))
+        // A copy that was made without the files of the locks.
+        for lock in ["state/state.lock", "trail/.lock"] {
+            try FileManager.default.removeItem(atPath: "\(directory)/\(lock)")
+        }
+        let before = try bytes()
+        #expect((before["state/gate.db-wal"] != nil) == isKilled, "\(before.keys.sorted())")
+        let looked = try await restore("--dry-run")
+        #expect(looked.status == 0 && looked.output.contains("\"restored\":false"), "\(looked)")
+        #expect(try bytes() == before)
+        // What it says is what then happens.
+        let restored = try await restore()
+        #expect(restored.status == 0, "\(restored.errors)")
+        func applied(_ run: CommandLineRun) throws -> JSONValue? {
+            try CanonicalJSON.read(Array(run.output.utf8), limits: .document)["applied"]
+        }
+        #expect(try applied(looked) != nil && applied(looked) == applied(restored), "\(looked) \(restored)")
     }
 
     @Test func `a trail that another process writes to is not restored from`() async throws {

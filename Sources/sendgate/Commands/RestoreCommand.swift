@@ -47,7 +47,7 @@ struct RestoreCommand: GateCommand {
     }
 
     func run() async throws {
-        let work = try RestoreWork(places(), trail: trail)
+        let work = try RestoreWork(places(), trail: trail, isDryRun: dryRun)
         defer { work.close() }
         var progress = Progress("verifying")
         let plan = try work.plan(isTailLost: tailLost) { progress.show($0, of: $1) }

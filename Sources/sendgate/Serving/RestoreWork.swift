@@ -24,10 +24,12 @@ import TrailDirectory
 struct RestoreWork {
     private let configuration: GatewayConfiguration
     private let keys: PrivateKeyDirectory
-    let store: SQLiteStore
+    let store: any GateStore
+    private let closeStore: () -> Void
     private let trail: CopiedTrail
-    /// Held from before the trail is verified until it is published under its new name.
-    private let lock: FileLock
+    /// Held from before the trail is verified until it is published under its new name; `nil` for a dry run of a trail that no
+    /// writer ever had.
+    private let lock: FileLock?
 
     /// What there is to do.
     enum Plan {
@@ -38,8 +40,10 @@ struct RestoreWork {
 
     /// Takes the locks of both directories.
     ///
-    /// - Parameter folder: The trail. It goes on where it is, so it has to be the configured one.
-    init(_ configuration: GatewayConfiguration, trail folder: String) throws {
+    /// - Parameters:
+    ///   - folder: The trail. It goes on where it is, so it has to be the configured one.
+    ///   - isDryRun: No byte of the two directories changes, and ``run(_:progress:)`` throws.
+    init(_ configuration: GatewayConfiguration, trail folder: String, isDryRun: Bool = false) throws {
         func real(_ path: String) -> String {
             URL(fileURLWithPath: path).resolvingSymlinksInPath().standardizedFileURL.path
         }
@@ -61,12 +65,22 @@ struct RestoreWork {
             }
         }
         var read = try readKeys()
-        store = try Wiring.openStore(of: configuration.stateDirectory, readingAgain: &read, by: readKeys)
+        if isDryRun {
+            let opened = try Wiring.openStoreToRead(
+                configuration.stateDirectory, readingAgain: &read, by: readKeys)
+            (store, closeStore) = (opened, { opened.close() })
+        } else {
+            let opened = try Wiring.openStore(
+                of: configuration.stateDirectory, readingAgain: &read, by: readKeys)
+            (store, closeStore) = (opened, { opened.close() })
+        }
         keys = read
         do {
-            lock = try TrailDirectoryWriter.lock(configuration.trailDirectory)
+            let path = configuration.trailDirectory
+            lock =
+                try isDryRun ? TrailDirectoryWriter.sharedLock(path) : TrailDirectoryWriter.lock(path)
         } catch {
-            store.close()
+            closeStore()
             guard case .inUse = error else { throw error }
             throw CommandFailure(
                 "another process writes to the trail `\(configuration.trailDirectory)`",
@@ -74,7 +88,7 @@ struct RestoreWork {
         }
     }
 
-    func close() { store.close() }
+    func close() { closeStore() }
 
     // MARK: Looking
 
