@@ -15,7 +15,7 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
     case directoryTooOpen(path: String, mode: UInt32)
     /// The directory of the keys belongs to a user that is neither root nor the gateway's.
     case foreignDirectory(path: String, owner: UInt32)
-    /// A symbolic link, a directory, or longer than 4 KiB.
+    /// A symbolic link, a directory, a pipe, or longer than 4 KiB.
     case notAPlainFile(path: String)
     case malformed(path: String, reason: String)
     /// The file of the key `id` has another name, under which a destruction of the key would not find it.
@@ -72,7 +72,7 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
             "run `chmod 0700 \(path)`, and make sure that every key in it is yours"
         case .foreignDirectory(let path, _):
             "run `chown \(geteuid()) \(path)` as root, and make sure that every key in it is yours"
-        case .notAPlainFile: "put the file itself there, not a link to it"
+        case .notAPlainFile: "put the file itself there, and no link, directory or pipe in its place"
         case .malformed: "restore it from the backup made at the key ceremony"
         case .misnamed(_, let id): "rename it to `\(id).key`"
         case .wrongRoot: "give the root key this file was wrapped with"

@@ -299,9 +299,13 @@ package struct PrivateKeyFile: Sendable {
         guard chmod(path, 0o600) == 0 else {
             throw KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
-        let descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+        // As of a file that is read.
+        let descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else {
-            throw KeyFileError.cannotWrite(path: path, reason: systemReason())
+            // What a pipe says that has no reader.
+            throw errno == ENXIO
+                ? KeyFileError.notAPlainFile(path: path)
+                : KeyFileError.cannotWrite(path: path, reason: systemReason())
         }
         defer { close(descriptor) }
         let zeros = [UInt8](repeating: 0, count: byteCountMax)
@@ -405,7 +409,8 @@ package struct PrivateKeyFile: Sendable {
     }
 
     private static func readPlainFile(_ path: String, credentials: String?) throws -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        // Not blocking: to open a pipe would wait for its writer.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw errno == ELOOP
                 ? KeyFileError.notAPlainFile(path: path)

@@ -667,6 +667,25 @@ import Testing
         }
     }
 
+    /// To open it would wait for a writer that never comes.
+    @Test func `a pipe in place of a key file is refused, also of one that was being written`() throws {
+        try withFolder { path in
+            try PrivateKeyDirectory.initialize(at: path, now: Self.now)
+            let pipe = "\(path)/trail-pipe.key"
+            try #require(mkfifo(pipe, 0o400) == 0)
+            #expect(throws: KeyFileError.notAPlainFile(path: pipe)) {
+                try PrivateKeyDirectory(at: path, acceptsThrowaway: false)
+            }
+            for unfinished in ["\(pipe).part", "\(pipe).doomed"] {
+                try #require(rename(pipe, unfinished) == 0)
+                #expect(throws: KeyFileError.notAPlainFile(path: unfinished)) {
+                    try PrivateKeyDirectory.eraseUnfinished(in: path)
+                }
+                try #require(rename(unfinished, pipe) == 0)
+            }
+        }
+    }
+
     @Test(arguments: ["", "{}", "{\"v\":1}", "not json", "{\"v\":2,\"id\":\"x\"}"])
     func `a damaged key file is refused with its path`(content: String) throws {
         try withFolder { path in
