@@ -144,7 +144,8 @@ import Testing
         #expect(promo.status == 202, "\(promo.json)")
     }
 
-    @Test func `a token registered after the message left stays, whenever the provider speaks`() async throws {
+    @Test func `a token registered after the message left stays, whenever the provider speaks`() async throws
+    {
         let gate = try GatewayHarness()
         let send = try await handOver(gate, .accepted(status: 200))
         gate.clock.advance(seconds: 60)

@@ -392,7 +392,8 @@ import Testing
         #expect(try await offer("x2").status == 202)
     }
 
-    @Test func `a number that took back what was agreed to at it is so under another name too`() async throws {
+    @Test func `a number that took back what was agreed to at it is so under another name too`() async throws
+    {
         try await customer()
         try await address("n", "sms", "+4790000018")
         #expect(try await reply("STOP")["effect"] == "withdrawn")

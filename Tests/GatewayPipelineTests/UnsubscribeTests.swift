@@ -519,6 +519,14 @@ import Testing
         var consent = try gate.consentBody("c-m")
         consent["channel"] = "email"
         consent["address"] = "m"
+        let name = type == "promo.offer" ? "promo" : "social"
+        let notice = try #require(
+            gate.policy.bundle.notices.values.first { $0.key.id == name && $0.key.language == "en" })
+        consent["purpose"] = .string(type == "promo.offer" ? "marketing" : "social")
+        consent["notice"] = [
+            "id": .string(notice.key.id), "version": .string(notice.key.version),
+            "language": .string(notice.key.language), "sha256": .string(notice.sha256),
+        ]
         let given = try await gate.call("product", "POST", "/v1/recipients/u_1/consents", consent)
         try #require(given.status == 200 || given.status == 201, "\(given.json)")
         gate.clock.advance(seconds: 1)
