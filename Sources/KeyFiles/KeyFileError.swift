@@ -26,6 +26,8 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
     case throwawayKey(path: String, id: String)
     /// A key that is in use, by the gateway's own record, has no file.
     case missingKey(id: String, purpose: KeyPurpose, directory: String)
+    /// A data key that is not in use any more has no file, and stored values are still sealed under it.
+    case missingEarlierKey(id: String, directory: String)
     /// A key that signs bundles or keysets lies where the gateway can read it. A process that took the gateway over could then
     /// approve its own policies, or list its own keys as genuine.
     case offlineKeyPresent(id: String, purpose: KeyPurpose, directory: String)
@@ -53,6 +55,8 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
             "key `\(id)` in `\(path)` is a throwaway key and is accepted with --dev only"
         case .missingKey(let id, let purpose, let directory):
             "the \(purpose.rawValue) key `\(id)`, which is in use, is not in `\(directory)`; \(purpose.use)"
+        case .missingEarlierKey(let id, let directory):
+            "the data key `\(id)`, which stored values are still sealed under, is not in `\(directory)`; \(KeyPurpose.data.use)"
         case .offlineKeyPresent(let id, let purpose, let directory):
             "the \(purpose.rawValue) key `\(id)` lies in the gateway's key directory `\(directory)`"
         case .tooManyFiles(let directory):
@@ -78,6 +82,8 @@ package enum KeyFileError: Error, Equatable, Sendable, CustomStringConvertible {
         case .wrongRoot: "give the root key this file was wrapped with"
         case .missingKey(let id, _, _):
             "put `\(id).key` back from the backup made at the key ceremony; to go on without it, start with its successor promoted before"
+        case .missingEarlierKey(let id, _):
+            "put `\(id).key` back from a copy of the key directory; values are sealed anew while the gateway runs, and `sendgate keys lagging` says when the file is needed no more"
         case .offlineKeyPresent(let id, _, _):
             "move `\(id).key` to the medium of those who sign with it; the gateway needs only its public half, in its configuration"
         case .tooManyFiles: "keep only the keys of this gateway there, and move the others away"

@@ -334,6 +334,18 @@ package struct Keyring: Sendable, Hashable {
     package func missing(from found: Set<String>) -> [GatewayKey] {
         keys.filter { $0.state == .active && !found.contains($0.id) }
     }
+
+    /// Data keys that were in use and are not destroyed, whose files are not there. Stored values are under them until everything
+    /// is sealed anew.
+    package func earlierDataKeys(missingFrom found: Set<String>) -> [GatewayKey] {
+        keys.filter { key in
+            switch key.state {
+            case .suspended, .deactivated, .compromised:
+                key.purpose == .data && !found.contains(key.id)
+            case .preActivation, .active, .destroyed: false
+            }
+        }
+    }
 }
 
 // MARK: As it is stored

@@ -46,7 +46,8 @@ private struct SealedTable: Sendable {
             name, key: key.count,
             "UPDATE \(name) SET \(sealed) = ? WHERE (\(keys)) = (\(marks))")
         lag = StatementText(name, "SELECT count(*) FROM \(name) WHERE NOT \(isCurrent)")
-        use = StatementText(name, "SELECT 1 FROM \(name) WHERE substr(\(sealed), 1, ?1) = ?2 LIMIT 1")
+        use = StatementText(
+            name, key: key.count, "SELECT \(keys) FROM \(name) WHERE substr(\(sealed), 1, ?1) = ?2")
     }
 
     static let all: [SealedTable] = [
@@ -122,10 +123,6 @@ private struct ResealingPlace {
 }
 
 extension GateTransaction {
-    private static let isAccepted = StatementText(
-        Schema.damage.name, key: 2,
-        "SELECT origin, place, is_accepted FROM damage WHERE origin = ? AND place = ?")
-
     /// Checks the next rows and seals those anew that are under another key.
     func reseal(rowCountMax: Int) throws -> Resealing {
         let key = cipher.currentKeyID
@@ -202,9 +199,15 @@ extension GateTransaction {
         }
         return count
     }
+}
+
+extension GateReading {
+    private static let isAccepted = StatementText(
+        Schema.damage.name, key: 2,
+        "SELECT origin, place, is_accepted FROM damage WHERE origin = ? AND place = ?")
 
     /// Whether an operator has accepted that the row is lost: an unreadable row needs no key.
-    private func isLossAccepted(_ table: String, _ row: String) throws -> Bool {
+    fileprivate func isLossAccepted(_ table: String, _ row: String) throws -> Bool {
         try gate.first(
             Self.isAccepted,
             {
@@ -216,9 +219,7 @@ extension GateTransaction {
                 return row.flag()
             }) ?? false
     }
-}
 
-extension GateReading {
     fileprivate func bindHead(to binder: inout Binder) {
         let head = cipher.currentHead
         binder.add(Int64(head.count))
@@ -253,15 +254,18 @@ extension GateReading {
         return try used.filter { try !cipher.isLoaded($0) && hasValues(under: $0) }
     }
 
-    private func hasValues(under key: String) throws -> Bool {
+    final func hasValues(under key: String) throws -> Bool {
         let head = RowCipher.head(of: key)
-        let look: (Connection, SealedTable) throws -> Bool = { connection, table in
-            try connection.first(
-                table.use,
-                {
-                    $0.add(Int64(head.count))
-                    $0.add(head)
-                }, read: { _ in true }) ?? false
+        let look: (Connection, SealedTable) throws -> Bool = { [self] connection, table in
+            var isFound = false
+            try connection.scan(table.use) {
+                $0.add(Int64(head.count))
+                $0.add(head)
+            } read: { row in
+                isFound = try !isLossAccepted(table.name, row.name)
+                return !isFound
+            }
+            return isFound
         }
         return try SealedTable.all.contains { table in
             try table.isOfSubjects ? withMappings { try look($0, table) } : look(gate, table)

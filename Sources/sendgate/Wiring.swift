@@ -267,16 +267,24 @@ struct Wiring {
 
     /// The keyring with what the key directory holds now; recorded with the start.
     ///
-    /// - Throws: `KeyFileError` when a key in use has no file.
+    /// - Throws: `KeyFileError` when a key in use has no file, or a data key that stored values are still sealed under.
     static func keyring(
         adopting found: [GatewayKey], from keys: PrivateKeyDirectory, in store: some GateStore,
         at now: Instant
     ) throws -> Keyring {
         var keyring = try store.read { try $0.keyring() } ?? Keyring()
         _ = keyring.adopt(found, at: now)
-        if let key = keyring.missing(from: Set(found.map(\.id))).first {
+        let ids = Set(found.map(\.id))
+        if let key = keyring.missing(from: ids).first {
             throw KeyFileError.missingKey(id: key.id, purpose: key.purpose, directory: keys.path)
         }
+        let needed = try store.read { store in
+            try store.resealedDataKey() == keyring.active(.data)?.id
+                ? nil
+                : keyring.earlierDataKeys(missingFrom: ids).first { try store.hasValues(under: $0.id) }
+        }
+        // With it gone, whatever it sealed would be damage: people would get nothing, and a "no" would not be found.
+        if let needed { throw KeyFileError.missingEarlierKey(id: needed.id, directory: keys.path) }
         return keyring
     }
 

@@ -371,6 +371,7 @@ extension StoreContents: StoreReading {
     package func publishedSize() throws -> UInt64 { publishedCount }
     package func laggingRowCount() throws -> Int64 { 0 }
     package func hasSealed(under key: String) throws -> Bool { key == dataKey }
+    package func hasValues(under _: String) throws -> Bool { false }
     package func missingDataKeys() throws -> [String] { [] }
     package func newestEntryTime() throws -> Instant? { entries.last?.time }
     package func newestEntryClock() throws -> ClockReading? { clock }

@@ -199,6 +199,29 @@ import Testing
         #expect(keyring["link-1"]?.state == .destroyed)
     }
 
+    @Test func `a data key that sealed before is missed until it is destroyed, and no other key is`()
+        throws
+    {
+        var keyring = Self.started()
+        for purpose in [KeyPurpose.data, .link] {
+            let (new, old) = ("new-\(purpose.rawValue)", "\(purpose.rawValue)-1")
+            _ = try keyring.add(Self.key(new, purpose))
+            let expected = purpose == .data ? [] : ["data-1"]
+            #expect(keyring.earlierDataKeys(missingFrom: []).map(\.id) == expected)
+            _ = try keyring.apply(.promote, to: new, because: .request, by: Self.one, at: Self.start)
+            #expect(keyring[old]?.state == .deactivated)
+        }
+        #expect(keyring.earlierDataKeys(missingFrom: []).map(\.id) == ["data-1"])
+        #expect(keyring.earlierDataKeys(missingFrom: ["data-1"]).isEmpty)
+        _ = try keyring.apply(.revoke, to: "data-1", because: .compromised, by: Self.one, at: Self.start)
+        #expect(keyring.earlierDataKeys(missingFrom: []).map(\.id) == ["data-1"])
+        for caller in [Self.one, Self.other] {
+            _ = try keyring.apply(.destroy, to: "data-1", because: .request, by: caller, at: Self.start)
+        }
+        #expect(keyring["data-1"]?.state == .destroyed)
+        #expect(keyring.earlierDataKeys(missingFrom: []).isEmpty)
+    }
+
     @Test func `two callers destroy a key, within an hour`() throws {
         var keyring = Self.started()
         _ = try keyring.add(Self.key("new", .origin))

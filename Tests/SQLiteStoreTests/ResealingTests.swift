@@ -106,6 +106,9 @@ import Testing
         for (key, hasSealed) in [(1, true), (2, true), (3, false)] {
             #expect(try store.read { try $0.hasSealed(under: "data-test-\(key)") } == hasSealed)
         }
+        for (key, hasValues) in [(1, true), (2, false), (3, false)] {
+            #expect(try store.read { try $0.hasValues(under: "data-test-\(key)") } == hasValues)
+        }
         store.close()
         store = try openStore(folder.state, key: 2, older: [1])
         #expect(try pass(over: store).last.unreadableRowCount == 0)
@@ -128,8 +131,11 @@ import Testing
         try promote(2, in: store)
         #expect(try pass(over: store).last.unreadableRowCount == 1)
         #expect(try store.read { try $0.laggingRowCount() } == 1)
+        #expect(try store.read { try $0.hasValues(under: "data-test-1") })
         _ = try store.acceptDamage()
         #expect(try pass(over: store).last.unreadableRowCount == 0)
+        // Nothing but what is lost is under the old key.
+        #expect(try store.read { try !$0.hasValues(under: "data-test-1") && $0.laggingRowCount() == 1 })
         store.close()
     }
 }

@@ -1,8 +1,12 @@
 import CanonicalJSON
 import Foundation
+import GateSteps
 import GateVocabulary
+import GatewayPipeline
 import KeyFiles
+import KeyLifecycle
 import OpenSSLCrypto
+import SQLiteStore
 import Testing
 
 @testable import sendgate
@@ -72,6 +76,67 @@ import Testing
         let next = try await GatewayFixture(in: folder.root)
         #expect(try await states(next)[purpose] == ["active", "pre_activation"])
         try await next.stop()
+    }
+
+    @Test func `a data key that stored values are under stops the start when its file is gone`()
+        async throws
+    {
+        do {
+            let gate = try await GatewayFixture(in: folder.root)
+            try await gate.registerSomebody()
+            try await gate.stop()
+            gate.wiring.store.close()
+        }
+        let added = try await CommandLineRun("keys", "add", "data", "--dev", directory, "--json")
+        #expect(added.status == 0, "\(added)")
+        let new = try #require(
+            try CanonicalJSON.read(Array(added.output.utf8)).objectValue?["key"]?.stringValue)
+        // As a gateway leaves it that is killed before it has sealed a row anew.
+        let (old, count) = try promote(new)
+        #expect(count > 0)
+        let (file, copy) = ("\(directory)/keys/\(old).key", folder.path("copy"))
+        try FileManager.default.moveItem(atPath: file, toPath: copy)
+        for command in [["rotate", "data"], ["rotate", "data", "--dry-run"]] {
+            let refused = try await CommandLineRun(["keys"] + command + ["--dev", directory])
+            #expect(refused.status == 1 && refused.output.isEmpty, "\(refused)")
+            for part in ["the data key `\(old)`", "still sealed under", "put `\(old).key` back"] {
+                #expect(refused.errors.contains(part), "\(part): \(refused)")
+            }
+        }
+        let error = await #expect(throws: KeyFileError.self) { try await GatewayFixture(in: folder.root) }
+        guard case .missingEarlierKey(id: old, directory: _)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        try FileManager.default.moveItem(atPath: copy, toPath: file)
+        // Waits until nothing is left under it.
+        let rotated = try await CommandLineRun("keys", "rotate", "data", "--dev", directory)
+        #expect(rotated.status == 0, "\(rotated)")
+        try FileManager.default.removeItem(atPath: file)
+        let gate = try await GatewayFixture(in: folder.root)
+        #expect(try await gate.ask("GET", "/v1/recipients/u_42").status == 200)
+        try await gate.stop()
+    }
+
+    /// Promotes a data key in the store of a stopped gateway.
+    ///
+    /// - Returns: The key that it replaces, and how many stored values are under that one.
+    private func promote(_ key: String) throws -> (old: String, count: Int64) {
+        func readKeys() throws -> PrivateKeyDirectory {
+            try PrivateKeyDirectory(at: "\(directory)/keys", acceptsThrowaway: true)
+        }
+        var keys = try readKeys()
+        let store = try Wiring.openStore(of: "\(directory)/state", readingAgain: &keys, by: readKeys)
+        defer { store.close() }
+        var keyring = try #require(try store.read { try $0.keyring() })
+        let old = try #require(keyring.active(.data)).id
+        _ = try keyring.apply(
+            .promote, to: key, because: .request, by: CallerName("dev"), at: SystemClock().now())
+        try store.write { view in
+            view.useDataKey(key)
+            try view.setSetting("keyring", to: keyring.text)
+        }
+        return (old, try store.read { try $0.laggingRowCount() })
     }
 
     /// Every file with its bytes and its mode, but for what each connection of SQLite makes and leaves empty.

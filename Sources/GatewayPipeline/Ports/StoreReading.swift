@@ -76,6 +76,9 @@ package protocol StoreReading: HistoryReading {
     func laggingRowCount() throws -> Int64
     /// Whether a data key ever sealed in this store, so that stored values may be under it.
     func hasSealed(under key: String) throws -> Bool
+    /// Whether stored values are under a data key, besides those that an operator has accepted as lost. Reads every row where
+    /// none is.
+    func hasValues(under key: String) throws -> Bool
     /// Ids of data keys that stored values are under and that are not loaded. Reads every row where an earlier key is not
     /// loaded: for an operator.
     func missingDataKeys() throws -> [String]
