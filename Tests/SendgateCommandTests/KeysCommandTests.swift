@@ -129,14 +129,16 @@ import Testing
             let run = try await sign(directory, ["--after", earlier], as: "never")
             #expect(run.status == 2 && run.output.isEmpty, "\(run)")
             #expect(
-                run.errors.contains("`\(earlier)`: the keyset is not signed by the authority"), "\(run.errors)")
+                run.errors.contains("`\(earlier)`: the keyset is not signed by the authority"),
+                "\(run.errors)")
             #expect(!FileManager.default.fileExists(atPath: folder.path("never")))
         }
         #expect(try await sign("authority", ["--first"], as: "one").status == 0)
         let text = try String(contentsOfFile: one, encoding: .utf8)
         let origin = try #require(text.split(separator: "\n").first { $0.hasPrefix("origin ") })
         for forged in [
-            text.replacing("version 1\n", with: "version 4294967294\n"), text.replacing("\(origin)\n", with: ""),
+            text.replacing("version 1\n", with: "version 4294967294\n"),
+            text.replacing("\(origin)\n", with: ""),
             text.replacing(origin, with: origin.replacing(" active ", with: " deactivated ")),
         ] {
             #expect(forged != text)

@@ -326,7 +326,9 @@ extension RecordReading {
         return active.map {
             StepRefusal(
                 .wrongState,
-                detail: "`\($0.key.hexadecimal)` of the device is `active` already; suspend or revoke that one first")
+                detail:
+                    "`\($0.key.hexadecimal)` of the device is `active` already; suspend or revoke that one first"
+            )
         }
     }
 }

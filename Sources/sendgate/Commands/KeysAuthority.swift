@@ -101,8 +101,8 @@ struct AuthoritySign: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "sign", abstract: "Signs which public keys of a gateway are genuine.",
         usage: """
-            sendgate keys authority sign --directory DIR --gateway NAME --keys FILE … --first --out FILE
-            sendgate keys authority sign --directory DIR --gateway NAME --keys FILE … --after FILE [--authority KEY|FILE …] --out FILE
+            sendgate keys authority sign --directory DIR --gateway NAME --keys FILE … --out FILE
+              --first | --after FILE [--authority KEY|FILE …]
             """,
         discussion: """
             FILE of --keys is what `sendgate keys list --socket PATH --json` printed, or a keyring.yaml; the origin, trail \
