@@ -113,6 +113,38 @@ import WireProtocol
         try await gate.stop()
     }
 
+    @Test func `a keyset that has expired or soon does is named, and its end is in the metrics`() async throws
+    {
+        let gate = try await GatewayFixture(in: folder.root)
+        let checks = gate.wiring.healthChecks
+        func keys() -> ReadinessAnswer.Check? { checks.checks().first { $0.name == "keys" } }
+        func metric() -> String? {
+            checks.metricsText.split(separator: "\n").map(String.init)
+                .first { $0.hasPrefix("sendgate_keyset_expiry_timestamp_seconds ") }
+        }
+        #expect(keys()?.detail?.contains("keyset") != true && metric() == nil)
+        let now = UInt64(SystemClock().now().seconds)
+        let day: UInt64 = 86_400
+        for (expiresAt, told) in [
+            (now + 31 * day, nil), (now + 29 * day, "version 7, expires at"),
+            (now - 60, "version 7, expired at"),
+        ] as [(UInt64, String?)] {
+            let keyset = try Keyset(
+                gateway: "gate.example/test", version: 7, issuedAt: now - day, expiresAt: expiresAt,
+                keys: checks.keys.keyring.keys.compactMap { Keyset.Key($0) })
+            let signature = NoteSignature(
+                name: "example.com/a", keyID: 1, bytes: [UInt8](repeating: 1, count: 64))
+            let note = SignedNote(text: keyset.text, signatures: [signature])
+            try checks.store.write { try $0.restoreKeyset(String(decoding: note.bytes, as: UTF8.self)) }
+            // No send stops for it.
+            #expect(keys()?.isPassed == true)
+            let detail = keys()?.detail ?? ""
+            #expect(detail.contains(told ?? "keyset") == (told != nil), "\(detail)")
+            #expect(metric() == "sendgate_keyset_expiry_timestamp_seconds \(expiresAt)")
+        }
+        try await gate.stop()
+    }
+
     // MARK: The hop
 
     private struct Taking: RequestHandler {

@@ -102,7 +102,7 @@ extension EndToEnd {
                 ], environment: Machine.commands, in: scratch, within: 240)
             #expect(checked.ending == .exit(0), "\(checked)")
             #expect(checked.output.contains(#""panels": 24, "queries": 32,"#), "\(checked.output)")
-            #expect(checked.output.contains(#""rules": 30"#), "\(checked.output)")
+            #expect(checked.output.contains(#""rules": 31"#), "\(checked.output)")
             #expect(try gate.stop() == .exit(0))
         }
 

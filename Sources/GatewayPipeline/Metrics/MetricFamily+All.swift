@@ -179,6 +179,9 @@ extension MetricFamily {
     package static let keyAge = MetricFamily(
         .gauge, "key_age_seconds", "How long the key in use has been in use.",
         by: [MetricLabel("purpose", KeyAge.watched.map(\.rawValue))])
+    package static let keysetEnd = MetricFamily(
+        .gauge, "keyset_expiry_timestamp_seconds",
+        "When the keyset in force expires, in Unix seconds; absent where none is.")
     package static let keysLocked = MetricFamily(
         .gauge, "keys_locked", "Whether the memory of keys is locked.")
     package static let secretsOutside = MetricFamily(
@@ -220,8 +223,9 @@ extension MetricFamily {
         trailEntries, publishedEntries,
         outboxRows, outboxBytes, outboxStates, outboxDueAge, hopReachable, policyRefused, policyInfo,
         lapsedReviews, reviewsDueSoon, damagedRows, dataKeySeals, keysWaiting, keysToRotate, keyAge,
-        keysLocked, secretsOutside, freeDisk, connections, refusedConnections, requests, streams, streamLines,
-        endpointProblems, bytesRead, bytesWritten, idleTimeouts, readTimeouts, writeStalls, missingAnswers,
+        keysetEnd, keysLocked, secretsOutside, freeDisk, connections, refusedConnections, requests, streams,
+        streamLines, endpointProblems, bytesRead, bytesWritten, idleTimeouts, readTimeouts, writeStalls,
+        missingAnswers,
         openConnections, requestsInFlight, bufferedBytes,
     ]
 }

@@ -86,6 +86,7 @@ struct HealthChecks: Sendable {
                 "key `\(key.id)`, which is `\(key.state.rawValue)`, cannot come into use: its file is not there, or was not at the start"
             )
         }
+        if let remark = keysetRemark() { details.append(remark) }
         if !SecretMemory.protection.isLocked {
             details.append(
                 "keys are not locked in memory; raise the limit (`LimitMEMLOCK=` in systemd, `ulimit -l`)")
@@ -93,6 +94,26 @@ struct HealthChecks: Sendable {
         return .init(
             name: "keys", isPassed: !use.isExhausted && hasOrigin,
             detail: details.isEmpty ? nil : details.joined(separator: "; "))
+    }
+
+    /// How long before its end a keyset is told of: 30 days, in seconds.
+    static let keysetNoticeSeconds: Int64 = 30 * 86_400
+
+    /// What is said of a keyset in force that has expired, or soon does; no send stops for it.
+    private func keysetRemark() -> String? {
+        do {
+            guard let keyset = try store.read({ try $0.keyset() }) else { return nil }
+            let (end, now) = (keyset.end, clock.now())
+            if end <= now {
+                return
+                    "the keyset in force, version \(keyset.version), expired at \(end.rfc3339), and apps and auditors refuse it; have the authority sign a new one"
+            }
+            guard end < now.advanced(bySeconds: Self.keysetNoticeSeconds) else { return nil }
+            return
+                "the keyset in force, version \(keyset.version), expires at \(end.rfc3339); have the authority sign the next one before"
+        } catch {
+            return "the keyset in force cannot be read: \(error)"
+        }
     }
 
     /// How many damaged rows a check names; the log has all of them.
@@ -244,7 +265,15 @@ struct HealthChecks: Sendable {
                 .keysToRotate, [purpose.rawValue], isTrue: isDue || purpose == .data && use.mustRotate)
             if let age { page.add(.keyAge, [purpose.rawValue], .integer(age)) }
         }
+        if let keyset = try? store.read({ try $0.keyset() }) {
+            page.add(.keysetEnd, [], .integer(keyset.end.seconds))
+        }
         page.add(.keysLocked, [], isTrue: SecretMemory.protection.isLocked)
         page.add(.secretsOutside, [], SecretMemory.outsideCount)
     }
+}
+
+extension Keyset {
+    /// From this moment on it is refused.
+    fileprivate var end: Instant { Instant(seconds: Int64(expiresAt)) }
 }
