@@ -201,6 +201,22 @@ import Testing
         try await gate.stop()
     }
 
+    @Test func `where a key cannot be written the hint is of the directory, and of no send`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let (keys, aside) = ("\(directory)/keys", folder.path("aside"))
+        try await gate.listening { socket in
+            try FileManager.default.moveItem(atPath: keys, toPath: aside)
+            for words in [["add", "origin"], ["rotate", "origin"]] {
+                let run = try await CommandLineRun(["keys"] + words + ["--socket", socket])
+                #expect(run.status == 1 && run.errors.contains("cannot write key file"), "\(run)")
+                #expect(run.errors.contains("hint: where a file cannot be written"), "\(run.errors)")
+                #expect(!run.errors.contains("same id"), "\(run.errors)")
+            }
+            try FileManager.default.moveItem(atPath: aside, toPath: keys)
+        }
+        try await gate.stop()
+    }
+
     @Test func `nothing lags in a stopped gateway that has had one data key, whether or not it looked`()
         async throws
     {

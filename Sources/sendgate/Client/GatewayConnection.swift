@@ -99,8 +99,13 @@ struct GatewayConnection {
 }
 
 extension GatewayAnswer {
+    /// The hint for what has an id of its own.
+    static let sameID = "try again with the same id: a repeated id is sent once"
+
     /// Prints a problem document as an error, and says how the command ends.
-    func reportProblem() -> ExitStatus {
+    ///
+    /// - Parameter unavailable: The hint where the gateway cannot do it now.
+    func reportProblem(unavailable: String = "try again") -> ExitStatus {
         guard let object else {
             Terminal.error("the gateway answered \(status) with something that is not JSON")
             return .failed
@@ -108,7 +113,7 @@ extension GatewayAnswer {
         let title = object["title"]?.stringValue ?? "the gateway answered \(status)"
         var message = title.prefix(1).lowercased() + title.dropFirst()
         if let detail = object["detail"]?.stringValue { message += ": \(detail)" }
-        Terminal.error(message, hint: hint)
+        Terminal.error(message, hint: hint(unavailable))
         for violation in object["violations"]?.arrayValue ?? [] {
             let place =
                 violation["pointer"]?.stringValue.map { $0.isEmpty ? "the body" : "`\($0)`" }
@@ -119,11 +124,12 @@ extension GatewayAnswer {
         return .failed
     }
 
-    private var hint: String? {
+    private func hint(_ unavailable: String) -> String? {
         switch status {
         case 401: "bind this user to a caller in the gateway's configuration, or use another socket"
         case 403: "ask whoever keeps `callers.yaml`"
-        case 429, 503: "try again with the same id: a repeated id is sent once"
+        case 429 where unavailable != Self.sameID: "try again"
+        case 429, 503: unavailable
         default: nil
         }
     }

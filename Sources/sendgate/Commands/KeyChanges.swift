@@ -23,9 +23,15 @@ struct KeyChangeOptions: ParsableArguments {
 }
 
 enum KeyChange {
+    /// The hint where the gateway cannot do it now.
+    static let unavailable =
+        "where a file cannot be written, make the key directory writable for the gateway; then try again, and `sendgate keys list` says how far it came"
+
     /// Prints one answer; a key that waits for a second caller says so.
     static func show(_ answer: GatewayAnswer, of key: String? = nil, asJSON isJSON: Bool) throws {
-        guard answer.status < 300, let object = answer.object else { throw answer.reportProblem() }
+        guard answer.status < 300, let object = answer.object else {
+            throw answer.reportProblem(unavailable: unavailable)
+        }
         if isJSON { return Terminal.print(object) }
         let name = object["key"]?.stringValue ?? key ?? "a new key"
         let state = object["state"]?.stringValue ?? "?"

@@ -81,7 +81,9 @@ struct KeysRotate: GateCommand {
             if let waiting {
                 // As the promotion would be, e.g. for a key whose file is gone.
                 let promotion = try await connection.post(Self.promotion(of: waiting), ["dry_run": true])
-                guard promotion.status == 200 else { throw promotion.reportProblem() }
+                guard promotion.status == 200 else {
+                    throw promotion.reportProblem(unavailable: KeyChange.unavailable)
+                }
             }
             let steps = [
                 waiting.map { "\($0) waits already" } ?? "a new \(purpose.rawValue) key would be made",
@@ -103,7 +105,7 @@ struct KeysRotate: GateCommand {
             if let replaced { addition["replaces"] = .string(replaced) }
             let added = try await connection.post("/v1/keys", addition)
             guard added.status == 200, let key = added.object?["key"]?.stringValue else {
-                throw added.reportProblem()
+                throw added.reportProblem(unavailable: KeyChange.unavailable)
             }
             new = key
             Terminal.note("made \(new)")
@@ -114,7 +116,7 @@ struct KeysRotate: GateCommand {
         if promoted.status != 200 {
             guard promoted.status == 409,
                 try await keyring(connection).first(where: { $0.state == "active" })?.id == new
-            else { throw promoted.reportProblem() }
+            else { throw promoted.reportProblem(unavailable: KeyChange.unavailable) }
         }
         try await finish(connection, old: old, new: new)
     }

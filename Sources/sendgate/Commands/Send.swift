@@ -49,7 +49,9 @@ struct Send: GateCommand {
             Terminal.print(answer.body + [UInt8(ascii: "\n")])
             return status
         }
-        guard isDecision, let object = answer.object else { return answer.reportProblem() }
+        guard isDecision, let object = answer.object else {
+            return answer.reportProblem(unavailable: GatewayAnswer.sameID)
+        }
         for line in lines(of: object) { Terminal.print(Terminal.printable(line)) }
         return status
     }
