@@ -31,12 +31,14 @@ package protocol FieldObject: FieldValue {
 }
 
 /// A field that is not what the others give.
-package struct FieldContradiction: Error {
+package struct FieldContradiction: Error, CustomStringConvertible {
     package var field: String
     /// What it should have been, e.g. "expected the outcome of `expired`".
     package var message: String
 
     package init(_ field: String, _ message: String) { (self.field, self.message) = (field, message) }
+
+    package var description: String { "`\(field)`: \(message)" }
 }
 
 /// A visitor is shown the fields of an object, one by one.
