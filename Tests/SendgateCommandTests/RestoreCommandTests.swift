@@ -418,12 +418,14 @@ import TrailDirectory
 
     @Test(arguments: [false, true])
     func `a dry run changes no byte, also beside a log that a kill left`(isKilled: Bool) async throws {
-        let gate = try await GatewayFixture(in: folder.root)
-        try await gate.registerSomebody()
-        try await gate.stop()
-        if !isKilled { gate.wiring.store.close() }
-        try FileManager.default.copyItem(atPath: folder.path("gate/state"), toPath: folder.path("backup"))
-        gate.wiring.store.close()
+        do {
+            let gate = try await GatewayFixture(in: folder.root)
+            try await gate.registerSomebody()
+            try await gate.stop()
+            if !isKilled { gate.wiring.store.close() }
+            try FileManager.default.copyItem(atPath: folder.path("gate/state"), toPath: folder.path("backup"))
+            gate.wiring.store.close()
+        }
         try await run()
         try replace(folder.path("gate/state"), by: folder.path("backup"))
         // A copy that was made without the files of the locks.
