@@ -225,7 +225,19 @@ extension Decision: FieldObject {
 }
 
 extension AttestedRequest: FieldObject {
-    package static let means = ""
+    package static let means = "The part of the send a decision looks at."
+    package static let shape = Shape.named("AttestedRequest", .object(objectShape))
+    /// As an entry has it, which records no text that a caller chose: each is a name.
+    static var recordedShape: Shape {
+        .object(
+            ObjectShape(
+                "",
+                objectShape.members.map { member in
+                    if case .boolean = member.shape { return member }
+                    return .required(member.name, .name, "")
+                }))
+    }
+
     package static var blank: AttestedRequest {
         AttestedRequest(caller: CallerName(""), type: TypeID(""), channel: .push, critical: false)
     }
@@ -234,10 +246,10 @@ extension AttestedRequest: FieldObject {
     package static func show<Visitor: FieldVisitor & ~Copyable>(
         to fields: inout Visitor
     ) throws(Visitor.Failure) where Visitor.Object == AttestedRequest {
-        try fields.required("caller", \.caller, as: .name)
-        try fields.required("channel", \.channel, as: .name)
-        try fields.required("critical", \.critical, "")
-        try fields.required("type", \.type, as: .name)
+        try fields.required("caller", \.caller, "Who would send it.")
+        try fields.required("channel", \.channel, "The channel.")
+        try fields.required("critical", \.critical, "Whether critical delivery is asked for.")
+        try fields.required("type", \.type, "The type.")
     }
 
     package func write(to json: inout CanonicalWriter) { write(field: &json) }

@@ -44,7 +44,7 @@ package struct RedecisionEntry: Hashable, FieldObject {
         try fields.required("facts", \.facts, "")
         try fields.required("message_id", \.message, "")
         try fields.required("policy", \.policy, "")
-        try fields.required("request", \.request, "")
+        try fields.required("request", \.request, as: AttestedRequest.recordedShape)
         try fields.required("send_id", \.send, "")
         try fields.required("subject", \.subject, "")
     }

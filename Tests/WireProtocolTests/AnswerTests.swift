@@ -24,6 +24,13 @@ import Testing
             isReplayed: isReplayed)
     }
 
+    @Test(arguments: ["&", "no such type", "\u{436}"])
+    func `an explanation may repeat whatever type its request named`(type: String) {
+        let request = AttestedRequest(
+            caller: CallerName("payments"), type: TypeID(type), channel: .push, critical: false)
+        #expect(AttestedRequest.shape.violations(of: .object(request.json)).isEmpty)
+    }
+
     @Test func `the best delivery speaks for the send`() {
         let all = [
             delivery("d5", .noGDPRConsent, .permission), delivery("d4", .blockedAtOSLevel, .osPermission),
