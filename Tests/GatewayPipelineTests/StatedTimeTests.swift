@@ -1,7 +1,9 @@
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import GateSteps
 import GateVocabulary
+import GatewayPipeline
 import Testing
 
 /// A time that a caller states of something that happened: no later than now, to the millisecond, and what is dated

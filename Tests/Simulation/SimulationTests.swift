@@ -21,24 +21,36 @@ import WireProtocol
 // sequence, with hops that fail, clocks that step, crashes before and after a commit, and policies that change. Eight
 // histories make a million commands; their suites are processes of their own.
 
-@Suite struct EarlyHistories {
-    @Test(arguments: 1...2 as ClosedRange<UInt64>)
-    func `no sequence of commands breaks a promise`(_ seed: UInt64) throws { try Simulation.run(seed) }
+@Suite struct FirstHistory {
+    @Test func `no sequence of commands breaks a promise`() throws { try Simulation.run(1) }
 }
 
-@Suite struct MiddleHistories {
-    @Test(arguments: 3...4 as ClosedRange<UInt64>)
-    func `no sequence of commands breaks a promise`(_ seed: UInt64) throws { try Simulation.run(seed) }
+@Suite struct SecondHistory {
+    @Test func `no sequence of commands breaks a promise`() throws { try Simulation.run(2) }
 }
 
-@Suite struct LaterHistories {
-    @Test(arguments: 5...6 as ClosedRange<UInt64>)
-    func `no sequence of commands breaks a promise`(_ seed: UInt64) throws { try Simulation.run(seed) }
+@Suite struct ThirdHistory {
+    @Test func `no sequence of commands breaks a promise`() throws { try Simulation.run(3) }
 }
 
-@Suite struct LastHistories {
-    @Test(arguments: 7...8 as ClosedRange<UInt64>)
-    func `no sequence of commands breaks a promise`(_ seed: UInt64) throws { try Simulation.run(seed) }
+@Suite struct FourthHistory {
+    @Test func `no sequence of commands breaks a promise`() throws { try Simulation.run(4) }
+}
+
+@Suite struct FifthHistory {
+    @Test func `no sequence of commands breaks a promise`() throws { try Simulation.run(5) }
+}
+
+@Suite struct SixthHistory {
+    @Test func `no sequence of commands breaks a promise`() throws { try Simulation.run(6) }
+}
+
+@Suite struct SeventhHistory {
+    @Test func `no sequence of commands breaks a promise`() throws { try Simulation.run(7) }
+}
+
+@Suite struct EighthHistory {
+    @Test func `no sequence of commands breaks a promise`() throws { try Simulation.run(8) }
 }
 
 extension Simulation {
