@@ -111,7 +111,9 @@ extension Simulation {
 
     private mutating func changeGatewayKey(_ id: String) {
         guard var key = gatewayKeys[id] else { return }
-        let verb = dice.one(of: SimulatedPhone.Verb.allCases)
+        // A key that waits comes into use often enough to be tried in every history.
+        let verb =
+            key.state == .waiting && dice.onceIn(2) ? .promote : dice.one(of: SimulatedPhone.Verb.allCases)
         let caller = dice.one(of: ["keys-team", "keys-witness"])
         let purpose = key.purpose
         let inUse = gatewayKeys.first { $0.value.purpose == purpose && $0.value.state == .active }?.key
