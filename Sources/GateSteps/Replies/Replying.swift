@@ -94,7 +94,8 @@ extension StepContext {
     }
 
     /// Ends at a number or mailbox that a person has just registered what its owner took back before: the reply was answered
-    /// as a withdrawal, whoever had registered the address then. What the person agrees to there afterwards counts.
+    /// as a withdrawal, so it holds for each person who registers the address later, too. What the person agrees to there
+    /// afterwards counts.
     func stopWhatWasTakenBack(
         at address: AddressKey, of subject: SubjectID, by caller: CallerName, at now: Instant
     ) throws {
