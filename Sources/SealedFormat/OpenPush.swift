@@ -28,19 +28,40 @@ package struct OpenPushContent: Hashable, Sendable {
     /// - Parameter value: The text of a member, or `nil` where the push has none. Texts longer than 65,535 bytes are
     ///   no push's: a body has 4,096.
     package init(_ value: (OpenPushMember) -> String?) throws(SealedFormatError) {
-        var members: [UInt8] = [0]
-        // More than most take, and less than a page: a body has 4,096 bytes.
-        members.reserveCapacity(1_024)
-        for member in OpenPushMember.allCases {
-            guard let text = value(member) else { continue }
+        try self.init(OpenPushMember.allCases.compactMap { name in value(name).map { (name, $0) } })
+    }
+
+    /// - Parameter members: Those that the push has, each once and in the order of ``OpenPushMember``.
+    package init(_ members: [(name: OpenPushMember, text: String)]) throws(SealedFormatError) {
+        var byteCount = 1
+        for (name, text) in members {
             guard text.utf8.count <= UInt16.max else {
-                throw .malformedField(member.rawValue, expected: "at most \(UInt16.max) bytes")
+                throw .malformedField(name.rawValue, expected: "at most \(UInt16.max) bytes")
             }
-            members[0] += 1
-            members.append(lengthPrefixed: member.rawValue)
-            members.append(lengthPrefixed: text)
+            byteCount += 4 + name.rawValue.utf8.count + text.utf8.count
         }
-        bytes = members
+        bytes = [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
+            // `byteCount` is what the loop writes: both take two bytes and a text for each name and each text.
+            let rest = UnsafeMutableRawBufferPointer(buffer)
+            rest[0] = UInt8(members.count)
+            count = 1
+            for (name, text) in members {
+                count += Self.put(name.rawValue, in: rest, at: count)
+                count += Self.put(text, in: rest, at: count)
+            }
+        }
+    }
+
+    /// - Returns: How many bytes the length and the text take.
+    private static func put(_ text: String, in bytes: UnsafeMutableRawBufferPointer, at place: Int) -> Int {
+        var text = text
+        return text.withUTF8 { utf8 in
+            bytes.storeBytes(
+                of: UInt16(truncatingIfNeeded: utf8.count).bigEndian, toByteOffset: place, as: UInt16.self)
+            UnsafeMutableRawBufferPointer(rebasing: bytes[(place + 2)...])
+                .copyMemory(from: UnsafeRawBufferPointer(utf8))
+            return 2 + utf8.count
+        }
     }
 }
 

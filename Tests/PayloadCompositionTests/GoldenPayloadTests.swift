@@ -119,4 +119,19 @@ import Testing
             Sample(sample.language).content, for: sample.target, as: sample.form)
         #expect(weighed == payload.byteCount)
     }
+
+    @Test(arguments: cases.filter { $0.target.isFCM && $0.form != .sealed })
+    func `what the origin key signs is what FCM is given, in the order of the names`(_ sample: Case) throws {
+        let content = Sample(
+            sample.language, privacy: sample.privacy, unsubscribeLink: sample.unsubscribeLink
+        ).content
+        let payload = try compose(content, for: sample.target, as: sample.form)
+        let data = try CanonicalJSON.readCanonical(try payload.filledForTest())["message"]?["data"]
+        let signed = try OpenPushContent { data?[$0.rawValue]?.stringValue }
+        #expect(payload.content == .open(signed))
+    }
+}
+
+extension PayloadTarget {
+    fileprivate var isFCM: Bool { if case .fcm = self { true } else { false } }
 }

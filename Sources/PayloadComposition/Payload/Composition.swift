@@ -43,7 +43,7 @@ package func compose(
         if let sealed = written.sealedContent {
             .sealed(sealed)
         } else if let platform = target.platform {
-            .open(try (written.texts ?? OpenPushTexts(of: content, for: platform, as: form)).content())
+            .open(try (written.texts ?? content.openPushTexts(for: platform, as: form)).content())
         } else {
             nil
         }

@@ -13,7 +13,7 @@ enum FCMPayload {
         switch form {
         case .sealed: return (writeSealed(content, package, to: &json), nil)
         case .generic, .full:
-            let texts = OpenPushTexts(of: content, for: .android, as: form)
+            let texts = content.openPushTexts(for: .android, as: form)
             let place =
                 form == .full
                 ? writeFull(content, texts, package, to: &json)

@@ -7,65 +7,51 @@ import SealedFormat
 ///
 /// The body that FCM gets shows them, and the origin key signs them: each is made once for both.
 struct OpenPushTexts {
-    private var actionCategory: String?
-    private var alertRecord: String?
-    private var badge: String?
-    private let body: String
-    private var category: String?
-    private var deepLink: String?
-    private var number: String?
-    private var params: String?
-    private let send: String
-    private let title: String
-    private var type: String?
-    private let unsubscribe: String?
+    private var members: [(name: OpenPushMember, text: String)] = []
 
-    init(of content: NotificationContent, for platform: Platform, as form: BodyForm) {
-        send = content.send.uuidText
-        unsubscribe = content.unsubscribeLink
-        guard form == .full else {
-            (title, body) = (content.closedTitle, content.constantText.body)
-            return
-        }
-        (title, body) = content.shownTexts
-        if platform == .ios {
-            actionCategory = content.actionCategory
-            badge = content.badge.map { String($0) }
-        }
-        if let alert = content.number {
-            alertRecord = String(content.hasAlertRecord)
-            number = String(alert)
-        }
-        category = content.category.rawValue
-        deepLink = content.deepLink
-        if !content.references.isEmpty { params = content.references.description }
-        type = content.type.text
-    }
+    subscript(name: OpenPushMember) -> String? { members.first { $0.name == name }?.text }
 
-    subscript(member: OpenPushMember) -> String? {
-        switch member {
-        case .actionCategory: actionCategory
-        case .alertRecord: alertRecord
-        case .badge: badge
-        case .body: body
-        case .category: category
-        case .deepLink: deepLink
-        case .number: number
-        case .params: params
-        case .send: send
-        case .title: title
-        case .type: type
-        case .unsubscribe: unsubscribe
-        }
+    /// In the order of ``OpenPushMember``, which is the order they are signed in.
+    fileprivate mutating func add(_ name: OpenPushMember, _ text: String?) {
+        if let text { members.append((name, text)) }
     }
 
     /// What the origin key signs.
     func content() throws(CompositionError) -> OpenPushContent {
         do throws(SealedFormatError) {
-            return try OpenPushContent { self[$0] }
+            return try OpenPushContent(members)
         } catch {
             // Longer than any provider takes, and so refused by its size before it is signed.
             throw .tooLongToSign
         }
+    }
+
+    fileprivate init() { members.reserveCapacity(12) }
+}
+
+extension NotificationContent {
+    func openPushTexts(for platform: Platform, as form: BodyForm) -> OpenPushTexts {
+        var texts = OpenPushTexts()
+        guard form == .full else {
+            texts.add(.body, constantText.body)
+            texts.add(.send, send.uuidText)
+            texts.add(.title, closedTitle)
+            texts.add(.unsubscribe, unsubscribeLink)
+            return texts
+        }
+        let shown = shownTexts
+        if platform == .ios { texts.add(.actionCategory, actionCategory) }
+        if number != nil { texts.add(.alertRecord, hasAlertRecord ? "true" : "false") }
+        if platform == .ios { texts.add(.badge, badge.map { String($0) }) }
+        texts.add(.body, shown.body)
+        texts.add(.category, category.rawValue)
+        texts.add(.deepLink, deepLink)
+        texts.add(.number, number.map { String($0) })
+        if !references.isEmpty { texts.add(.params, references.description) }
+        texts.add(.send, send.uuidText)
+        texts.add(.title, shown.title)
+        texts.add(.type, type.text)
+        texts.add(.unsubscribe, unsubscribeLink)
+        return texts
     }
 }
