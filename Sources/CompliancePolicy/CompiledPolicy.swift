@@ -25,8 +25,8 @@ package final class CompiledPolicy: Sendable {
     private let rules: [CompiledRule]
     /// The same of what has to be looked up.
     private let needs: [FactNeeds]
-    /// By locale in lower case: its file of texts, and those to look in after it.
-    let messages: [String: [LocaleMessages]]
+    /// By locale, as its file is named.
+    let messages: [String: LocaleTexts]
     /// By locale in lower case: what is said of decisions there.
     let sentences: [String: Sentences]
     /// Types that another type is sent in place of, or that are sent in place of another (`sub_of`).
@@ -52,7 +52,7 @@ package final class CompiledPolicy: Sendable {
         needs = types.flatMap { type in
             Self.channels.map { FactNeeds(of: type, on: $0, in: bundle, uncountedTypes: uncounted) }
         }
-        messages = Self.messageChains(of: bundle)
+        messages = Self.localeTexts(of: bundle)
         sentences = Dictionary(
             bundle.sentences.map { ($0.key.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first })
         typesOfSeveral = Set(

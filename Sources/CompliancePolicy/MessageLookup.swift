@@ -1,30 +1,11 @@
 package import BundleModel
 package import GateVocabulary
 
-/// Finding a text: the locale asked for, its language, then the file's fallback until `en`.
+/// Finding a text: in the file of a locale, then in the file's fallback until `en`.
 extension CompiledPolicy {
-    /// The texts of a type for a locale, with the locale they are in.
-    ///
-    /// - Parameters:
-    ///   - key: ``NotificationType/messageKey``.
-    ///   - locale: A BCP 47 tag, e.g. `nb-NO`; compared without case. `nil` starts at `en`.
-    /// - Returns: `nil` when no locale of the chain has the key, which the checks rule out for every type
-    ///   that needs a text.
-    package func texts(_ key: String, locale: String?) -> (texts: MessageTexts, locale: String)? {
-        for messages in chain(from: locale) {
-            if let texts = messages.texts[key] { return (texts, messages.locale) }
-        }
-        return nil
-    }
-
-    /// The one text of a tier that tells nothing; the same for every recipient of the locale.
-    package func genericText(_ tier: Tier, locale: String?) -> GenericText {
-        // Every file has one per tier, and `en` always exists, so the chain cannot come up empty.
-        for messages in chain(from: locale) {
-            if let text = messages.generic[tier] { return text }
-        }
-        preconditionFailure("a checked bundle has no generic text for \(tier.rawValue)")
-    }
+    /// - Parameter locale: As the bundle's file is named.
+    /// - Returns: `nil` for a locale without a file of its own.
+    package func texts(in locale: String) -> LocaleTexts? { messages[locale] }
 
     /// What is said of decisions in a language: that of the locale, or of its language, else English.
     ///
@@ -42,19 +23,9 @@ extension CompiledPolicy {
         return .english
     }
 
-    private func chain(from locale: String?) -> [LocaleMessages] {
-        guard let locale else { return messages[LocaleMessages.lastLocale] ?? [] }
-        if let chain = messages[locale] { return chain }
-        var parts = locale.lowercased().split(separator: "-")
-        while !parts.isEmpty {
-            if let chain = messages[parts.joined(separator: "-")] { return chain }
-            parts.removeLast()
-        }
-        return messages[LocaleMessages.lastLocale] ?? []
-    }
-
-    static func messageChains(of bundle: PolicyBundle) -> [String: [LocaleMessages]] {
-        var chains: [String: [LocaleMessages]] = [:]
+    /// By locale, as its file is named.
+    static func localeTexts(of bundle: PolicyBundle) -> [String: LocaleTexts] {
+        var locales: [String: LocaleTexts] = [:]
         for first in bundle.messages.values {
             var chain: [LocaleMessages] = []
             var next: LocaleMessages? = first
@@ -63,8 +34,61 @@ extension CompiledPolicy {
                 chain.append(messages)
                 next = messages.fallback.flatMap { bundle.messages[$0] }
             }
-            chains[first.locale.lowercased()] = chain
+            locales[first.locale] = LocaleTexts(chain)
         }
-        return chains
+        return locales
+    }
+}
+
+/// Everything that is said to the readers of one locale: what its file does not have comes from those to look in after it.
+package final class LocaleTexts: Sendable {
+    /// The texts of a type, and the locale of the file they are from.
+    package final class Found: Sendable {
+        package let texts: MessageTexts
+        package let locale: String
+
+        fileprivate init(_ texts: MessageTexts, in locale: String) {
+            self.texts = texts
+            self.locale = locale
+        }
+    }
+
+    private let found: [String: Found]
+    private let generic:
+        (critical: GenericText, important: GenericText, informational: GenericText, promotional: GenericText)
+
+    /// - Parameter chain: The file of the locale, then those to look in after it.
+    fileprivate init(_ chain: [LocaleMessages]) {
+        var found: [String: Found] = [:]
+        for messages in chain {
+            for (key, texts) in messages.texts where found[key] == nil {
+                found[key] = Found(texts, in: messages.locale)
+            }
+        }
+        self.found = found
+        func generic(_ tier: Tier) -> GenericText {
+            // Every file has one per tier.
+            guard let text = chain.lazy.compactMap({ $0.generic[tier] }).first else {
+                preconditionFailure("a checked bundle has no generic text for \(tier.rawValue)")
+            }
+            return text
+        }
+        self.generic = (
+            generic(.critical), generic(.important), generic(.informational), generic(.promotional)
+        )
+    }
+
+    /// - Parameter key: ``NotificationType/messageKey``.
+    /// - Returns: `nil` when no file has the key, which the checks rule out for every type that needs a text.
+    package subscript(key: String) -> Found? { found[key] }
+
+    /// The one text of a tier that tells nothing; the same for every recipient of the locale.
+    package func generic(_ tier: Tier) -> GenericText {
+        switch tier {
+        case .critical: generic.critical
+        case .important: generic.important
+        case .informational: generic.informational
+        case .promotional: generic.promotional
+        }
     }
 }

@@ -60,7 +60,7 @@ import Testing
     ]
 
     @Test(arguments: rows) func `a summary says all that is known`(_ row: Row) throws {
-        let found = try #require(RepositoryBundle.policy.texts("digest.transactions", locale: row.locale))
+        let found = try #require(RepositoryBundle.policy.texts(in: row.locale)?["digest.transactions"])
         #expect(found.locale == row.locale)
         var values: [(name: String, value: ParamValue)] = [("count", .integer(row.count))]
         if row.known == ["totals"] { values.append(("totals", .totals([Self.kroner]))) }
@@ -78,7 +78,7 @@ import Testing
         _ locale: String
     ) throws {
         for type in ["digest.updates", "digest.social"] {
-            let found = try #require(RepositoryBundle.policy.texts(type, locale: locale))
+            let found = try #require(RepositoryBundle.policy.texts(in: locale)?[type])
             let texts = try found.texts.filled(
                 with: ParamValues([("count", .integer(5))], in: #require(LanguageTag(locale))))
             #expect(found.locale == locale && texts.title.contains("5") && !texts.body.isEmpty)

@@ -88,9 +88,12 @@ struct SendComposer {
         let plan = ContentPlan(
             material, saying: content ?? nil, to: try profile(of: destination, key: key), as: message,
             ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
-            // The one-tap way out that S1 asks for inside every marketing and social push.
+            // The one-tap way out that S1 asks for inside every marketing and social push. A text message is answered with
+            // a word instead.
             unsubscribeLink: { mayLeave in
-                guard let category = categoryWithLink else { return nil }
+                guard material.request.channel != .sms,
+                    let category = policy.type(material.request.type)?.category
+                else { return nil }
                 guard mayLeave else { return unsubscribe.placeholder }
                 let made = UnsubscribeLink(
                     of: person.subject, category: category, channel: material.request.channel,
@@ -115,14 +118,5 @@ struct SendComposer {
         guard let age = policy.bundle.channels.deviceKeyAge else { return nil }
         let end = key.createdAt.advanced(bySeconds: Int64(age.maxAgeDays) * 86_400)
         return now >= end.advanced(bySeconds: -Int64(age.toldBeforeDays) * 86_400) ? end : nil
-    }
-
-    /// The category that a link of this send would switch off; `nil` for a send that has no one-tap unsubscribe. A
-    /// text message is answered with a word instead.
-    private var categoryWithLink: GateVocabulary.Category? {
-        guard material.request.channel != .sms, let category = policy.type(material.request.type)?.category,
-            policy.category(category).hasUnsubscribeLink
-        else { return nil }
-        return category
     }
 }

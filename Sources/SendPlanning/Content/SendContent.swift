@@ -25,60 +25,54 @@ package final class SendContent: Sendable {
         under policy: CompiledPolicy
     ) throws(CompositionError) {
         guard let type = policy.type(material.request.type) else { return nil }
-        let wishes = [material.locale, recipientLocale]
-        // Nearly every recipient reads a locale that the bundle has.
-        let first = wishes.lazy.compactMap(\.self).first.flatMap { LanguageTag($0) }
-        let isRegistered = first.map { policy.bundle.messages[$0.description] != nil } ?? false
-        var candidates = isRegistered ? [first!] : LanguageTag.candidates(wishes)
-        let chosen = candidates.first { policy.bundle.messages[$0.description] != nil } ?? .last
-        let generic = policy.genericText(type.tier, locale: chosen.description)
-        guard let found = policy.texts(type.messageKey, locale: chosen.description) else { return nil }
-        // The texts may stand further down the chain. Numbers follow the language of the text they are in, and
-        // the region the reader named, when that is of the same language.
-        var textLanguage = chosen
-        if found.locale != chosen.description {
-            textLanguage = LanguageTag(found.locale) ?? .last
-            candidates = LanguageTag.candidates(wishes)
+        let wish = (material.locale ?? recipientLocale).flatMap { LanguageTag($0) }
+        let locale: LocaleTexts
+        let found: LocaleTexts.Found
+        if let wish, let named = policy.texts(in: wish.description), let own = named[type.messageKey],
+            own.locale == wish.description
+        {
+            // Nearly every recipient reads a locale that the bundle has, and has every text in.
+            (locale, found, language) = (named, own, wish)
+        } else {
+            let candidates = LanguageTag.candidates([material.locale, recipientLocale])
+            let chosen = candidates.first { policy.texts(in: $0.description) != nil } ?? .last
+            guard let nearest = policy.texts(in: chosen.description), let text = nearest[type.messageKey]
+            else { return nil }
+            (locale, found) = (nearest, text)
+            // The texts may stand further down the chain. Numbers follow the language of the text they are in, and
+            // the region the reader named, when that is of the same language.
+            let textLanguage =
+                found.locale == chosen.description ? chosen : LanguageTag(found.locale) ?? .last
+            language = candidates.first { $0.language == textLanguage.language } ?? textLanguage
         }
-        let reading = candidates.first { $0.language == textLanguage.language } ?? textLanguage
-        var values = ParamValues(Self.values(of: material.params, as: type.params), in: reading)
+        var named: [(name: String, value: ParamValue)] = []
+        named.reserveCapacity(material.params.count)
+        references = material.params.filtered { name, json in
+            guard let schema = type.params[name] else { return false }
+            if let value = Self.value(json, of: schema.kind) { named.append((name, value)) }
+            return schema.kind == .uuid
+        }
+        var values = ParamValues(named, in: language)
         if values.hasMoment { values.utcOffsetSeconds = utcOffsetSeconds() }
         self.type = type
         hasUnsubscribeLink = policy.category(type.category).hasUnsubscribeLink
         texts = try found.texts.filled(with: values)
         brand = policy.bundle.brand
+        let generic = locale.generic(type.tier)
         constantText = .init(title: generic.title, body: generic.body)
-        references = material.params.filtered { type.params[$0.key]?.kind == .uuid }
-        language = reading
     }
 
-    private static func values(
-        of params: JSONObject, as schemas: [String: ParamSchema]
-    ) -> [(name: String, value: ParamValue)] {
-        var values: [(name: String, value: ParamValue)] = []
-        values.reserveCapacity(params.count)
-        for (name, value) in params {
-            guard let schema = schemas[name] else { continue }
-            switch (schema.kind, value) {
-            case (.money, .object(let money)):
-                guard let minor = money["minor"]?.integerValue, let currency = money["currency"]?.stringValue
-                else {
-                    continue
-                }
-                values.append((name, .money(minor: minor, currency: currency)))
-            case (.totals, .array(let amounts)):
-                values.append((name, .totals(amounts.compactMap { Self.amount($0) })))
-            case (.timestamp, .string(let text)):
-                guard let moment = Instant(rfc3339: text) else { continue }
-                values.append((name, .moment(moment)))
-            case (.integer, .integer(let number)): values.append((name, .integer(number)))
-            case (.text(_, let rule), .string(let text)) where rule.allowances.contains(.lineBreaks):
-                values.append((name, .paragraphs(text)))
-            case (_, .string(let text)): values.append((name, .text(text)))
-            default: continue
-            }
+    private static func value(_ json: JSONValue, of kind: ParamSchema.Kind) -> ParamValue? {
+        switch (kind, json) {
+        case (.money, .object): amount(json).map { .money(minor: $0.minor, currency: $0.currency) }
+        case (.totals, .array(let amounts)): .totals(amounts.compactMap { amount($0) })
+        case (.timestamp, .string(let text)): Instant(rfc3339: text).map { .moment($0) }
+        case (.integer, .integer(let number)): .integer(number)
+        case (.text(_, let rule), .string(let text)) where rule.allowances.contains(.lineBreaks):
+            .paragraphs(text)
+        case (_, .string(let text)): .text(text)
+        default: nil
         }
-        return values
     }
 
     private static func amount(_ value: JSONValue) -> ParamValue.Amount? {
