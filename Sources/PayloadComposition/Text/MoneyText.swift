@@ -2,34 +2,27 @@
 package enum Currency {
     /// - Returns: `nil` for a code that is not in the list, or that ISO gives no minor unit (metals, the
     ///   IMF's drawing right, test codes). Guessing would misstate an amount by a factor of ten or more.
-    package static func fractionDigitCount(_ code: String) -> Int? {
-        if withoutMinorUnit.contains(code) { return 0 }
-        if withThreeDigits.contains(code) { return 3 }
-        if withFourDigits.contains(code) { return 4 }
-        return withTwoDigits.contains(code) ? 2 : nil
+    package static func fractionDigitCount(_ code: String) -> Int? { fractionDigitCounts[code] }
+
+    private static let fractionDigitCounts: [String: Int] = [
+        (0, withoutMinorUnit), (2, withTwoDigits), (3, withThreeDigits), (4, withFourDigits),
+    ].reduce(into: [:]) { counts, row in
+        for code in row.1.split(separator: " ") { counts[String(code)] = row.0 }
     }
 
     // ISO 4217 list one, amendment 179, and the withdrawn codes a correction of an old payment may still name.
-    private static let withoutMinorUnit: Set<Substring> = codes(
-        "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF")
-    private static let withThreeDigits: Set<Substring> = codes("BHD IQD JOD KWD LYD OMR TND")
-    private static let withFourDigits: Set<Substring> = codes("CLF UYW")
-    private static let withTwoDigits: Set<Substring> = codes(
-        """
+    private static let withoutMinorUnit =
+        "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"
+    private static let withThreeDigits = "BHD IQD JOD KWD LYD OMR TND"
+    private static let withFourDigits = "CLF UYW"
+    private static let withTwoDigits = """
         AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF \
         CHE CHF CHW CNY COP COU CRC CUC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ \
         GYD HKD HNL HRK HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD \
         MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD \
         RUB SAR SBD SCR SDG SEK SGD SHP SLE SLL SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH \
         USD USN UYU UZS VED VES WST XCD XCG YER ZAR ZMW ZWG ZWL
-        """)
-
-    private static func codes(_ list: String) -> Set<Substring> { Set(list.split(separator: " ")) }
-}
-
-extension Set<Substring> {
-    /// Codes are ASCII, where equal texts are equal bytes.
-    fileprivate func contains(_ code: String) -> Bool { contains(code[...]) }
+        """
 }
 
 /// An amount in words a reader of the language expects.

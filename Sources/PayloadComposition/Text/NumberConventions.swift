@@ -81,31 +81,39 @@ package struct NumberConventions: Hashable, Sendable {
 
     /// A whole number with its groups, e.g. `12 500`.
     package func text(_ number: Int64) -> String {
-        (number < 0 ? minusSign : "") + grouped(String(number.magnitude))
+        (number < 0 ? minusSign : "") + grouped(String(number.magnitude)[...])
     }
 
     /// A number given in units of a negative power of ten, e.g. 500000 with two fraction digits: `5 000,00`.
     func text(magnitude: UInt64, fractionDigitCount: Int) -> String {
         var digits = String(magnitude)
-        if fractionDigitCount == 0 { return grouped(digits) }
+        if fractionDigitCount == 0 { return grouped(digits[...]) }
         if digits.utf8.count <= fractionDigitCount {
             digits = String(repeating: "0", count: fractionDigitCount + 1 - digits.utf8.count) + digits
         }
-        return grouped(String(digits.dropLast(fractionDigitCount))) + decimalSeparator
-            + digits.suffix(fractionDigitCount)
+        let point = digits.utf8.index(digits.endIndex, offsetBy: -fractionDigitCount)
+        var text = grouped(digits[..<point])
+        text += decimalSeparator
+        text.append(contentsOf: digits[point...])
+        return text
     }
 
-    private func grouped(_ digits: String) -> String {
-        let count = digits.utf8.count
-        guard count >= 3 + groupingDigitCountMin else { return digits }
+    private func grouped(_ digits: Substring) -> String {
+        let upperCount = digits.utf8.count - 3
+        guard upperCount >= groupingDigitCountMin else { return String(digits) }
         var text = ""
-        for (index, digit) in digits.enumerated() {
-            let rest = count - index
-            if index > 0, rest >= 3, (rest - 3).isMultiple(of: upperGroupDigitCount) {
-                text += groupSeparator
-            }
-            text.append(digit)
+        var rest = digits
+        // The first group has the digits that fill no whole one.
+        let part = upperCount % upperGroupDigitCount
+        var count = part == 0 ? upperGroupDigitCount : part
+        while rest.utf8.count > 3 {
+            let end = rest.utf8.index(rest.startIndex, offsetBy: count)
+            text.append(contentsOf: rest[..<end])
+            text += groupSeparator
+            rest = rest[end...]
+            count = upperGroupDigitCount
         }
+        text.append(contentsOf: rest)
         return text
     }
 }
