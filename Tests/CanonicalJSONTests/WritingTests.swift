@@ -101,6 +101,24 @@ private func canonical(_ text: String) throws -> String {
         }
     }
 
+    @Test func `every count of digits is written, and every four of them`() {
+        var integers: [Int64] = Array(0..<10_000)
+        integers += integers.map { $0 * 10_000 + 9_999 } + integers.map { $0 * 100_000_000 + 1 }
+        var power: Int64 = 1
+        for _ in 0..<16 {
+            integers += [power - 1, power, power + 1, 1 - power, -power, -power - 1]
+            power *= 10
+        }
+        integers += [CanonicalJSON.integerMax, CanonicalJSON.integerMin]
+        for integer in integers {
+            let text = String(decoding: CanonicalJSON.write(.integer(integer)), as: UTF8.self)
+            guard text == String(integer) else {
+                Issue.record("\(integer) was written as \(text)")
+                return
+            }
+        }
+    }
+
     @Test func `integers are plain decimal`() throws {
         #expect(
             try canonical("[-9007199254740991,-10,-1,0,7,10,9007199254740991]")
