@@ -23,6 +23,8 @@ final class Connection: @unchecked Sendable {
     private let handle: OpaquePointer
     /// Compiled statements at the places of their texts; finalized when the connection closes.
     @exclusivity(unchecked) private var prepared: [OpaquePointer?] = []
+    /// What the parameters of the change that runs point to.
+    private let boundMemory: UnsafeMutableRawBufferPointer
     private let damages: DamageLog
     /// Authenticates rows of this connection; `nil` where nothing is written and nothing checked.
     private let codes: RowCodes?
@@ -59,6 +61,7 @@ final class Connection: @unchecked Sendable {
             throw error
         }
         self.handle = handle
+        boundMemory = .allocate(byteCount: 4096, alignment: 8)
         logPageCount = .allocate(capacity: 1)
         logPageCount.initialize(to: 0)
         if case .writer = role {
@@ -76,6 +79,7 @@ final class Connection: @unchecked Sendable {
     deinit {
         close()
         logPageCount.deallocate()
+        boundMemory.deallocate()
     }
 
     /// SQLite counts no memory, which would take a lock for every piece of it. Set once, before the first connection;
@@ -274,7 +278,8 @@ final class Connection: @unchecked Sendable {
     /// Runs a statement that returns no rows; gives how many rows it changed.
     @discardableResult
     func change(_ text: StatementText, _ bind: (inout Binder) -> Void = { _ in }) throws -> Int {
-        let statement = try bound(text, bind)
+        // One change has run to its end before the next is bound: what SQLite calls back meanwhile runs no statement.
+        let statement = try bound(text, bind, memory: boundMemory)
         defer { sqlite3_reset(statement) }
         let code = sqlite3_step(statement)
         let isDone = code == SQLITE_DONE || code == SQLITE_ROW
@@ -349,7 +354,7 @@ final class Connection: @unchecked Sendable {
         _ text: StatementText, _ bind: (inout Binder) -> Void = { _ in },
         read: (inout StoredRow) throws -> Bool
     ) throws {
-        let statement = try bound(text, bind)
+        let statement = try bound(text, bind, memory: nil)
         defer { sqlite3_reset(statement) }
         while true {
             let code = sqlite3_step(statement)
@@ -366,7 +371,9 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    private func bound(_ text: StatementText, _ bind: (inout Binder) -> Void) throws -> OpaquePointer {
+    private func bound(
+        _ text: StatementText, _ bind: (inout Binder) -> Void, memory: UnsafeMutableRawBufferPointer?
+    ) throws -> OpaquePointer {
         guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
         guard !lostTransaction else {
             throw StoreError.unavailable(
@@ -374,7 +381,7 @@ final class Connection: @unchecked Sendable {
         }
         let known = text.place < prepared.count ? prepared[text.place] : nil
         let statement = try known ?? prepare(text)
-        var binder = Binder(statement)
+        var binder = Binder(statement, memory: memory)
         bind(&binder)
         guard binder.result == SQLITE_OK else { throw failure(binder.result, text) }
         return statement

@@ -39,10 +39,19 @@ final class StatementText: Sendable {
 struct Binder {
     private let statement: OpaquePointer
     private var position: Int32 = 0
+    /// Where the next bytes go, and how many more there may be.
+    private var free: UnsafeMutableRawPointer?
+    private var freeByteCount: Int
     /// The first code that was not `SQLITE_OK`.
     private(set) var result: Int32 = SQLITE_OK
 
-    init(_ statement: OpaquePointer) { self.statement = statement }
+    /// - Parameter memory: Keeps blobs until the statement has run, so that SQLite allocates none for them. A blob that
+    ///   does not fit is copied by SQLite.
+    init(_ statement: OpaquePointer, memory: UnsafeMutableRawBufferPointer?) {
+        self.statement = statement
+        free = memory?.baseAddress
+        freeByteCount = memory?.count ?? 0
+    }
 
     // SQLITE_TRANSIENT is the macro `((sqlite3_destructor_type)-1)`, which does not import. SQLite never
     // calls it: it compares the pointer with -1 and then copies the bytes before the call returns.
@@ -71,27 +80,28 @@ struct Binder {
     mutating func add<Code: StoredCode>(_ value: Code?) { add(value?.code) }
 
     mutating func add(_ id: RandomIdentifier<some IdentifierKind>) {
-        let parts = (id.high.bigEndian, id.low.bigEndian)
-        let position = nextPosition()
-        note(
-            withUnsafeBytes(of: parts) {
-                sqlite3_bind_blob(statement, position, $0.baseAddress, 16, Self.copied)
-            })
+        withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { add(blob: $0) }
     }
     mutating func add(_ id: RandomIdentifier<some IdentifierKind>?) {
         if let id { add(id) } else { addNull() }
     }
 
     mutating func add(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { add(blob: $0) }
+    }
+    private mutating func add(blob bytes: UnsafeRawBufferPointer) {
         let position = nextPosition()
-        note(
-            bytes.withUnsafeBytes { bytes in
-                // A nil pointer would bind NULL instead of no bytes.
-                bytes.isEmpty
-                    ? sqlite3_bind_zeroblob(statement, position, 0)
-                    : sqlite3_bind_blob64(
-                        statement, position, bytes.baseAddress, UInt64(bytes.count), Self.copied)
-            })
+        guard let start = bytes.baseAddress, !bytes.isEmpty else {
+            // A nil pointer would bind NULL instead of no bytes.
+            return note(sqlite3_bind_zeroblob(statement, position, 0))
+        }
+        guard let kept = free, bytes.count <= freeByteCount else {
+            return note(sqlite3_bind_blob64(statement, position, start, UInt64(bytes.count), Self.copied))
+        }
+        kept.copyMemory(from: start, byteCount: bytes.count)
+        free = kept + bytes.count
+        freeByteCount -= bytes.count
+        note(sqlite3_bind_blob64(statement, position, kept, UInt64(bytes.count), nil))
     }
     /// Bytes that stay in place until the statement has run, and are not copied. The statement is bound anew before
     /// it runs again.
