@@ -270,6 +270,8 @@ final class RowSums {
     let anchor: TableShape
     /// Names of the tables and, last, of the anchor, as SQLite gives them.
     private let names: [UnsafeMutablePointer<CChar>]
+    /// Where each of these names lay when SQLite gave it last.
+    @exclusivity(unchecked) private var seen: [UnsafePointer<CChar>?]
     private let codes: RowCodes
 
     /// The changing state, in one value: every access to a property of a class is checked for exclusivity.
@@ -288,10 +290,12 @@ final class RowSums {
             guard !pending.isEmpty else { return }
             if succeeded {
                 for (table, change) in pending { sums[table].add(change) }
-                changes.append(contentsOf: pendingChanges)
                 isWritten = false
             }
             pending.removeAll(keepingCapacity: true)
+            // Only of a table that is being checked.
+            guard !pendingChanges.isEmpty else { return }
+            if succeeded { changes.append(contentsOf: pendingChanges) }
             pendingChanges.removeAll(keepingCapacity: true)
         }
     }
@@ -312,6 +316,7 @@ final class RowSums {
         self.anchor = anchor
         self.codes = codes
         names = (tables + [anchor]).map { strdup($0.name)! }
+        seen = Array(repeating: nil, count: names.count)
         state = State(sums: Array(repeating: TableSum(), count: tables.count))
     }
 
@@ -329,7 +334,8 @@ final class RowSums {
         for (table, sum) in zip(tables, sums) {
             fields.put(table.name)
             fields.put(sum.rowCount)
-            fields.put(withUnsafeBytes(of: sum.sum.bigEndian) { Array($0) })
+            fields.put(raw: UInt32(RowCodes.byteCount))
+            fields.put(raw: sum.sum)
         }
         return fields.bytes
     }
@@ -405,8 +411,17 @@ final class RowSums {
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
+    /// The position of a name in ``names``.
+    private func place(of name: UnsafePointer<CChar>) -> Int? {
+        // SQLite gives a table's name at one address for as long as it keeps the schema; the name at it decides.
+        if let known = seen.firstIndex(of: name), strcmp(names[known], name) == 0 { return known }
+        guard let found = names.firstIndex(where: { strcmp($0, name) == 0 }) else { return nil }
+        seen[found] = name
+        return found
+    }
+
     private func willChange(_ operation: Int32, _ name: UnsafePointer<CChar>, _ handle: OpaquePointer) {
-        guard let position = names.firstIndex(where: { strcmp($0, name) == 0 }) else { return }
+        guard let position = place(of: name) else { return }
         // The anchor is in no sum, and only looked at before it is changed.
         let isAnchor = position == tables.count
         if isAnchor, operation != SQLITE_UPDATE { return }
