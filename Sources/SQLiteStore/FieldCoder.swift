@@ -77,6 +77,12 @@ extension FieldCoder where Self: ~Copyable {
     ) throws(Failure) -> [Key: Value] {
         let count = try integer(values?.count, in: 0...StoredRow.countMax)
         if let values {
+            // One is in order as it is.
+            if values.count == 1, let (key, value) = values.first {
+                _ = try Key.exchange(key, with: &self)
+                _ = try Value.exchange(value, with: &self)
+                return values
+            }
             for (key, value) in values.sorted(by: precedes) {
                 _ = try Key.exchange(key, with: &self)
                 _ = try Value.exchange(value, with: &self)
