@@ -239,7 +239,7 @@ extension GateReading {
         let caller = CallerName(try strings.text(of: row.integer(), in: gate))
         var record = EventRecord(
             cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
-            event: try row.name(), destination: try row.optionalID(), at: try row.instant(), reason: nil,
+            event: try row.code(), destination: try row.optionalID(), at: try row.instant(), reason: nil,
             entryIndex: row.optionalInteger().map(UInt64.init(bitPattern:)))
         if let sealed = row.optionalByteArray() {
             let plain = try open(

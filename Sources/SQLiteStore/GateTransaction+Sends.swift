@@ -131,7 +131,7 @@ extension GateTransaction {
             $0.add(event.send)
             $0.add(sendNumber)
             $0.add(event.subject)
-            $0.add(event.event.rawValue)
+            $0.add(event.event)
             $0.add(event.destination)
             $0.add(event.at)
             $0.add(event.entryIndex.map { Int64(bitPattern: $0) })

@@ -230,12 +230,6 @@ struct StoredRow {
         return value
     }
 
-    /// A value that is stored by its name.
-    mutating func name<Name: RawRepresentable<String>>(_ type: Name.Type = Name.self) throws -> Name {
-        guard let value = Name(rawValue: text()) else { throw damaged("is no \(Name.self)") }
-        return value
-    }
-
     mutating func optionalID<Kind: IdentifierKind>(
         _ type: RandomIdentifier<Kind>.Type = RandomIdentifier<Kind>.self
     ) throws -> RandomIdentifier<Kind>? {

@@ -208,7 +208,7 @@ extension Schema {
         [
             "cursor": "INTEGER PRIMARY KEY", "caller": "INTEGER NOT NULL",
             "send": "BLOB NOT NULL", "send_number": "INTEGER", "subject": "BLOB",
-            "event": "TEXT NOT NULL", "destination": "BLOB", "at": "INTEGER NOT NULL",
+            "event": "INTEGER NOT NULL", "destination": "BLOB", "at": "INTEGER NOT NULL",
             "entry": "INTEGER", "sealed": "BLOB",
         ])
 

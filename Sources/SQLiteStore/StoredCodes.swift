@@ -84,6 +84,12 @@ extension ConsentRecord.State: StoredCode {
 extension PermissionPrompt.Choice: StoredCode {
     static let codes: [PermissionPrompt.Choice] = [.granted, .denied]
 }
+extension SendEventKind: StoredCode {
+    static let codes: [SendEventKind] = [
+        .handedOver, .refusedByHop, .expiredUnsent, .ambiguous, .withdrawn, .summarised, .mandatoryUnreached,
+        .acceptedByProvider, .failed, .tokenGone, .expired, .userObserved,
+    ]
+}
 extension OutboxRecord.State: StoredCode {
     static let codes: [OutboxRecord.State] = [.ready, .deferred, .digesting]
 }

@@ -173,7 +173,7 @@ import Testing
         let gate = try edited(
             before, moment,
             """
-            UPDATE event SET event = 'zzz' WHERE cursor <= 140;
+            UPDATE event SET event = 99 WHERE cursor <= 140;
             UPDATE event SET destination = zeroblob(16) WHERE cursor = 141;
             UPDATE event SET at = 0 WHERE cursor = 142;
             """)

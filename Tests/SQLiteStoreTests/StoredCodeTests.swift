@@ -40,6 +40,12 @@ import Testing
         #expect(
             ConsentRecord.State.codes.map(\.rawValue) == ["given", "refused", "withdrawn", "shown", "undone"])
         #expect(PermissionPrompt.Choice.codes.map(\.rawValue) == ["granted", "denied"])
+        #expect(
+            SendEventKind.codes.map(\.rawValue) == [
+                "handed_over", "refused_by_hop", "expired_unsent", "ambiguous", "withdrawn", "summarised",
+                "mandatory_unreached", "accepted_by_provider", "failed", "token_gone", "expired",
+                "user_observed",
+            ])
         #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "deferred", "digesting"])
         #expect(LedgerKind.consent.rawValue == 0 && LedgerKind.choice.rawValue == 1)
     }
@@ -67,6 +73,7 @@ import Testing
         check(DriftKind.self)
         check(DriftAction.self)
         check(ConsentRecord.State.self)
+        check(SendEventKind.self)
         check(OutboxRecord.State.self)
         check(PermissionPrompt.Choice.self)
     }
