@@ -43,10 +43,15 @@ struct RecentValues<Key: Hashable, Value> {
     }
 }
 
-/// A person as they are in `gate.db`.
-struct StoredPerson {
+/// A person as they are in `gate.db`. A class, so that looking one up copies none of the state.
+final class StoredPerson {
     let number: Int64
-    var state: RecipientState
+    let state: RecipientState
+
+    init(number: Int64, state: RecipientState) {
+        self.number = number
+        self.state = state
+    }
 }
 
 /// The people of recent sends as the last commit left them, so that a send to one of them reads and opens no row of
