@@ -111,10 +111,13 @@ protocol SealedRow: SealedValue {
 }
 
 extension SealedRow {
-    var sealedFields: [UInt8] {
+    var sealedFields: [UInt8] { withSealedFields { Array($0) } }
+
+    /// Gives ``sealedFields`` where they were written.
+    func withSealedFields<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         var fields = FieldWriter(capacity: fieldByteCount)
         write(to: &fields)
-        return fields.bytes
+        return try fields.withUnsafeBytes(body)
     }
 
     /// Writes ``sealedFields`` among others.

@@ -48,8 +48,9 @@ extension GateTransaction {
     private func sealed(_ record: OutboxRecord, number: Int64) throws -> (row: StoredMessage, sealed: [UInt8])
     {
         let content = OutboxRecord.Content(record)
-        let sealed = try seal(
-            content.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(record))
+        let sealed = try content.withSealedFields {
+            try seal($0, in: SendColumns.outbox, row: SendColumns.outboxRow(record))
+        }
         return (try stored(record, content, number: number), sealed)
     }
 

@@ -20,8 +20,9 @@ extension GateTransaction {
         let details = SendRecord.Details(
             type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
         let caller = try strings.makeNumber(of: record.caller.text, in: gate)
-        let sealed = try seal(
-            details.sealedFields, in: SendColumns.send, row: SendColumns.sendRow(record, caller: caller))
+        let sealed = try details.withSealedFields {
+            try seal($0, in: SendColumns.send, row: SendColumns.sendRow(record, caller: caller))
+        }
         let number = sequences.sendNumber + 1
         let person = try record.subject.map { try makePerson($0) }
         let type = try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) }
