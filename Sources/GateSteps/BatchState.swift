@@ -89,11 +89,11 @@ package final class BatchState {
     @exclusivity(unchecked) package private(set) var offers: [MessageOffer] = []
     /// Offered messages that a step has recalled from the relay.
     @exclusivity(unchecked) package private(set) var recalled: Set<MessageID> = []
-    @exclusivity(unchecked) private var offeredCounts: [DeliveryLane: Int] = [:]
-    /// At or before the time of the next row to claim in each lane; a lane that is missing has none.
-    @exclusivity(unchecked) package var due: [DeliveryLane: Instant] = [:]
+    @exclusivity(unchecked) private var offeredCounts = LaneValues(repeating: 0)
+    /// At or before the time of the next row to claim in each lane; `nil` where there is none.
+    @exclusivity(unchecked) package var due = LaneValues<Instant?>(repeating: nil)
     /// How many messages of each lane might be offered when the batch began.
-    @exclusivity(unchecked) package var offerRoom: [DeliveryLane: Int] = [:]
+    @exclusivity(unchecked) package var offerRoom = LaneValues(repeating: 0)
 
     package init() {}
 
@@ -185,13 +185,15 @@ package final class BatchState {
         if !change.effects.recalled.isEmpty {
             recalled.formUnion(change.effects.recalled)
             for offer in offers where change.effects.recalled.contains(offer.delivery.message) {
-                offeredCounts[offer.lane, default: 0] -= 1
+                offeredCounts[offer.lane] -= 1
             }
             offers.removeAll { change.effects.recalled.contains($0.delivery.message) }
         }
-        for offer in change.effects.offers { offeredCounts[offer.lane, default: 0] += 1 }
+        for offer in change.effects.offers { offeredCounts[offer.lane] += 1 }
         offers += change.effects.offers
-        for (lane, moment) in change.effects.due { due[lane] = min(due[lane] ?? moment, moment) }
+        for lane in DeliveryLane.allCases {
+            if let moment = change.effects.due[lane] { due[lane] = min(due[lane] ?? moment, moment) }
+        }
     }
 
     /// Whether a step of this batch added the send, so that the store has nothing of it yet.
@@ -202,7 +204,7 @@ package final class BatchState {
 
     /// How many more messages of a lane may be offered.
     func offerRoomLeft(in lane: DeliveryLane) -> Int {
-        offerRoom[lane, default: 0] - offeredCounts[lane, default: 0]
+        offerRoom[lane] - offeredCounts[lane]
     }
 
     /// Puts the bodies into offers whose envelopes have come.

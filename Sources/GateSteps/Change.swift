@@ -126,7 +126,7 @@ package struct StepEffects {
     /// Offers taken back: messages that wait in the store again.
     package var recalled: Set<MessageID> = []
     /// When messages of a lane are due that this step left waiting.
-    package var due: [DeliveryLane: Instant] = [:]
+    package var due = LaneValues<Instant?>(repeating: nil)
     /// Alarms for an operator, raised once everything is durable.
     package var alarms: [String] = []
     /// What the metrics count once everything is durable.

@@ -97,6 +97,32 @@ package enum DeliveryLane: String, CaseIterable, Sendable, Hashable {
     case general
 }
 
+/// A value for each lane.
+package struct LaneValues<Value: Sendable>: Sendable {
+    private var security: Value
+    private var general: Value
+
+    package init(repeating value: Value) {
+        security = value
+        general = value
+    }
+
+    package subscript(_ lane: DeliveryLane) -> Value {
+        get {
+            switch lane {
+            case .security: security
+            case .general: general
+            }
+        }
+        set {
+            switch lane {
+            case .security: security = newValue
+            case .general: general = newValue
+            }
+        }
+    }
+}
+
 extension DeliveryLane {
     /// The lane a category's messages travel in.
     init(of category: Category) { self = category == .security ? .security : .general }

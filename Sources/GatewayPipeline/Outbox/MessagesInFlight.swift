@@ -29,9 +29,9 @@ final class MessagesInFlight: Sendable {
         var offers: [DeliveryLane: [MessageOffer]] = [:]
         /// Offered and under way: these must not be claimed from the store.
         var messages: Set<MessageID> = []
-        /// At or before the time of the next row to claim; a lane that is missing has none. Nothing is known of what an
-        /// earlier process left.
-        var due = Dictionary(uniqueKeysWithValues: DeliveryLane.allCases.map { ($0, Instant.longAgo) })
+        /// At or before the time of the next row to claim; `nil` where there is none. Nothing is known of what an earlier
+        /// process left.
+        var due = LaneValues<Instant?>(repeating: .longAgo)
     }
     private let state = Mutex(State())
 
@@ -40,9 +40,9 @@ final class MessagesInFlight: Sendable {
     func insert(_ claimed: [MessageID]) { state.withLock { $0.messages.formUnion(claimed) } }
     func remove(_ messages: [MessageID]) { state.withLock { $0.messages.subtract(messages) } }
 
-    /// When the store has to be looked into for the next message of each lane, at the latest; a lane that is missing has
+    /// When the store has to be looked into for the next message of each lane, at the latest; `nil` where there is
     /// none. Changed by the engine alone, with the commit that makes it so.
-    var due: [DeliveryLane: Instant] {
+    var due: LaneValues<Instant?> {
         get { state.withLock { $0.due } }
         set { state.withLock { $0.due = newValue } }
     }
