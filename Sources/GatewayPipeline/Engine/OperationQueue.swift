@@ -125,13 +125,10 @@ final class OperationQueue: Sendable {
         while true {
             available.wait()
             let (batch, isOver): ([any EngineOperation], Bool) = waiting.withLock { waiting in
-                var batch: [any EngineOperation] = []
-                let fromSecurity = min(countMax, waiting.security.count)
-                batch.append(contentsOf: waiting.security.prefix(fromSecurity))
-                waiting.security.removeFirst(fromSecurity)
-                let fromGeneral = min(countMax - fromSecurity, waiting.general.count)
-                batch.append(contentsOf: waiting.general.prefix(fromGeneral))
-                waiting.general.removeFirst(fromGeneral)
+                var batch = waiting.security.takeFirst(countMax)
+                let fromSecurity = batch.count
+                let general = waiting.general.takeFirst(countMax - fromSecurity)
+                if batch.isEmpty { batch = general } else { batch += general }
                 waiting.uncount(batch, generalFrom: fromSecurity)
                 return (batch, waiting.isClosed && batch.isEmpty)
             }
@@ -146,4 +143,16 @@ final class OperationQueue: Sendable {
     }
 
     var count: Int { waiting.withLock { $0.count } }
+}
+
+extension [any EngineOperation] {
+    /// Takes at most so many operations from the front. Most often these are all, and none is copied.
+    fileprivate mutating func takeFirst(_ countMax: Int) -> Self {
+        guard count > countMax else {
+            defer { self = [] }
+            return self
+        }
+        defer { removeFirst(countMax) }
+        return Array(prefix(countMax))
+    }
 }
