@@ -158,17 +158,17 @@ package final class StepContext {
     }
 }
 
-/// Settings that are the same for every step of a gateway.
-package struct StepSettings: Sendable {
-    package var limits: EngineLimits
-    package var index: IndexKey
+/// Settings that are the same for every step of a batch. A class, so that a step is given them without a copy.
+package final class StepSettings: Sendable {
+    package let limits: EngineLimits
+    package let index: IndexKey
     /// Where a one-tap unsubscribe lands.
-    package var unsubscribe: UnsubscribeAddress
+    package let unsubscribe: UnsubscribeAddress
     /// The process that entries of the gateway's own sends name.
-    package var process: SendEntry.PeerEvidence
-    package var drift: DriftSettings
+    package let process: SendEntry.PeerEvidence
+    package let drift: DriftSettings
     /// Whether the store may have sends that came back from the trail, which are found by their `id_tag` alone.
-    package var hasRestoredSends: Bool
+    package let hasRestoredSends: Bool
 
     package init(
         limits: EngineLimits, index: IndexKey, unsubscribe: UnsubscribeAddress,
@@ -181,5 +181,12 @@ package struct StepSettings: Sendable {
         self.unsubscribe = unsubscribe
         self.process = process
         self.drift = drift
+    }
+
+    /// The same with another way to unsubscribe.
+    package convenience init(_ settings: StepSettings, unsubscribe: UnsubscribeAddress) {
+        self.init(
+            limits: settings.limits, index: settings.index, unsubscribe: unsubscribe,
+            process: settings.process, drift: settings.drift, hasRestoredSends: settings.hasRestoredSends)
     }
 }

@@ -146,8 +146,8 @@ package final class Gateway: RequestHandler {
                     send: SendStep(
                         request: request, attested: attested,
                         peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
-                        idHash: dependencies.settings.index.idHash(request.id, of: caller),
-                        contentMAC: dependencies.settings.index.contentMAC(read.canonicalContent),
+                        idHash: dependencies.index.idHash(request.id, of: caller),
+                        contentMAC: dependencies.index.contentMAC(read.canonicalContent),
                         isSecurity: lane == .security, under: policy),
                     lane: lane, isStreamLine: isStreamLine, readers: readers,
                     entryBytes: { [store, dependencies] in try dependencies.entry($0, in: store) },

@@ -16,6 +16,8 @@ import SealedFormat
 package final class Batch {
     package let policy: CompiledPolicy
     let dependencies: EngineDependencies
+    /// As they are when the batch begins: a link key that is replaced meanwhile is known from the next batch on.
+    private let settings: StepSettings
     let inFlight: MessagesInFlight
     private let store: any GateStore
     let state: BatchState
@@ -63,6 +65,7 @@ package final class Batch {
         self.store = store
         self.policy = policy
         self.dependencies = dependencies
+        settings = dependencies.settings
         self.inFlight = inFlight
         self.identifiers = identifiers
         self.failures = failures
@@ -102,7 +105,7 @@ package final class Batch {
                 time: time(of: reading), reading: reading, sealingFailure: sealingFailure)
             let pool = IdentifierPool(identifiers.unused)
             let context = StepContext(
-                state, moment: moment, policy: policy, settings: dependencies.settings, identifiers: pool)
+                state, moment: moment, policy: policy, settings: settings, identifiers: pool)
             do {
                 let result = try body(context)
                 identifiers.unused = pool.unused

@@ -9,9 +9,9 @@ package struct EngineDependencies: Sendable {
     private let fixedSettings: StepSettings
     /// What every step is given, with the link keys as they are now.
     package var settings: StepSettings {
-        var settings = fixedSettings
-        settings.unsubscribe.keys = keys.links
-        return settings
+        var unsubscribe = fixedSettings.unsubscribe
+        unsubscribe.keys = keys.links
+        return StepSettings(fixedSettings, unsubscribe: unsubscribe)
     }
     package var clock: any Clock
     package var identifiers: any IdentifierSource
@@ -66,6 +66,7 @@ package struct EngineDependencies: Sendable {
 
 extension EngineDependencies {
     package var limits: EngineLimits { fixedSettings.limits }
+    var index: IndexKey { fixedSettings.index }
 
     /// Has a body sealed or signed by the origin key on another thread.
     func complete(_ pending: PendingBody) -> SealerPool.Ticket {
