@@ -76,6 +76,29 @@ package final class Change {
             }
         }
 
+        /// Whether it writes a row whose body is not there yet.
+        fileprivate var awaitsBody: Bool {
+            switch self {
+            case .insert(let record), .offer(let record), .update(let record): record.body.isEmpty
+            case .attempt, .postpone, .remove: false
+            }
+        }
+
+        fileprivate mutating func fill(_ body: [UInt8]) {
+            switch consume self {
+            case .insert(var record):
+                record.body = body
+                self = .insert(record)
+            case .offer(var record):
+                record.body = body
+                self = .offer(record)
+            case .update(var record):
+                record.body = body
+                self = .update(record)
+            case let other: self = other
+            }
+        }
+
         /// The row that it adds.
         var added: OutboxRecord? {
             switch self {
@@ -87,22 +110,8 @@ package final class Change {
 
     /// Puts bodies into rows that were written before their envelopes were sealed.
     package func fill(_ bodies: [MessageID: [UInt8]]) {
-        for index in messages.indices {
-            switch messages[index] {
-            case .insert(var record) where record.body.isEmpty:
-                guard let body = bodies[record.message] else { continue }
-                record.body = body
-                messages[index] = .insert(record)
-            case .offer(var record) where record.body.isEmpty:
-                guard let body = bodies[record.message] else { continue }
-                record.body = body
-                messages[index] = .offer(record)
-            case .update(var record) where record.body.isEmpty:
-                guard let body = bodies[record.message] else { continue }
-                record.body = body
-                messages[index] = .update(record)
-            default: break
-            }
+        for index in messages.indices where messages[index].awaitsBody {
+            if let body = bodies[messages[index].message] { messages[index].fill(body) }
         }
     }
 
@@ -138,8 +147,9 @@ package struct StepEffects {
     package var provesCommits = false
 }
 
-/// The body of a push that the engine has sealed or signed by the origin key while the batch goes on.
-package struct PendingBody: Sendable {
+/// The body of a push that the engine has sealed or signed by the origin key while the batch goes on. A class, so that the
+/// step, the batch and the thread that completes it share it without a copy.
+package final class PendingBody: Sendable {
     /// How the body is completed: sealed to a device, or signed by the origin key alone.
     package enum Order: Sendable {
         case seal(SealOrder, to: DevicePublicKey)
@@ -148,6 +158,11 @@ package struct PendingBody: Sendable {
 
     let plan: DeliveryPlan
     package let order: Order
+
+    init(plan: DeliveryPlan, order: Order) {
+        self.plan = plan
+        self.order = order
+    }
 
     package var message: MessageID { plan.message }
 

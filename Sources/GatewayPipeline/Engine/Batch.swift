@@ -1,5 +1,6 @@
 import CanonicalJSON
 package import CompliancePolicy
+import Dispatch
 package import GateSteps
 package import GateVocabulary
 import OpenSSLCrypto
@@ -25,6 +26,7 @@ package final class Batch {
     /// Bodies that are being sealed or signed.
     @exclusivity(unchecked) private var tickets:
         [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
+    private let completing = DispatchGroup()
     /// Offers of earlier batches that a step of this one asked for.
     private var recalled: [MessageID: MessageOffer] = [:]
     /// Steps that an earlier try ended with, and why.
@@ -128,7 +130,7 @@ package final class Batch {
         state.apply(change)
         for pending in change.effects.pendingBodies {
             // Taken by another thread at once, while the steps go on.
-            tickets.append((number, pending, dependencies.complete(pending)))
+            tickets.append((number, pending, dependencies.complete(pending, in: completing)))
         }
         changes.append((number, change))
     }

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 package import GateSteps
 import GateVocabulary
@@ -69,10 +70,12 @@ extension EngineDependencies {
     var index: IndexKey { fixedSettings.index }
 
     /// Has a body sealed or signed by the origin key on another thread.
-    func complete(_ pending: PendingBody) -> SealerPool.Ticket {
-        sealers.submit { [order = pending.order, keys] sealer in
+    ///
+    /// - Parameter group: The bodies that are waited for together.
+    func complete(_ pending: PendingBody, in group: DispatchGroup) -> SealerPool.Ticket {
+        sealers.submit(in: group) { [keys] sealer in
             let origin = try keys.origin()
-            switch order {
+            switch pending.order {
             case .seal(let order, let recipient):
                 return try sealer.seal(
                     order.content, to: try DeviceSealingKey(recipient), purpose: order.purpose,

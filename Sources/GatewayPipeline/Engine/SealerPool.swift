@@ -1,4 +1,4 @@
-import Dispatch
+package import Dispatch
 import Foundation
 package import PayloadSealing
 import Synchronization
@@ -17,16 +17,21 @@ package final class SealerPool: Sendable {
     /// A place where one result will be.
     package final class Ticket: Sendable {
         private let result = Mutex<Result<[UInt8], any Error>?>(nil)
-        private let done = DispatchSemaphore(value: 0)
+        private let group: DispatchGroup
+
+        fileprivate init(in group: DispatchGroup) {
+            self.group = group
+            group.enter()
+        }
 
         fileprivate func fill(_ value: Result<[UInt8], any Error>) {
             result.withLock { $0 = value }
-            done.signal()
+            group.leave()
         }
 
-        /// Blocks until the order is done. Call it once.
+        /// Blocks until all orders of its group are done.
         package func wait() throws -> [UInt8] {
-            done.wait()
+            group.wait()
             return try result.withLock { $0! }.get()
         }
     }
@@ -58,8 +63,10 @@ package final class SealerPool: Sendable {
     }
 
     /// Takes an order; the ticket is filled by whichever thread is free first.
-    package func submit(_ job: @escaping Job) -> Ticket {
-        let ticket = Ticket()
+    ///
+    /// - Parameter group: The orders that are waited for together.
+    package func submit(in group: DispatchGroup = DispatchGroup(), _ job: @escaping Job) -> Ticket {
+        let ticket = Ticket(in: group)
         jobs.withLock { $0.append((job, ticket)) }
         available.signal()
         return ticket
