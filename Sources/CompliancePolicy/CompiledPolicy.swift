@@ -16,8 +16,11 @@ package final class CompiledPolicy: Sendable {
     /// Verified signatures under the bundle, in the order of roles; empty for a bundle that needs no signature.
     package let approvals: [Approval]
 
-    private let categories:
-        (transactional: CategoryRule, security: CategoryRule, social: CategoryRule, marketing: CategoryRule)
+    // One property each: of a tuple, a look-up would copy every category to give one.
+    private let transactional: CategoryRule
+    private let security: CategoryRule
+    private let social: CategoryRule
+    private let marketing: CategoryRule
     private let typeNames: NameTable
     /// Every type, by id.
     package let types: [NotificationType]
@@ -41,7 +44,10 @@ package final class CompiledPolicy: Sendable {
         self.approvals = approvals
         digest = bundle.digest
         func rule(_ category: GateVocabulary.Category) -> CategoryRule { bundle.categories[category]! }
-        categories = (rule(.transactional), rule(.security), rule(.social), rule(.marketing))
+        transactional = rule(.transactional)
+        security = rule(.security)
+        social = rule(.social)
+        marketing = rule(.marketing)
         let types = bundle.types.values.sorted { $0.id < $1.id }
         self.types = types
         typeNames = NameTable(types.map(\.id.text))
@@ -226,10 +232,10 @@ package final class CompiledPolicy: Sendable {
 
     package func category(_ category: GateVocabulary.Category) -> CategoryRule {
         switch category {
-        case .transactional: categories.transactional
-        case .security: categories.security
-        case .social: categories.social
-        case .marketing: categories.marketing
+        case .transactional: transactional
+        case .security: security
+        case .social: social
+        case .marketing: marketing
         }
     }
 
