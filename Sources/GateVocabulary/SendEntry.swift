@@ -168,9 +168,14 @@ package struct SendEntry: Hashable, FieldObject {
             return facts
         }
 
+        /// Whether just these facts stand with the delivery.
+        fileprivate func keeps(_ set: FactSet) -> Bool {
+            if case .written(_, let kept) = own.part { kept == set } else { true }
+        }
+
         /// Has other facts stand with the delivery.
         fileprivate mutating func keep(_ set: FactSet) {
-            if case .written(let facts, let kept) = own.part, kept != set { own.part = .written(facts, set) }
+            if case .written(let facts, _) = own.part { own.part = .written(facts, set) }
         }
 
         /// Adds the facts that stand once for all deliveries to those that were read with this one.
@@ -256,11 +261,14 @@ package struct SendEntry: Hashable, FieldObject {
         self.tzdata = tzdata
         self.replaces = replaces
         owedMeans = Filled(owed)
-        precondition(isComplete, "a send's deliveries are one or more destinations, or one without any")
+        precondition(
+            Self.isComplete(deliveries),
+            "a send's deliveries are one or more destinations, or one without any")
         deriveCommon()
     }
 
-    private var isComplete: Bool {
+    // Of the deliveries and not of the entry, which a property would copy while the entry is made or changed.
+    private static func isComplete(_ records: [DeliveryRecord]) -> Bool {
         !records.isEmpty && (records.count == 1 || records.allSatisfy { $0.destination != nil })
     }
 
@@ -273,7 +281,9 @@ package struct SendEntry: Hashable, FieldObject {
     }
 
     /// The decision that speaks for the whole send.
-    package var overall: Decision {
+    package var overall: Decision { Self.overall(records) }
+
+    private static func overall(_ records: [DeliveryRecord]) -> Decision {
         // By position: a collection of the decisions would copy the deliveries.
         var best = records[0].decision
         for position in records.indices.dropFirst() {
@@ -312,7 +322,7 @@ package struct SendEntry: Hashable, FieldObject {
 
     /// Refuses an entry whose facts stand elsewhere than writing puts them, or that answers otherwise than its deliveries do.
     package mutating func complete() throws(FieldContradiction) {
-        guard isComplete else {
+        guard Self.isComplete(records) else {
             throw FieldContradiction(
                 "deliveries", "expected one delivery without a destination, or several with one")
         }
@@ -339,8 +349,10 @@ package struct SendEntry: Hashable, FieldObject {
     @discardableResult
     private mutating func deriveCommon() -> FactSet {
         let shared = records.count == 1 ? .all : EncodedFacts.shared(records.map(\.encodedFacts))
-        for position in records.indices { records[position].keep(.all.subtracting(shared)) }
-        let overall = overall
+        let own = FactSet.all.subtracting(shared)
+        // Those that keep them already are left alone: the caller has the same array, and a change would copy it.
+        for position in records.indices where !records[position].keeps(own) { records[position].keep(own) }
+        let overall = Self.overall(records)
         common = Common(
             outcome: overall.outcome, reason: overall.reason, detail: overall.detail,
             facts: .written(records[0].encodedFacts, shared), isCurrent: true)
