@@ -182,15 +182,26 @@ package struct NewEntry {
     private let expectedBytes: [UInt8]
     private let encode: (_ index: UInt64, _ time: Instant) throws -> [UInt8]
 
+    /// - Parameter encode: Gives the canonical bytes for an index and a time. It may be called again, with those that the
+    ///   store gives.
     /// - Throws: What `encode` does: an entry that cannot be written fails its own step.
     package init(
         at time: Instant, expectedIndex: UInt64,
         _ encode: @escaping (_ index: UInt64, _ time: Instant) throws -> [UInt8]
     ) throws {
+        let bytes = try encode(expectedIndex, time)
+        self.init(at: time, expectedIndex: expectedIndex, bytes: bytes, encode)
+    }
+
+    /// - Parameter bytes: What `encode` gives for these.
+    init(
+        at time: Instant, expectedIndex: UInt64, bytes: [UInt8],
+        _ encode: @escaping (_ index: UInt64, _ time: Instant) throws -> [UInt8]
+    ) {
         self.time = time
         self.expectedIndex = expectedIndex
         self.encode = encode
-        expectedBytes = try encode(expectedIndex, time)
+        expectedBytes = bytes
     }
 
     /// As it is in the trail; for the store, which gives the index. Its time is its step's, as the state has it.

@@ -48,22 +48,15 @@ package final class StepContext {
     /// Raises an alarm for an operator once the step is durable.
     func alarm(_ text: String) { view.affect { $0.alarms.append(text) } }
 
-    /// Writes one entry.
-    ///
-    /// - Parameter encode: Gives the canonical bytes for an index and a time. It may be called again, with those that
-    ///   the store gives.
-    @discardableResult
-    package func record(
-        at time: Instant, _ encode: @escaping (_ index: UInt64, _ time: Instant) throws -> [UInt8]
-    ) throws -> EntryReference {
-        let index = view.upcomingIndex
-        view.append(try NewEntry(at: time, expectedIndex: index, encode))
+    /// Writes one entry, which is expected at ``upcomingIndex``.
+    func record(_ entry: NewEntry) throws -> EntryReference {
+        view.append(entry)
         try view.setNewestEntryClock(moment.reading)
         view.affect {
             $0.hasNews = true
             $0.provesCommits = true
         }
-        return .new(index)
+        return .new(entry.expectedIndex)
     }
 
     /// An entry that was recorded before, as an answer cites it.
