@@ -40,7 +40,11 @@ extension RecordReading {
         categorySince: Instant?, everythingSince: Instant? = nil, uncounted: Set<TypeID> = [],
         besides: SendID?
     ) throws -> (type: Int, category: Int, everything: Int) {
-        guard let earliest = [typeSince, categorySince, everythingSince].compactMap({ $0 }).min() else {
+        func earlier(_ one: Instant?, _ other: Instant?) -> Instant? {
+            guard let one, let other else { return one ?? other }
+            return min(one, other)
+        }
+        guard let earliest = earlier(earlier(typeSince, categorySince), everythingSince) else {
             return (0, 0, 0)
         }
         var counts = (type: 0, category: 0, everything: 0)
