@@ -178,7 +178,18 @@ package final class CompiledPolicy: Sendable {
 
     /// Everything the bundle says about a request.
     package func rule(for request: AttestedRequest) -> CompiledRule {
+        rule(for: request, type: typeNames.position(of: request.type.text))
+    }
+
+    /// What a decision and its facts ask the bundle about a request, looked up once for both.
+    package func terms(of request: AttestedRequest) -> RequestTerms {
         let type = typeNames.position(of: request.type.text)
+        return RequestTerms(
+            rule: rule(for: request, type: type),
+            needs: type.map { needs[place(of: $0, on: request.channel)] })
+    }
+
+    private func rule(for request: AttestedRequest, type: Int?) -> CompiledRule {
         var flags: CompiledRule.RuleFlags = request.critical ? [.criticalAsked] : []
         if let caller = callerNames.position(of: request.caller.text) {
             flags.formUnion(permits[caller * (types.count + 1) + (type ?? types.count)])

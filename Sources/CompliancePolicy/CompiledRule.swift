@@ -79,6 +79,13 @@ package struct CompiledRule: Hashable, Sendable {
     }
 }
 
+/// What a bundle says about one request, and what has to be known to decide it.
+package struct RequestTerms: Sendable {
+    package let rule: CompiledRule
+    /// `nil` for a type that is not in the registry, as ``CompiledPolicy/needs(for:)`` gives it.
+    package let needs: FactNeeds?
+}
+
 /// What the recipient's whereabouts demand of one rule: the law, and the permission it asks for.
 package struct Jurisdiction: Hashable, Sendable {
     /// The strictest law of the account's region and of every device's; ``Regime/gdpr`` when one is unknown.

@@ -14,8 +14,12 @@ package import GateVocabulary
 package func decide(
     _ request: AttestedRequest, given facts: Facts, under policy: CompiledPolicy
 ) -> Decision {
-    let rule = policy.rule(for: request)
-    return decide(given: facts, in: policy.jurisdiction(of: facts, under: rule), under: rule)
+    decide(given: facts, under: policy.rule(for: request), of: policy)
+}
+
+/// The same for a rule that the policy gave already.
+package func decide(given facts: Facts, under rule: CompiledRule, of policy: CompiledPolicy) -> Decision {
+    decide(given: facts, in: policy.jurisdiction(of: facts, under: rule), under: rule)
 }
 
 /// The same as an earlier build decided, which asked fewer gates. A fact that only a later gate reads is not missing.
@@ -35,22 +39,30 @@ package func decide(
 }
 
 extension CompiledPolicy {
-    /// Whether gates 1 to 3 let a send through: the ones that look at nothing about the recipient.
+    /// What ``CompiledRule/admits(params:)`` says of a request's rule.
     package func admits(_ request: AttestedRequest, params: ParamsFact) -> Bool {
-        let rule = rule(for: request)
-        var facts = Facts()
-        facts.params = params
-        return typeGate(facts, rule).verdict != .fail && callerGate(rule).verdict != .fail
-            && criticalGate(rule).verdict != .fail
+        rule(for: request).admits(params: params)
+    }
+
+    /// What ``CompiledRule/waitsUntil(given:)`` says of a request's rule.
+    package func waitsUntil(_ request: AttestedRequest, given facts: Facts) -> Instant? {
+        rule(for: request).waitsUntil(given: facts)
     }
 }
 
-extension CompiledPolicy {
+extension CompiledRule {
+    /// Whether gates 1 to 3 let a send through: the ones that look at nothing about the recipient.
+    package func admits(params: ParamsFact) -> Bool {
+        var facts = Facts()
+        facts.params = params
+        return typeGate(facts, self).verdict != .fail && callerGate(self).verdict != .fail
+            && criticalGate(self).verdict != .fail
+    }
+
     /// Until when gate 9 makes a send wait: its own time of day or the end of the quiet hours; `nil` when it does not.
-    package func waitsUntil(_ request: AttestedRequest, given facts: Facts) -> Instant? {
-        let rule = rule(for: request)
+    package func waitsUntil(given facts: Facts) -> Instant? {
         var notes = DecisionNotes(rawValue: 0)
-        return CompliancePolicy.waitsUntil(rule.hours(facts, noting: &notes), facts, rule)
+        return CompliancePolicy.waitsUntil(hours(facts, noting: &notes), facts, self)
     }
 }
 

@@ -5,6 +5,8 @@ package import GateVocabulary
 ///
 /// A class, because a send asks for it some six times, and it would be copied each time.
 package final class FactNeeds: Sendable {
+    /// The type's own.
+    package let category: GateVocabulary.Category
     /// The purpose ``Facts/consent`` speaks of: the category's name.
     package let purpose: Purpose
     /// The purpose ``Facts/purposeConsent`` speaks of, for a type that names one.
@@ -40,6 +42,7 @@ package final class FactNeeds: Sendable {
     init(
         of type: NotificationType, on channel: Channel, in bundle: PolicyBundle, uncountedTypes: Set<TypeID>
     ) {
+        category = type.category
         purpose = Purpose(type.category.rawValue)
         specialPurpose = type.purpose
         ownRequestPurpose = type.ownRequest?.purpose

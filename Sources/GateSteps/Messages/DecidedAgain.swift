@@ -54,7 +54,8 @@ struct DecidedAgain {
     ) throws -> Facts {
         let recorded = try Facts(json: Self.recordedFacts(of: row))
         let common = FactsLoading.Common(
-            request: row.request, expiry: row.expiresAt, due: max(now, row.notBefore),
+            request: row.request, terms: step.policy.terms(of: row.request), expiry: row.expiresAt,
+            due: max(now, row.notBefore),
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
             repetition: try step.view.repetition(of: row.eventTag, to: row.subject, besides: row.send),
             decidedBefore: row.send)

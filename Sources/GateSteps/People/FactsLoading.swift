@@ -23,6 +23,8 @@ package struct FactsLoading {
     /// The facts that are the same for every destination of a send.
     package struct Common {
         package var request: AttestedRequest
+        /// What the policy says about the request.
+        package var terms: RequestTerms
         package var expiry: Instant
         package var due: Instant
         package var params: ParamsFact
@@ -32,10 +34,11 @@ package struct FactsLoading {
         package var decidedBefore: SendID?
 
         package init(
-            request: AttestedRequest, expiry: Instant, due: Instant, params: ParamsFact,
+            request: AttestedRequest, terms: RequestTerms, expiry: Instant, due: Instant, params: ParamsFact,
             fallback: FallbackFact, repetition: RepetitionFact, decidedBefore: SendID? = nil
         ) {
             self.request = request
+            self.terms = terms
             self.expiry = expiry
             self.due = due
             self.params = params
@@ -60,7 +63,7 @@ package struct FactsLoading {
     ) throws -> Facts {
         var facts = try facts(common, person: person)
         let channel = common.request.channel
-        let needs = policy.needs(for: common.request)
+        let needs = common.terms.needs
         facts.destination = destination.fact
         addNumber(of: destination, to: &facts)
         if let needs {
@@ -74,7 +77,7 @@ package struct FactsLoading {
             }
         }
         // Gate 0 reads the quiet hours, and its reason would show them to a caller that gates 1 to 3 refuse.
-        if policy.admits(common.request, params: common.params) {
+        if common.terms.rule.admits(params: common.params) {
             facts.quietHours = quietHours(
                 of: person, at: destination, within: needs?.sendingHours, when: max(now, common.due))
         }
@@ -197,13 +200,11 @@ package struct FactsLoading {
         facts.recipient = person == nil ? .unknown : .registered
         guard let person else { return facts }
         add(person, to: &facts)
-        if let needs = policy.needs(for: common.request),
-            let category = policy.type(common.request.type)?.category
-        {
+        if let needs = common.terms.needs {
             let counts = try store.forwardCounts(
                 of: person.subject.id, type: common.request.type,
                 typeSince: needs.typeWindowSeconds.map { now.advanced(bySeconds: -$0) },
-                category: category,
+                category: needs.category,
                 categorySince: needs.categoryWindowSeconds.map { now.advanced(bySeconds: -$0) },
                 everythingSince: needs.everythingWindowSeconds.map { now.advanced(bySeconds: -$0) },
                 uncounted: needs.uncounted, besides: common.decidedBefore)

@@ -202,7 +202,7 @@ extension EvidenceFold {
         let derived = try facts(
             common(
                 entry.request, as: recalled, expiry: entry.facts.expiry ?? now,
-                due: entry.facts.due ?? now, again: entry.send), as: entry.facts,
+                due: entry.facts.due ?? now, again: entry.send, under: policy), as: entry.facts,
             to: person?.destination(tagged: entry.destination, on: entry.request.channel), of: person,
             under: policy)
         return compare(
@@ -280,8 +280,9 @@ extension EvidenceFold {
         }
         if destination != nil { material.countLife(from: due) }
         var derived = try facts(
-            common(entry.attested, as: recorded, expiry: material.expiresAt, due: due), as: recorded,
-            to: destination, orElse: Self.missing(entry.request, for: person), of: person, under: policy)
+            common(entry.attested, as: recorded, expiry: material.expiresAt, due: due, under: policy),
+            as: recorded, to: destination, orElse: Self.missing(entry.request, for: person), of: person,
+            under: policy)
         if destination != nil, let departure = policy.waitsUntil(entry.attested, given: derived) {
             material.countLife(from: departure)
             derived.expiry = material.expiresAt
@@ -291,11 +292,12 @@ extension EvidenceFold {
 
     private func common(
         _ request: AttestedRequest, as recorded: Facts, expiry: Instant, due: Instant,
-        again send: SendID? = nil
+        again send: SendID? = nil, under policy: CompiledPolicy
     ) -> FactsLoading.Common {
         FactsLoading.Common(
-            request: request, expiry: expiry, due: due, params: recorded.params ?? .invalid,
-            fallback: recorded.fallback ?? .mismatch, repetition: recorded.repetition ?? .first,
+            request: request, terms: policy.terms(of: request), expiry: expiry, due: due,
+            params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
+            repetition: recorded.repetition ?? .first,
             decidedBefore: send)
     }
 

@@ -44,7 +44,8 @@ package final class ConsideredSend {
         let type = policy.type(request.type)
         // Gate 0 comes first, and its reason would show a caller that may not send this type what the recipient was told
         // before and when their quiet hours are.
-        let isAdmitted = policy.admits(attested, params: paramsCheck.fact)
+        let terms = policy.terms(of: attested)
+        let isAdmitted = terms.rule.admits(params: paramsCheck.fact)
         let material = Self.material(
             request, as: attested, of: type, to: person,
             send: try context.identifiers.newSendID(at: context.now), at: context.now)
@@ -60,8 +61,8 @@ package final class ConsideredSend {
                 replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil)
         }
         var composer = SendComposer(
-            context, person: person, material: material, paramsCheck: paramsCheck, fallback: fallback,
-            repetition: repetition ?? .first, due: context.now)
+            context, person: person, material: material, under: terms, paramsCheck: paramsCheck,
+            fallback: fallback, repetition: repetition ?? .first, due: context.now)
         self.person = person
         self.material = material
         self.paramsCheck = paramsCheck

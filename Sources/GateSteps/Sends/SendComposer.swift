@@ -15,6 +15,8 @@ struct SendComposer {
     let identifiers: any IdentifierDrawing
     package let person: RecipientSnapshot?
     let material: SendMaterial
+    /// What the policy says about the send's request.
+    let terms: RequestTerms
     package let paramsCheck: ParamsCheck
     let fallback: FallbackFact
     let repetition: RepetitionFact
@@ -29,7 +31,8 @@ struct SendComposer {
 
     init(
         _ context: DecidingContext, person: RecipientSnapshot?, material: SendMaterial,
-        paramsCheck: ParamsCheck, fallback: FallbackFact, repetition: RepetitionFact, due: Instant
+        under terms: RequestTerms? = nil, paramsCheck: ParamsCheck, fallback: FallbackFact,
+        repetition: RepetitionFact, due: Instant
     ) {
         loading = FactsLoading(store: context.store, policy: context.policy, now: context.now)
         policy = context.policy
@@ -38,6 +41,7 @@ struct SendComposer {
         now = context.now
         self.person = person
         self.material = material
+        self.terms = terms ?? context.policy.terms(of: material.request)
         self.paramsCheck = paramsCheck
         self.fallback = fallback
         self.repetition = repetition
@@ -46,14 +50,15 @@ struct SendComposer {
 
     private func common(_ material: SendMaterial) -> FactsLoading.Common {
         FactsLoading.Common(
-            request: material.request, expiry: material.expiresAt, due: due, params: paramsCheck.fact,
-            fallback: fallback, repetition: repetition, decidedBefore: isAgain ? material.send : nil)
+            request: material.request, terms: terms, expiry: material.expiresAt, due: due,
+            params: paramsCheck.fact, fallback: fallback, repetition: repetition,
+            decidedBefore: isAgain ? material.send : nil)
     }
 
     /// The recipient is unknown, or has no destination: one decision without a destination.
     func decide(without missing: DestinationFact) throws -> DeliveryDraft {
         let facts = try loading.facts(common(material), person: person, without: missing)
-        let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
+        let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
             key: nil, eventTag: nil, link: nil)
@@ -66,18 +71,18 @@ struct SendComposer {
         // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
         if !isAgain { material.countLife(from: due) }
         var facts = try loading.facts(common(material), person: person, destination: destination)
-        if let departure = policy.waitsUntil(material.request, given: facts) {
+        if let departure = terms.rule.waitsUntil(given: facts) {
             material.countLife(from: departure)
             facts.expiry = material.expiresAt
         }
         var key: DeviceKeyRecord?
-        if let device = destination.device, policy.needs(for: material.request)?.deviceKey == true {
+        if let device = destination.device, terms.needs?.deviceKey == true {
             key = person.state.sealingKey(of: device.tag).record
         }
         // A text that cannot be composed has no size, and a send that its caller may not make is not composed: the gate that
         // gives the reason comes before the size gate.
         let content =
-            policy.admits(material.request, params: paramsCheck.fact)
+            terms.rule.admits(params: paramsCheck.fact)
             ? try? SendContent(
                 material, recipientLocale: person.record.locale,
                 utcOffsetSeconds: LocalTime.offsetSeconds(
@@ -101,7 +106,7 @@ struct SendComposer {
                 link = made
                 return unsubscribe.text(of: made)
             }, facts: &facts, under: policy)
-        let decision = CompliancePolicy.decide(material.request, given: facts, under: policy)
+        let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
             message: decision.outcome.isPromise ? message : nil, material: material, key: key,
