@@ -129,7 +129,8 @@ package struct CanonicalWriter: ~Copyable {
     @usableFromInline
     package mutating func text(_ text: String) {
         CodeUnits.withBytes(text) { utf8 in
-            reserve(utf8.count + 2)
+            // Hardly a text needs an escape.
+            if Self.firstEscape(in: utf8, from: 0) == utf8.count { return plain(utf8) }
             byte(UInt8(ascii: "\""))
             characters(utf8)
             byte(UInt8(ascii: "\""))
@@ -139,14 +140,18 @@ package struct CanonicalWriter: ~Copyable {
     /// One of a closed list of names, none of which needs an escape: ``Shape/choice(of:)`` holds them to it.
     @usableFromInline
     package mutating func name(_ name: String) {
-        CodeUnits.withBytes(name) { utf8 in
-            reserve(utf8.count + 2)
-            let place = start + count
-            place[0] = UInt8(ascii: "\"")
-            if let first = utf8.baseAddress { Self.copy(first, to: place + 1, count: utf8.count) }
-            place[utf8.count + 1] = UInt8(ascii: "\"")
-            count += utf8.count + 2
-        }
+        CodeUnits.withBytes(name) { plain($0) }
+    }
+
+    /// A text that needs no escape.
+    @inline(__always)
+    private mutating func plain(_ utf8: UnsafeBufferPointer<UInt8>) {
+        reserve(utf8.count + 2)
+        let place = start + count
+        place[0] = UInt8(ascii: "\"")
+        if let first = utf8.baseAddress { Self.copy(first, to: place + 1, count: utf8.count) }
+        place[utf8.count + 1] = UInt8(ascii: "\"")
+        count += utf8.count + 2
     }
 
     /// A text of several parts, without joining them first.
