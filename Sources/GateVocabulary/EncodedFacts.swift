@@ -11,9 +11,12 @@ package struct EncodedFacts: Sendable {
     private let ends: Ends
 
     package init(_ facts: Facts) {
-        var writer = FactWriter(facts)
-        Facts.show(to: &writer)
-        (bytes, ends) = writer.finish()
+        // The pointer is used until the closure ends. A writer that held the facts would copy them.
+        (bytes, ends) = withUnsafePointer(to: facts) { facts in
+            var writer = FactWriter(facts)
+            Facts.show(to: &writer)
+            return writer.finish()
+        }
     }
 
     /// Key and value of one fact; empty when it is unknown.
@@ -69,12 +72,12 @@ package struct FactSet: OptionSet, Hashable, Sendable {
 
 /// Writes the facts that are known as members, and notes where each ends. The list is inlined into it.
 private struct FactWriter: FieldVisitor, ~Copyable {
-    let facts: Facts
+    let facts: UnsafePointer<Facts>
     var json = CanonicalWriter(capacity: 1_024)
     var ends = EncodedFacts.Ends(repeating: 1)
     private var index = 0
 
-    init(_ facts: Facts) {
+    init(_ facts: UnsafePointer<Facts>) {
         self.facts = facts
         json.raw("{")
     }
@@ -88,7 +91,7 @@ private struct FactWriter: FieldVisitor, ~Copyable {
     mutating func optional<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Facts, Value?>, _: String
     ) {
-        if let value = facts[keyPath: path] {
+        if let value = facts.pointee[keyPath: path] {
             json.key(name)
             value.write(field: &json)
         }
