@@ -154,14 +154,8 @@ final class GateTransaction: GateReading {
             entries.append(stored)
         }
         if let clock = change.clock { sequences.newestEntryClock = clock }
-        for (user, subject) in change.newSubjects { try make(subject, for: user) }
-        for (_, state) in change.states.pairs { try put(state) }
-        for record in change.consents {
-            try append(record.sealedFields, to: .consent, at: record.sequence, of: record.subject)
-        }
-        for (record, position) in change.choices {
-            try append(record.sealedFields, to: .choice, at: position, of: record.subject)
-        }
+        let isOfSendsAlone = change.isOfSendsAlone
+        if !isOfSendsAlone { try writePeople(change) }
         var forwards = change.forwards
         for send in change.sends {
             // What counts as a forward when it is received is written so at once.
@@ -171,6 +165,33 @@ final class GateTransaction: GateReading {
             try insertSend(send, counting: place.map { forwards.remove(at: $0).record })
         }
         for (subject, record) in forwards { try countForward(of: subject, record) }
+        if !isOfSendsAlone { try writeDuties(change) }
+        for write in change.messages {
+            switch write {
+            case .insert(let record): try insertOutbox(record)
+            case .offer(let record): try offer(record)
+            case .update(let record): try updateOutbox(record)
+            case .attempt(let message, let moment): try markAttempt(message, at: moment)
+            case .postpone(let message, let moment): try postponeOutbox(message, until: moment)
+            case .remove(let message): try removeOutbox(message)
+            }
+        }
+        for event in change.events { try appendEvent(event) }
+        return isOfSendsAlone ? 0 : try writeOperations(change)
+    }
+
+    private func writePeople(_ change: Change) throws {
+        for (user, subject) in change.newSubjects { try make(subject, for: user) }
+        for (_, state) in change.states.pairs { try put(state) }
+        for record in change.consents {
+            try append(record.sealedFields, to: .consent, at: record.sequence, of: record.subject)
+        }
+        for (record, position) in change.choices {
+            try append(record.sealedFields, to: .choice, at: position, of: record.subject)
+        }
+    }
+
+    private func writeDuties(_ change: Change) throws {
         for (key, record) in change.dedupe.pairs {
             if let record { try putDedupe(record, to: key.subject) } else { try removeDedupe(key) }
         }
@@ -183,17 +204,10 @@ final class GateTransaction: GateReading {
             case .removeOf(let send, let subject): try removeDuties(of: send, to: subject)
             }
         }
-        for write in change.messages {
-            switch write {
-            case .insert(let record): try insertOutbox(record)
-            case .offer(let record): try offer(record)
-            case .update(let record): try updateOutbox(record)
-            case .attempt(let message, let moment): try markAttempt(message, at: moment)
-            case .postpone(let message, let moment): try postponeOutbox(message, until: moment)
-            case .remove(let message): try removeOutbox(message)
-            }
-        }
-        for event in change.events { try appendEvent(event) }
+    }
+
+    /// - Returns: How many rows were deleted because their retention had ended.
+    private func writeOperations(_ change: Change) throws -> Int {
         for (name, value) in change.settings.pairs { try setSetting(name, to: value) }
         for subject in change.erased { try eraseSubject(subject) }
         if let size = change.publishedSize { try setPublishedSize(size) }
