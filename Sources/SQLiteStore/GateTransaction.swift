@@ -16,7 +16,7 @@ final class GateTransaction: GateReading {
     @exclusivity(unchecked) var sequences: Sequences
     @exclusivity(unchecked) var counters: OutboxCounters
     /// Sends of this transaction, whose numbers the statements about them need.
-    @exclusivity(unchecked) var sendNumbers: [SendID: Int64] = [:]
+    @exclusivity(unchecked) var sendNumbers: [SendID: Int64]
     let prunedRowCountMax: Int
     /// States as this transaction has them so far; their rows are written once, at its end.
     @exclusivity(unchecked) private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
@@ -44,6 +44,7 @@ final class GateTransaction: GateReading {
     ) {
         segment = EntrySegment(expectedCount: changeCount)
         newOffers = OfferedSegment(expectedCount: changeCount)
+        sendNumbers = Dictionary(minimumCapacity: changeCount)
         self.writer = writer
         self.dataKeys = dataKeys
         self.subjectsWriter = subjectsWriter
@@ -156,15 +157,17 @@ final class GateTransaction: GateReading {
         if let clock = change.clock { sequences.newestEntryClock = clock }
         let isOfSendsAlone = change.isOfSendsAlone
         if !isOfSendsAlone { try writePeople(change) }
-        var forwards = change.forwards
-        for send in change.sends {
-            // What counts as a forward when it is received is written so at once.
-            let place = forwards.firstIndex {
-                $0.record.send == send.id && $0.record.at == send.receivedAt && $0.subject == send.subject
-            }
-            try insertSend(send, counting: place.map { forwards.remove(at: $0).record })
+        // What counts as a forward when it is received is written so at once.
+        let (sends, forwards) = (change.sends, change.forwards)
+        func counts(_ send: SendRecord, _ subject: SubjectID, _ forward: ForwardRecord) -> Bool {
+            forward.send == send.id && forward.at == send.receivedAt && subject == send.subject
         }
-        for (subject, record) in forwards { try countForward(of: subject, record) }
+        for send in sends {
+            try insertSend(send, counting: forwards.first { counts(send, $0.subject, $0.record) }?.record)
+        }
+        for (subject, record) in forwards where !sends.contains(where: { counts($0, subject, record) }) {
+            try countForward(of: subject, record)
+        }
         if !isOfSendsAlone { try writeDuties(change) }
         for write in change.messages {
             switch write {
