@@ -150,7 +150,8 @@ extension GateReading {
         WHERE h.person = ? AND h.kind = 0 AND h.at >= ? ORDER BY h.at DESC, h.number DESC LIMIT ?
         """)
 
-    final func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+    /// The forwards as their rows say.
+    final func storedForwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
         guard let person = try person(subject) else { return [] }
         var found: [(number: Int64, record: ForwardRecord)] = []
         for statement in [Self.countedSends, Self.laterForwards] {

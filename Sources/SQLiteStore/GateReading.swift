@@ -147,6 +147,10 @@ class GateReading: StoreReading {
         return stored
     }
 
+    func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+        try storedForwards(of: subject, since: since, limit: limit)
+    }
+
     /// The bytes that the sealing of a state is bound to.
     static func stateRow(_ subject: SubjectID, _ number: Int64) -> [UInt8] {
         var row = subject.bytes

@@ -26,6 +26,7 @@ extension GateTransaction {
         }
         sequences.personNumber = number
         forgetPerson()
+        noteNewPerson(subject)
         return number
     }
 

@@ -44,6 +44,7 @@ extension GateTransaction {
         }
         sequences.sendNumber = number
         sendNumbers[record.id] = number
+        if let forward, let subject = record.subject { note(forward, to: subject) }
     }
 
     /// Adds a row to a person's history.
@@ -86,6 +87,7 @@ extension GateTransaction {
         try note(
             HistoryKind.forward, of: subject, at: forward.at, number: number, type: typeNumber,
             category: forward.category)
+        forgetForwards(to: subject)
     }
 
     private static let replaceDedupe = StatementText(
@@ -230,6 +232,7 @@ extension GateTransaction {
         for send in sends {
             count += try gate.change(Self.deleteSend) { $0.add(send.number) }
             guard let subject = send.subject else { continue }
+            forgetForwards(to: subject)
             if let forwardedAt = send.forwardedAt {
                 // Only of one that counted later than it was received.
                 count += try forget(HistoryKind.forward, of: subject, at: forwardedAt, number: send.number)

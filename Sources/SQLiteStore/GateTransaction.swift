@@ -23,6 +23,12 @@ final class GateTransaction: GateReading {
     /// Rows that were read, for the cache, once it is known that the transaction was committed.
     @exclusivity(unchecked) private var read: [SubjectID: StoredPerson] = [:]
     @exclusivity(unchecked) private var readSubjects: [UserID: Subject] = [:]
+    /// People without a row before this transaction, for the cache.
+    @exclusivity(unchecked) private var newPeople: [SubjectID] = []
+    /// Sends that count from the moment they were received, for the cache.
+    @exclusivity(unchecked) private var counted: [(subject: SubjectID, record: ForwardRecord)] = []
+    /// Whether the file may show forwards otherwise than the last commit left them.
+    @exclusivity(unchecked) private var changesForwards = false
     /// The offered messages before this transaction changed them, for a rollback.
     @exclusivity(unchecked) private var offeredBefore: OfferedMessages?
     /// Messages that are no longer offered, and the rows they are in.
@@ -93,6 +99,37 @@ final class GateTransaction: GateReading {
         return found
     }
 
+    override func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+        guard !changesForwards else { return try super.forwards(of: subject, since: since, limit: limit) }
+        if let known = writer.cache.forwards[subject]?.all(since: since), known.count <= limit {
+            return known
+        }
+        let found = try super.forwards(of: subject, since: since, limit: limit)
+        // Else there may be more.
+        if found.count < limit {
+            writer.cache.forwards[subject] = RecentForwards(since: since, records: found)
+        }
+        return found
+    }
+
+    /// Call for each person who had no row.
+    func noteNewPerson(_ subject: SubjectID) { newPeople.append(subject) }
+
+    /// Call for each send that counts from the moment it was received.
+    func note(_ forward: ForwardRecord, to subject: SubjectID) {
+        changesForwards = true
+        counted.append((subject, forward))
+    }
+
+    /// Call after every other change to what was forwarded to a person. At once, because a rollback loses nothing but a list
+    /// that is read again.
+    func forgetForwards(to subject: SubjectID) {
+        changesForwards = true
+        newPeople.removeAll { $0 == subject }
+        counted.removeAll { $0.subject == subject }
+        writer.cache.forwards[subject] = nil
+    }
+
     func change(_ person: StoredPerson, fields: [UInt8]) {
         changed[person.state.subject] = (person, fields)
         read[person.state.subject] = nil
@@ -103,6 +140,7 @@ final class GateTransaction: GateReading {
         changed[subject] = nil
         read[subject] = nil
         writer.cache.people[subject] = nil
+        forgetForwards(to: subject)
         readSubjects = [:]
         writer.cache.subjects.removeAll()
     }
@@ -272,6 +310,10 @@ final class GateTransaction: GateReading {
         keepRead()
         offeredBefore = nil
         for (subject, change) in changed { writer.cache.people[subject] = change.person }
+        for subject in newPeople {
+            writer.cache.forwards[subject] = RecentForwards(since: Instant(milliseconds: 0), records: [])
+        }
+        for (subject, forward) in counted { writer.cache.forwards[subject]?.add(forward) }
         writer.coveredSealCount = sealCount
         if let nextDataKey {
             dataKeys.promote(nextDataKey)

@@ -54,17 +54,54 @@ final class StoredPerson {
     }
 }
 
+/// All forwards to one person since a moment, newest first, as the last commit left them. An object, so that a commit adds to
+/// it where it is kept.
+final class RecentForwards {
+    /// Those of a person with more are read from the file each time: as many are kept as caps commonly allow.
+    static let countMax = 32
+
+    private let since: Instant
+    private var records: [ForwardRecord]
+    private var isWhole = true
+
+    /// - Parameter records: All since then; `nil` is returned for more than are kept.
+    init?(since: Instant, records: [ForwardRecord]) {
+        guard records.count <= Self.countMax else { return nil }
+        self.since = since
+        self.records = records
+    }
+
+    /// `nil` where some may be missing.
+    func all(since moment: Instant) -> [ForwardRecord]? {
+        guard isWhole, since <= moment else { return nil }
+        guard let oldest = records.last, oldest.at < moment else { return records }
+        return Array(records.prefix { $0.at >= moment })
+    }
+
+    /// Adds the forward of a send that is newer than every other. Past the bound, and where the clock went back, the file has
+    /// to be asked again.
+    func add(_ record: ForwardRecord) {
+        isWhole =
+            isWhole && records.count < Self.countMax && records.first.map { $0.at <= record.at } != false
+        if isWhole { records.insert(record, at: 0) } else { records = [] }
+    }
+}
+
 /// The people of recent sends as the last commit left them, so that a send to one of them reads and opens no row of
 /// theirs.
 ///
 /// Coherent because there is one writer, which reads and changes it inside its transactions alone.
 struct PeopleCache {
     var people: RecentValues<SubjectID, StoredPerson>
+    /// What caps count. A person who is new has none; a commit adds the sends that count when they are received, and forgets the
+    /// list of a person whose forwards it changes in any other way.
+    var forwards: RecentValues<SubjectID, RecentForwards>
     /// The mapping. Fewer, because each holds a key in locked memory.
     var subjects: RecentValues<UserID, Subject>
 
     init(countMax: Int) {
         people = RecentValues(countMax: countMax)
+        forwards = RecentValues(countMax: countMax)
         subjects = RecentValues(countMax: min(countMax, 8_192))
     }
 }
