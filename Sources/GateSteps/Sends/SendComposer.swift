@@ -67,6 +67,8 @@ struct SendComposer {
     /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
     func decide(for destination: Destination, as message: MessageID? = nil) throws -> DeliveryDraft {
         guard let person else { preconditionFailure("a destination without a person") }
+        // By themselves: a closure below that named a property would take a copy of the whole composer.
+        let (policy, now, unsubscribe) = (policy, now, unsubscribe)
         var material = material
         // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
         if !isAgain { material.countLife(from: due) }
@@ -115,7 +117,7 @@ struct SendComposer {
     }
 
     private func profile(of destination: Destination, key: DeviceKeyRecord?) throws -> DestinationProfile {
-        try destination.profile(key: key, rotatedBy: key.flatMap(rotationTime))
+        try destination.profile(key: key, rotatedBy: key.flatMap { rotationTime(of: $0) })
     }
 
     /// When a key is to be replaced; `nil` while the app is not told yet.
