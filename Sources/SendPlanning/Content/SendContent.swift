@@ -102,7 +102,8 @@ package final class SendContent: Sendable {
 
     /// The family of a type, `transaction` of `transaction.failed`: what a device stacks together.
     private static func thread(of type: TypeID) -> String {
-        String(decoding: type.text.utf8.prefix { $0 != UInt8(ascii: ".") }, as: UTF8.self)
+        let text = type.text
+        return text.utf8.firstIndex(of: UInt8(ascii: ".")).map { String(text[..<$0]) } ?? text
     }
 }
 
