@@ -80,6 +80,11 @@ extension MessageTemplate {
     func filled(with params: ParamValues) throws(CompositionError) -> String {
         if parts.count == 1, case .text(let text) = parts[0] { return text }
         var filled = ""
+        // At once as much as nearly every text takes.
+        filled.reserveCapacity(
+            parts.reduce(0) { byteCount, part in
+                if case .text(let text) = part { byteCount + text.utf8.count } else { byteCount + 24 }
+            })
         for part in parts {
             switch part {
             case .text(let text): filled += text
