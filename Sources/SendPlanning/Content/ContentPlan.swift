@@ -27,7 +27,7 @@ package struct ContentPlan: Sendable {
     ///   - unsubscribeLink: Put in where the category asks for one (S1). Asked whether the body may leave; of one that goes
     ///     nowhere only the length counts, so any text as long as a link will do.
     package init(
-        _ material: SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
+        _ material: borrowing SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
         as message: MessageID, ownCollapse: @autoclosure () -> Tag,
         unsubscribeLink: (_ mayLeave: Bool) -> String?,
         facts: inout Facts,

@@ -21,8 +21,8 @@ package final class SendContent: Sendable {
     /// - Returns: `nil` for a type that is not in the registry.
     /// - Throws: When a text cannot be written; the send then has no size and is refused.
     package init?(
-        _ material: SendMaterial, recipientLocale: String?, utcOffsetSeconds: @autoclosure () -> Int?,
-        under policy: CompiledPolicy
+        _ material: borrowing SendMaterial, recipientLocale: String?,
+        utcOffsetSeconds: @autoclosure () -> Int?, under policy: CompiledPolicy
     ) throws(CompositionError) {
         guard let type = policy.type(material.request.type) else { return nil }
         let wish = (material.locale ?? recipientLocale).flatMap { LanguageTag($0) }
