@@ -166,8 +166,11 @@ package final class BatchState {
             }
         }
         for send in change.sends {
-            sends[send.id] = .success(send)
-            requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(send)
+            let (id, key) = (send.id, RequestKey(caller: send.caller, idHash: send.idHash))
+            // Both find the same box.
+            let known = Known<SendRecord?>.success(send)
+            sends[id] = known
+            requests[key] = known
         }
         for (subject, record) in change.forwards { addedForwards[subject, default: []].append(record) }
         for (key, record) in change.dedupe.pairs { dedupe[key] = .success(record) }
@@ -189,7 +192,10 @@ package final class BatchState {
             }
             offers.removeAll { change.effects.recalled.contains($0.delivery.message) }
         }
-        for offer in change.effects.offers { offeredCounts[offer.lane] += 1 }
+        // By their places, because an offer is large.
+        for place in change.effects.offers.indices {
+            offeredCounts[change.effects.offers[place].lane] += 1
+        }
         offers += change.effects.offers
         for lane in DeliveryLane.allCases {
             if let moment = change.effects.due[lane] { due[lane] = min(due[lane] ?? moment, moment) }
@@ -226,12 +232,12 @@ package final class BatchState {
         }
     }
 
-    private func apply(_ write: Change.MessageWrite) {
-        switch write {
+    private func apply(_ write: consuming Change.MessageWrite) {
+        switch consume write {
         case .insert(let record), .offer(let record):
-            messages[record.message] = .success(record)
             addedMessages.append((record.message, record.send, record.subject))
             addedDepth.count(record)
+            messages[record.message] = .success(record)
         case .update(let record): messages[record.message] = .success(record)
         case .attempt(let message, let moment):
             guard case .success(var record?) = messages[message] else { return }

@@ -75,7 +75,7 @@ package final class StepContext {
     ///   - waiting: The row it takes the place of.
     /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
     func enqueue(
-        _ record: OutboxRecord, delivery: Delivery?, awaiting pending: PendingBody?,
+        _ record: consuming OutboxRecord, delivery: consuming Delivery?, awaiting pending: PendingBody?,
         insteadOf waiting: OutboxRecord? = nil
     ) throws -> Bool {
         if let pending {
@@ -94,27 +94,26 @@ package final class StepContext {
 
     /// Writes a new row. A message that can go at once, and is not behind others, is offered to the relay from
     /// memory; its row is then written as that of a message that was tried.
-    func insert(_ record: OutboxRecord, offering delivery: Delivery?) throws {
+    func insert(_ record: consuming OutboxRecord, offering delivery: consuming Delivery?) throws {
         let lane = DeliveryLane(of: record.category)
         // A new message does not overtake one that waits its turn.
         let isNext = view.due(in: lane).map { $0 > record.decidedAt } ?? true
-        guard var delivery, isNext, view.offerRoom(in: lane) > 0 else {
+        guard isNext, view.offerRoom(in: lane) > 0, var delivery = consume delivery else {
             noteDue(in: lane, at: record.notBefore)
             return try view.insertOutbox(record)
         }
-        var record = record
         record.attemptCount = 1
         record.attemptedAt = record.decidedAt
-        try view.offerOutbox(record)
         delivery.body = record.body
         offer(
             MessageOffer(
                 delivery: delivery, lane: lane, tier: record.tier, caller: record.request.caller,
                 decidedAt: record.decidedAt))
+        try view.offerOutbox(record)
     }
 
     /// Gives a message to the relay once the batch is durable.
-    package func offer(_ offer: MessageOffer) { view.affect { $0.offers.append(offer) } }
+    package func offer(_ offer: consuming MessageOffer) { view.change.effects.offers.append(offer) }
 
     /// Replaces a row that goes on waiting.
     func update(_ row: OutboxRecord) throws {

@@ -371,17 +371,17 @@ package final class StepView: HistoryReading {
         )
     }
 
-    private func write(_ write: Change.MessageWrite) {
+    private func write(_ write: consuming Change.MessageWrite) {
         written.append(write.message)
         change.messages.append(write)
     }
 
-    package func insertOutbox(_ record: OutboxRecord) throws { write(.insert(record)) }
+    package func insertOutbox(_ record: consuming OutboxRecord) throws { write(.insert(record)) }
     /// Adds a row that goes to the relay from memory.
-    package func offerOutbox(_ record: OutboxRecord) throws { write(.offer(record)) }
+    package func offerOutbox(_ record: consuming OutboxRecord) throws { write(.offer(record)) }
     /// Replaces the row with the same message id. An ``OutboxRecord/isDamaged`` row is refused: its content would be
     /// replaced by nothing.
-    package func updateOutbox(_ record: OutboxRecord) throws { write(.update(record)) }
+    package func updateOutbox(_ record: consuming OutboxRecord) throws { write(.update(record)) }
     /// Marks that a hand-over is about to be tried. Until its result is written, it is not known whether the hop has
     /// the message.
     package func markAttempt(_ message: MessageID, at now: Instant) throws {

@@ -25,7 +25,8 @@ extension StepContext {
             message: message, send: draft.material.send, subject: person.subject.id,
             destination: destination.tag, request: draft.material.request, category: type.category,
             tier: type.tier, state: .ready, form: draft.decision.form,
-            interruption: draft.decision.interruption, key: nil, headers: Array("{}".utf8), body: [],
+            interruption: draft.decision.interruption, key: draft.plan?.key,
+            headers: draft.plan?.headers ?? Array("{}".utf8), body: [],
             facts: draft.encodedFacts.bytes, eventTag: draft.eventTag, decidedAt: now,
             notBefore: now, expiresAt: draft.material.expiresAt)
         guard let plan = draft.plan else {
@@ -45,8 +46,6 @@ extension StepContext {
             return try enqueue(row, delivery: nil, awaiting: nil)
         }
         if let link = draft.link { view.putUnsubscribeLink(link) }
-        row.headers = plan.headers
-        row.key = plan.key
         let delivery = Delivery(
             row, to: destination, composedAt: draft.facts.now ?? now, at: now)
         guard let order = plan.order else {
