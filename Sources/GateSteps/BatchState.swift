@@ -78,7 +78,7 @@ package final class BatchState {
     @exclusivity(unchecked) private(set) var addedMessages:
         [(message: MessageID, send: SendID, subject: SubjectID)] = []
     @exclusivity(unchecked) private(set) var addedEvents: [SendID: [EventRecord]] = [:]
-    @exclusivity(unchecked) private(set) var addedDepth = OutboxDepth.empty
+    @exclusivity(unchecked) private(set) var addedDepth = AddedDepth()
     @exclusivity(unchecked) package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
     @exclusivity(unchecked) private(set) var erased: Set<SubjectID> = []
     @exclusivity(unchecked) private(set) var entryCount: UInt64 = 0
@@ -323,16 +323,19 @@ package struct Headroom {
     }
 }
 
-extension OutboxDepth {
-    package static let empty = OutboxDepth(
-        rowCount: 0, securityRowCount: 0, byteCount: 0, rowCountByCaller: [:])
+/// What steps add to an ``OutboxDepth``: a batch's rows are those of a few callers.
+struct AddedDepth {
+    private(set) var rowCount = 0
+    private(set) var byteCount: Int64 = 0
+    private var rowCounts = Written<CallerName, Int>()
+
+    func rowCount(of caller: CallerName) -> Int { rowCounts[caller] ?? 0 }
 
     /// Counts one row more.
     mutating func count(_ record: OutboxRecord) {
         rowCount += 1
-        if record.category == .security { securityRowCount += 1 }
         byteCount += Int64(record.headers.count + record.body.count + record.facts.count)
-        rowCountByCaller[record.request.caller, default: 0] += 1
+        rowCounts.set(record.request.caller, to: rowCount(of: record.request.caller) + 1)
     }
 }
 

@@ -358,7 +358,7 @@ package final class StepView: HistoryReading {
         of caller: CallerName
     ) throws -> (rowCount: Int, byteCount: Int64, rowCountOfCaller: Int) {
         guard let stored = state.depth else { throw MissingRows(.outboxDepth) }
-        var own = OutboxDepth.empty
+        var own = AddedDepth()
         for write in change.messages {
             if let record = write.added { own.count(record) }
         }
@@ -366,8 +366,7 @@ package final class StepView: HistoryReading {
             stored.rowCount + state.addedDepth.rowCount + own.rowCount,
             stored.byteCount + state.addedDepth.byteCount + own.byteCount,
             stored.rowCountByCaller[caller, default: 0]
-                + state.addedDepth.rowCountByCaller[caller, default: 0]
-                + own.rowCountByCaller[caller, default: 0]
+                + state.addedDepth.rowCount(of: caller) + own.rowCount(of: caller)
         )
     }
 
