@@ -22,6 +22,11 @@ package struct SHA256Digest: Hashable, Sendable {
         Swift.withUnsafeMutableBytes(of: &words) { $0.copyBytes(from: bytes) }
     }
 
+    /// The first 16 bytes, as two integers in network order.
+    package var leading: (high: UInt64, low: UInt64) {
+        (UInt64(bigEndian: words.0), UInt64(bigEndian: words.1))
+    }
+
     package var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
 
     package func withUnsafeBytes<Result, Failure: Error>(

@@ -11,11 +11,8 @@ extension Subject {
         message.append(contentsOf: kind.rawValue.utf8)
         message.append(0)
         message.append(contentsOf: text.utf8)
-        return HMACKey.code(of: message, under: tagKey).withUnsafeBytes { code in
-            Tag(
-                high: UInt64(bigEndian: code.loadUnaligned(as: UInt64.self)),
-                low: UInt64(bigEndian: code.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
-        }
+        let code = HMACKey.code(of: message, under: tagKey).leading
+        return Tag(high: code.high, low: code.low)
     }
 }
 
