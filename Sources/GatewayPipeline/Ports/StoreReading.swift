@@ -94,7 +94,11 @@ extension StoreReading {
     /// - Throws: An error that stops every look-up; a row that cannot be read is an answer.
     package func answer(_ asks: [Ask], into state: BatchState) throws {
         if asks.count > 1 { state.reserve(asks) }
-        for ask in asks where !state.knows(ask) { try answer(ask, into: state) }
+        for ask in asks { try answerUnknown(ask, into: state) }
+    }
+
+    private func answerUnknown(_ ask: Ask, into state: BatchState) throws {
+        if !state.knows(ask) { try answer(ask, into: state) }
     }
 
     private func answer(_ ask: Ask, into state: BatchState) throws {
@@ -104,17 +108,17 @@ extension StoreReading {
             state.users[user] = subject
             guard case .success(let found?) = subject else { return }
             if state.subjects[found.id] == nil { state.subjects[found.id] = .success(found) }
-            try answer([.state(found.id)], into: state)
+            try answerUnknown(.state(found.id), into: state)
         case .subject(let subject): state.subjects[subject] = try outcome { try self.subject(subject) }
         case .state(let subject): state.states[subject] = try outcome { try self.state(of: subject) }
         case .token(let identity):
             let holder = try outcome { try device(withToken: identity)?.subject }
             state.tokens[identity] = holder
-            if case .success(let subject?) = holder { try answer([.state(subject)], into: state) }
+            if case .success(let subject?) = holder { try answerUnknown(.state(subject), into: state) }
         case .key(let key):
             let holder = try outcome { try deviceKey(key)?.subject }
             state.keys[key] = holder
-            if case .success(let subject?) = holder { try answer([.state(subject)], into: state) }
+            if case .success(let subject?) = holder { try answerUnknown(.state(subject), into: state) }
         case .consents(let subject): state.consents[subject] = try outcome { try consentRecords(of: subject) }
         case .choices(let subject):
             state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
@@ -122,7 +126,9 @@ extension StoreReading {
         case .holders(let address):
             let holders = try outcome { try self.holders(of: address) }
             state.holders[address] = holders
-            if case .success(let subjects) = holders { try answer(subjects.map { .state($0) }, into: state) }
+            if case .success(let subjects) = holders {
+                for subject in subjects { try answerUnknown(.state(subject), into: state) }
+            }
         case .reply(let key): state.replies[key] = try outcome { try reply(key) }
         case .confirmed(let address): state.confirmed[address] = try outcome { try confirmed(address) }
         case .forwards(let subject, let since):
