@@ -38,18 +38,6 @@ package func decide(
         of: gates)
 }
 
-extension CompiledPolicy {
-    /// What ``CompiledRule/admits(params:)`` says of a request's rule.
-    package func admits(_ request: AttestedRequest, params: ParamsFact) -> Bool {
-        rule(for: request).admits(params: params)
-    }
-
-    /// What ``CompiledRule/waitsUntil(given:)`` says of a request's rule.
-    package func waitsUntil(_ request: AttestedRequest, given facts: Facts) -> Instant? {
-        rule(for: request).waitsUntil(given: facts)
-    }
-}
-
 extension CompiledRule {
     /// Whether gates 1 to 3 let a send through: the ones that look at nothing about the recipient.
     package func admits(params: ParamsFact) -> Bool {

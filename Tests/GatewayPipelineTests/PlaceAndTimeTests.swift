@@ -236,10 +236,9 @@ import Testing
                 else { continue }
                 guard
                     let caller = GatewayHarness.users.keys.first(where: { caller in
-                        gate.policy.admits(
-                            AttestedRequest(
-                                caller: CallerName(caller), type: type.id, channel: .push, critical: false),
-                            params: .valid)
+                        let request = AttestedRequest(
+                            caller: CallerName(caller), type: type.id, channel: .push, critical: false)
+                        return gate.policy.rule(for: request).admits(params: .valid)
                     })
                 else { continue }
                 var body = try await gate.example(type.id.text, "\(type.id)", to: "u_1", as: caller)

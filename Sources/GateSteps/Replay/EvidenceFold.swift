@@ -201,8 +201,9 @@ extension EvidenceFold {
         }
         let derived = try facts(
             common(
-                entry.request, as: recalled, expiry: entry.facts.expiry ?? now,
-                due: entry.facts.due ?? now, again: entry.send, under: policy), as: entry.facts,
+                entry.request, policy.terms(of: entry.request), as: recalled,
+                expiry: entry.facts.expiry ?? now, due: entry.facts.due ?? now, again: entry.send),
+            as: entry.facts,
             to: person?.destination(tagged: entry.destination, on: entry.request.channel), of: person,
             under: policy)
         return compare(
@@ -269,21 +270,20 @@ extension EvidenceFold {
     ) throws -> Facts {
         let now = recorded.now ?? .longAgo
         let type = policy.type(entry.attested.type)
+        let terms = policy.terms(of: entry.attested)
         var material = SendMaterial(
             send: entry.send, request: entry.attested, of: type, ttlSeconds: entry.request.ttlSeconds,
             sentAt: now)
         var due = now
-        if policy.admits(entry.attested, params: recorded.params ?? .invalid), let type, let person,
-            let destination
-        {
+        if terms.rule.admits(params: recorded.params ?? .invalid), let type, let person, let destination {
             due = person.due(type, at: destination, from: now, under: policy)
         }
         if destination != nil { material.countLife(from: due) }
         var derived = try facts(
-            common(entry.attested, as: recorded, expiry: material.expiresAt, due: due, under: policy),
-            as: recorded, to: destination, orElse: Self.missing(entry.request, for: person), of: person,
+            common(entry.attested, terms, as: recorded, expiry: material.expiresAt, due: due), as: recorded,
+            to: destination, orElse: Self.missing(entry.request, for: person), of: person,
             under: policy)
-        if destination != nil, let departure = policy.waitsUntil(entry.attested, given: derived) {
+        if destination != nil, let departure = terms.rule.waitsUntil(given: derived) {
             material.countLife(from: departure)
             derived.expiry = material.expiresAt
         }
@@ -291,14 +291,13 @@ extension EvidenceFold {
     }
 
     private func common(
-        _ request: AttestedRequest, as recorded: Facts, expiry: Instant, due: Instant,
-        again send: SendID? = nil, under policy: CompiledPolicy
+        _ request: AttestedRequest, _ terms: RequestTerms, as recorded: Facts, expiry: Instant,
+        due: Instant, again send: SendID? = nil
     ) -> FactsLoading.Common {
         FactsLoading.Common(
-            request: request, terms: policy.terms(of: request), expiry: expiry, due: due,
+            request: request, terms: terms, expiry: expiry, due: due,
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
-            repetition: recorded.repetition ?? .first,
-            decidedBefore: send)
+            repetition: recorded.repetition ?? .first, decidedBefore: send)
     }
 
     private func facts(
