@@ -8,19 +8,23 @@ import Synchronization
 /// Takes messages from the durable outbox to the next hop, at least once, in two lanes.
 ///
 /// While the hop is down nothing is claimed, so nothing becomes ambiguous and everything can still be
-/// withdrawn; when it is back the outbox drains. Each lane has so many messages under way at most
-/// (``concurrencyMax(of:)``), and neither waits for the other.
+/// withdrawn; when it is back the outbox drains. Each lane has so many messages at the hop at most
+/// (``concurrencyMax(of:)``), and neither waits for the other. A message leaves its place at the hop to the next one before
+/// its result is recorded: the hop is not kept idle by a commit.
 package struct DeliveryRelay: Service {
     /// Longest wait between two looks at a hop that is down, in milliseconds.
     package static let probeMillisecondsMax: Int64 = 2000
 
-    /// Messages under way at once.
+    /// Messages at the hop at once.
     package static func concurrencyMax(of lane: DeliveryLane) -> Int {
         switch lane {
         case .security: 8
         case .general: 32
         }
     }
+
+    /// Messages at the hop and results that are not recorded yet, together: as many as go again after a crash.
+    package static func underWayMax(of lane: DeliveryLane) -> Int { 8 * concurrencyMax(of: lane) }
 
     private let feed: any OutboxFeed
     private let hop: any Hop
@@ -51,14 +55,14 @@ package struct DeliveryRelay: Service {
     }
 
     private func run(_ lane: DeliveryLane) async {
-        let underWay = UnderWayCount()
+        let places = HopPlaces(lane)
         var failureCount = 0
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 let version = feed.workVersion
-                let room = Self.concurrencyMax(of: lane) - underWay.value
+                let room = places.free
                 guard room > 0 else {
-                    // Every message that comes to its end raises the version.
+                    // Every message that leaves the hop or comes to its end raises the version.
                     await feed.waitForWork(lane: lane, after: version)
                     continue
                 }
@@ -76,11 +80,14 @@ package struct DeliveryRelay: Service {
                 do {
                     let batch = try await feed.claim(lane: lane, limit: room)
                     failureCount = 0
-                    underWay.add(batch.count)
+                    places.take(batch.count)
                     for delivery in batch {
                         group.addTask {
-                            await handOver(delivery)
-                            underWay.add(-1)
+                            let result = await hop.deliver(delivery)
+                            places.leaveHop()
+                            feed.roomBecameFree()
+                            await report(result, of: delivery)
+                            places.end()
                             feed.roomBecameFree()
                         }
                     }
@@ -95,8 +102,7 @@ package struct DeliveryRelay: Service {
         }
     }
 
-    private func handOver(_ delivery: Delivery) async {
-        let result = await hop.deliver(delivery)
+    private func report(_ result: HopResult, of delivery: Delivery) async {
         let attempt = DeliveryAttempt(attemptCount: delivery.attemptCount, expiresAt: delivery.expiresAt)
         let retryAt: Instant? =
             switch attempt.after(result, at: clock.now(), jitter: .random(in: 0..<1)) {
@@ -125,11 +131,35 @@ package struct DeliveryRelay: Service {
     }
 }
 
-/// How many messages of a lane are being handed over.
-private final class UnderWayCount: Sendable {
-    private let count = Mutex(0)
-    var value: Int { count.withLock { $0 } }
-    func add(_ change: Int) { count.withLock { $0 += change } }
+/// How many messages of a lane are at the hop, and how many have no recorded result.
+private final class HopPlaces: Sendable {
+    private struct State {
+        var atHopCount = 0
+        var underWayCount = 0
+    }
+    private let lane: DeliveryLane
+    private let state = Mutex(State())
+
+    init(_ lane: DeliveryLane) { self.lane = lane }
+
+    /// How many more may be claimed.
+    var free: Int {
+        state.withLock { state in
+            min(
+                DeliveryRelay.concurrencyMax(of: lane) - state.atHopCount,
+                DeliveryRelay.underWayMax(of: lane) - state.underWayCount)
+        }
+    }
+
+    func take(_ count: Int) {
+        state.withLock { state in
+            state.atHopCount += count
+            state.underWayCount += count
+        }
+    }
+
+    func leaveHop() { state.withLock { $0.atHopCount -= 1 } }
+    func end() { state.withLock { $0.underWayCount -= 1 } }
 }
 
 /// Whether the next hop answers, for readiness and `status`.

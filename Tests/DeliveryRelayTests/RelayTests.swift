@@ -21,14 +21,22 @@ private final class ScriptedFeed: OutboxFeed {
         var limits: [DeliveryLane: [Int]] = [:]
         var reports: [Report] = []
         var failures = 0
+        var holdsReports = false
     }
     private let state = Mutex(State())
     private let work = WorkSignal()
     private let changed = WorkSignal()
+    private let released = WorkSignal()
 
     func add(_ deliveries: [Delivery], _ lane: DeliveryLane) {
         state.withLock { $0.waiting[lane, default: []] += deliveries }
         work.raise()
+    }
+    /// Reports return only after ``recordReports()``.
+    func holdReports() { state.withLock { $0.holdsReports = true } }
+    func recordReports() {
+        state.withLock { $0.holdsReports = false }
+        released.raise()
     }
     /// The next reports cannot be recorded.
     func failReports(_ count: Int) { state.withLock { $0.failures = count } }
@@ -53,6 +61,11 @@ private final class ScriptedFeed: OutboxFeed {
             return state.failures >= 0
         }
         changed.raise()
+        while true {
+            let version = released.version
+            guard state.withLock({ $0.holdsReports }), !Task.isCancelled else { break }
+            await released.wait(above: version)
+        }
         if fails { throw EngineFailure.overloaded }
     }
     func roomBecameFree() { work.raise() }
@@ -172,6 +185,24 @@ private struct StandingClock: GatewayPipeline.Clock {
         }
         #expect(Set(feed.reports.map(\.message)) == Set((campaign + alerts).map(\.message)))
         #expect(feed.reports.count == 70)
+    }
+
+    @Test func `a result that is not recorded yet keeps no message from the hop`() async throws {
+        feed.holdReports()
+        feed.add(deliveries(1...400), .general)
+        try await relaying {
+            // Eight times as many as there are places at the hop, all of which are free again.
+            await feed.waitForReports(256)
+            #expect(hop.delivered.count == 256)
+            #expect(feed.limits(.general).allSatisfy { $0 <= 32 })
+            // The other lane is served meanwhile, and nothing more of this one.
+            feed.add(deliveries(501...510), .security)
+            await feed.waitForReports(266)
+            #expect(hop.delivered.count { $0.low <= 400 } == 256)
+            feed.recordReports()
+            await feed.waitForReports(410)
+        }
+        #expect(hop.delivered.count == 410 && Set(hop.delivered).count == 410)
     }
 
     @Test func `alerts go while every place of the others is taken`() async throws {
