@@ -35,7 +35,7 @@ import Testing
         _ target: PayloadTarget
     ) throws {
         let one = Sample().content
-        var other = one
+        var other = Sample()
         other.type = TypeID("2fa_code")
         other.number = nil
         other.category = .security
@@ -46,7 +46,7 @@ import Testing
         (other.actionCategory, other.androidChannel) = ("CODE", "codes")
         for form in [BodyForm.sealed, .generic] {
             let left = try compose(one, for: target, as: form)
-            let right = try compose(other, for: target, as: form)
+            let right = try compose(other.content, for: target, as: form)
             #expect(left.body.beforeInsertion == right.body.beforeInsertion)
             #expect(left.body.afterInsertion == right.body.afterInsertion)
             #expect(left.headers == right.headers)
@@ -111,9 +111,10 @@ import Testing
             default: .p256
             }
         for padding in stride(from: 0, through: 1400, by: 7) {
-            var content = Sample().content
-            content.params = ["p": .string(String(repeating: "x", count: padding))]
-            content.texts = NotificationTexts(title: "t", body: "b")
+            var sample = Sample()
+            sample.params = ["p": .string(String(repeating: "x", count: padding))]
+            sample.texts = NotificationTexts(title: "t", body: "b")
+            let content = sample.content
             let payload = try compose(content, for: target, as: .sealed)
             let inner = try #require(payload.innerContent)
             let bucket = try #require(SealedLimits.bucket(contentByteCount: inner.count))
@@ -137,17 +138,17 @@ import Testing
     @Test(arguments: ClosedFormTests.targets) func `the largest content there is still fits`(
         _ target: PayloadTarget
     ) throws {
-        var content = Sample().content
-        content.params = [:]
-        let base = try compose(content, for: target, as: .sealed).innerContent!.count
+        var sample = Sample()
+        sample.params = [:]
+        let base = try compose(sample.content, for: target, as: .sealed).innerContent!.count
         let room = SealedLimits.contentByteCountMax - base - 6
-        content.params = ["p": .string(String(repeating: "x", count: room))]
-        let largest = try compose(content, for: target, as: .sealed)
+        sample.params = ["p": .string(String(repeating: "x", count: room))]
+        let largest = try compose(sample.content, for: target, as: .sealed)
         #expect(largest.innerContent?.count == SealedLimits.contentByteCountMax)
         #expect(largest.byteCount <= 4096)
         // One byte more has a size too, and it is over every bound.
-        content.params = ["p": .string(String(repeating: "x", count: room + 1))]
-        #expect(try compose(content, for: target, as: .sealed).byteCount > 4096)
+        sample.params = ["p": .string(String(repeating: "x", count: room + 1))]
+        #expect(try compose(sample.content, for: target, as: .sealed).byteCount > 4096)
     }
 
     /// An old key shows in no length, and refuses no message.
@@ -157,11 +158,11 @@ import Testing
         let member = #""rotate_key_by":1800000000000,"#
         var (told, untold) = (0, 0)
         for length in stride(from: 0, through: 1_800, by: 5) {
-            var content = Sample().content
-            content.params = ["p": .string(String(repeating: "x", count: length))]
-            let plain = try compose(content, for: target, as: .sealed)
-            content.rotateKeyBy = Instant(milliseconds: 1_800_000_000_000)
-            let old = try compose(content, for: target, as: .sealed)
+            var sample = Sample()
+            sample.params = ["p": .string(String(repeating: "x", count: length))]
+            let plain = try compose(sample.content, for: target, as: .sealed)
+            sample.rotateKeyBy = Instant(milliseconds: 1_800_000_000_000)
+            let old = try compose(sample.content, for: target, as: .sealed)
             #expect(old.byteCount == plain.byteCount)
             let (before, after) = (try #require(plain.innerContent), try #require(old.innerContent))
             if String(decoding: after, as: UTF8.self).contains(member) {
@@ -224,26 +225,26 @@ import Testing
     }
 
     @Test func `storage times stay within what the providers take`() throws {
-        var content = Sample().content
-        content.expiresAt = content.sentAt.advanced(bySeconds: 400 * 86_400)
-        let apns = try compose(content, for: .apns(topic: "a", suite: nil), as: .full)
-        let end = content.sentAt.seconds + 30 * 86_400
+        var sample = Sample()
+        sample.expiresAt = sample.sentAt.advanced(bySeconds: 400 * 86_400)
+        let apns = try compose(sample.content, for: .apns(topic: "a", suite: nil), as: .full)
+        let end = sample.sentAt.seconds + 30 * 86_400
         #expect(try CanonicalJSON.readCanonical(apns.headers)["apns-expiration"] == .string(String(end)))
         let fcm = try CanonicalJSON.readCanonical(
-            try compose(content, for: .fcm(package: "a", suite: nil), as: .full).filledForTest())
+            try compose(sample.content, for: .fcm(package: "a", suite: nil), as: .full).filledForTest())
         #expect(fcm["message"]?["android"]?["ttl"] == "2419200s")
-        content.expiresAt = content.sentAt.advanced(byMilliseconds: 1)
+        sample.expiresAt = sample.sentAt.advanced(byMilliseconds: 1)
         let short = try CanonicalJSON.readCanonical(
-            try compose(content, for: .fcm(package: "a", suite: nil), as: .full).filledForTest())
+            try compose(sample.content, for: .fcm(package: "a", suite: nil), as: .full).filledForTest())
         #expect(short["message"]?["android"]?["ttl"] == "1s")
     }
 
     @Test func `a message without a collapse key collapses nothing`() throws {
-        var content = Sample().content
-        content.collapse = nil
-        let apns = try compose(content, for: .apns(topic: "a", suite: nil), as: .full)
+        var sample = Sample()
+        sample.collapse = nil
+        let apns = try compose(sample.content, for: .apns(topic: "a", suite: nil), as: .full)
         #expect(try CanonicalJSON.readCanonical(apns.headers)["apns-collapse-id"] == nil)
-        let fcm = try compose(content, for: .fcm(package: "a", suite: nil), as: .full)
+        let fcm = try compose(sample.content, for: .fcm(package: "a", suite: nil), as: .full)
         #expect(!(try fcm.filledForTest().contains("collapseKey")))
     }
 
@@ -279,10 +280,11 @@ import Testing
     }
 
     @Test func `Norwegian letters and an amount stay in the cheap alphabet`() throws {
-        var content = Sample("nb").content
-        content.texts = NotificationTexts(
+        var sample = Sample("nb")
+        sample.texts = NotificationTexts(
             title: "", body: "Åse Øvrebø fikk 5\u{A0}000,00\u{A0}kr, saldo \u{2212}1")
-        let body = try CanonicalJSON.readCanonical(try compose(content, for: .sms, as: .full).filledForTest())
+        let payload = try compose(sample.content, for: .sms, as: .full)
+        let body = try CanonicalJSON.readCanonical(try payload.filledForTest())
         #expect(body["encoding"] == "gsm7")
         #expect(body["text"] == "Drop: Åse Øvrebø fikk 5 000,00 kr, saldo -1")
     }

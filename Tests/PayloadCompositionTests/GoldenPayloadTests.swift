@@ -84,12 +84,11 @@ import Testing
     }()
 
     @Test(arguments: cases) func `a payload is what its golden file says`(_ sample: Case) throws {
-        var content = Sample(
+        var notice = Sample(
             sample.language, privacy: sample.privacy, interruption: sample.interruption,
-            unsubscribeLink: sample.unsubscribeLink
-        ).content
-        content.hasAlertRecord = sample.hasAlertRecord
-        let payload = try compose(content, for: sample.target, as: sample.form)
+            unsubscribeLink: sample.unsubscribeLink)
+        notice.hasAlertRecord = sample.hasAlertRecord
+        let payload = try compose(notice.content, for: sample.target, as: sample.form)
         var lines = [payload.headers, try payload.filledForTest()]
         if let inner = payload.innerContent { lines.append(inner) }
         let actual = Data(lines.flatMap { $0 + [UInt8(ascii: "\n")] })

@@ -7,16 +7,37 @@ import SealedFormat
 struct Sample {
     static let languages = ["nb", "en"]
 
-    var language: String
-    var content: NotificationContent
+    let language: String
+    var type = TypeID("transaction.remittance_sent")
+    var number: Int? = 7
+    var hasAlertRecord = true
+    var category = Category.transactional
+    var texts: NotificationTexts
+    var params: JSONObject
+    var references: JSONObject = ["transaction_id": .string(Self.transaction)]
+    var deepLink: String? = "drop://transactions/77"
+    var thread: String? = "transaction"
+    var sound: String? = "coins.caf"
+    var actionCategory: String? = "TRANSACTION_ALERT"
+    var androidChannel: String? = "transactional"
+    var badge: Int? = 3
+    let interruption: Interruption
+    let privacy: PrivacyLevel
+    let sentAt = Instant(seconds: 1_795_237_200)
+    var expiresAt = Instant(seconds: 1_795_240_800)
+    var collapse: Tag? = Tag(high: 0x0123_4567_89AB_CDEF, low: 42)
+    let unsubscribeLink: String?
+    var rotateKeyBy: Instant?
 
     init(
         _ language: String = "en", name: String = "Ahmad Karimi", privacy: PrivacyLevel = .full,
         interruption: Interruption = .timeSensitive, unsubscribeLink: String? = nil
     ) {
         self.language = language
-        let tag = LanguageTag(language)!
-        let params: JSONObject = [
+        self.privacy = privacy
+        self.interruption = interruption
+        self.unsubscribeLink = unsubscribeLink
+        params = [
             "amount": ["currency": "NOK", "minor": 500_000], "recipient_name": .string(name),
             "transaction_id": .string(Self.transaction),
         ]
@@ -24,7 +45,7 @@ struct Sample {
             [
                 ("amount", .money(minor: 500_000, currency: "NOK")), ("recipient_name", .text(name)),
                 ("transaction_id", .text(Self.transaction)),
-            ], in: tag)
+            ], in: LanguageTag(language)!)
         let isNorwegian = language == "nb"
         let texts = MessageTexts(
             title: .plain(MessageTemplate([.text(isNorwegian ? "Penger sendt" : "Money sent")])),
@@ -40,24 +61,24 @@ struct Sample {
                             .text("."),
                         ])),
             publicTitle: .plain(MessageTemplate([.text(isNorwegian ? "Overføring" : "Transfer")])))
-        content = NotificationContent(
+        self.texts = try! texts.filled(with: values)
+    }
+
+    var content: NotificationContent {
+        NotificationContent(
             send: SendID(uuidText: "0b0f7f3a-6a3e-4b0e-9d5e-111111111111")!,
             message: MessageID(uuidText: "5c1e9f64-2f0e-4a53-8b7a-222222222222")!,
-            type: TypeID("transaction.remittance_sent"), number: 7, hasAlertRecord: true,
-            category: .transactional,
-            tier: .important, brand: "Drop",
-            texts: try! texts.filled(with: values),
-            constantText: isNorwegian
+            type: type, number: number, hasAlertRecord: hasAlertRecord, category: category,
+            tier: .important, brand: "Drop", texts: texts,
+            constantText: language == "nb"
                 ? .init(title: "Nytt varsel", body: "Åpne appen for å se det.")
                 : .init(title: "New notification", body: "Open the app to see it."),
-            params: params, references: ["transaction_id": .string(Self.transaction)],
-            deepLink: "drop://transactions/77", thread: "transaction", sound: "coins.caf",
-            actionCategory: "TRANSACTION_ALERT", androidChannel: "transactional", badge: 3,
-            interruption: interruption, privacy: privacy, sentAt: Instant(seconds: 1_795_237_200),
-            composedAt: Instant(seconds: 1_795_237_200),
-            expiresAt: Instant(seconds: 1_795_240_800), collapse: Tag(high: 0x0123_4567_89AB_CDEF, low: 42),
+            params: params, references: references,
+            deepLink: deepLink, thread: thread, sound: sound, actionCategory: actionCategory,
+            androidChannel: androidChannel, badge: badge, interruption: interruption, privacy: privacy,
+            sentAt: sentAt, composedAt: sentAt, expiresAt: expiresAt, collapse: collapse,
             closedCollapse: Tag(high: 0x0123_4567_89AB_CDEF, low: 42),
-            unsubscribeLink: unsubscribeLink)
+            unsubscribeLink: unsubscribeLink, rotateKeyBy: rotateKeyBy)
     }
 
     static let transaction = "9b2d0f6e-3c58-4b1e-a7de-333333333333"

@@ -4,48 +4,50 @@ import SealedFormat
 
 /// Everything one notification could say and show at one destination. Which of it does say and show is
 /// decided by the form it is composed in.
-package struct NotificationContent: Sendable {
-    package var send: SendID
-    package var message: MessageID
-    package var type: TypeID
+///
+/// A class, because it is handed from writer to writer and into their closures: as a value each hand-over copied all of it.
+package final class NotificationContent: Sendable {
+    package let send: SendID
+    package let message: MessageID
+    package let type: TypeID
     /// S2's number for the type, if it has one.
-    package var number: Int?
+    package let number: Int?
     /// Whether S2's alerts table has a row that the app can look up by `alertId`; told beside ``number``.
-    package var hasAlertRecord: Bool
-    package var category: Category
-    package var tier: Tier
+    package let hasAlertRecord: Bool
+    package let category: Category
+    package let tier: Tier
     /// Who writes: in front of every text message, of every subject, and of what a generic text says.
-    package var brand: String
-    package var texts: NotificationTexts
+    package let brand: String
+    package let texts: NotificationTexts
     /// The one text per app and tier that is true of every notification.
-    package var constantText: ConstantText
+    package let constantText: ConstantText
     /// As the producer sent them. Params only ever travel inside a seal.
-    package var params: JSONObject
+    package let params: JSONObject
     /// The params that are random references (UUIDs), S2's "extras": the only ones that may travel in clear.
-    package var references: JSONObject
-    package var deepLink: String?
+    package let references: JSONObject
+    package let deepLink: String?
     /// What a device stacks together.
-    package var thread: String?
-    package var sound: String?
+    package let thread: String?
+    package let sound: String?
     /// The APNs category: which buttons the notification has.
-    package var actionCategory: String?
-    package var androidChannel: String?
-    package var badge: Int?
-    package var interruption: Interruption
-    package var privacy: PrivacyLevel
-    package var sentAt: Instant
+    package let actionCategory: String?
+    package let androidChannel: String?
+    package let badge: Int?
+    package let interruption: Interruption
+    package let privacy: PrivacyLevel
+    package let sentAt: Instant
     /// When this payload is made: later than ``sentAt`` for a message that waited.
-    package var composedAt: Instant
-    package var expiresAt: Instant
+    package let composedAt: Instant
+    package let expiresAt: Instant
     /// A keyed tag: the caller's collapse key never leaves the gateway.
-    package var collapse: Tag?
+    package let collapse: Tag?
     /// ``collapse``, or a keyed tag of this message alone: whether something collapses would tell the type. Every form but the
     /// full one needs it.
-    package var closedCollapse: Tag?
+    package let closedCollapse: Tag?
     /// Mutes the category without a login; inside every marketing and social message (S1).
-    package var unsubscribeLink: String?
+    package let unsubscribeLink: String?
     /// The time by which the app replaces the key of the seal. `nil` until the policy has the app notified.
-    package var rotateKeyBy: Instant?
+    package let rotateKeyBy: Instant?
 
     /// A text that says nothing of the notification that it stands for.
     package struct ConstantText: Hashable, Sendable {
@@ -66,7 +68,7 @@ package struct NotificationContent: Sendable {
         deepLink: String? = nil, thread: String? = nil, sound: String? = nil, actionCategory: String? = nil,
         androidChannel: String? = nil, badge: Int? = nil, interruption: Interruption, privacy: PrivacyLevel,
         sentAt: Instant, composedAt: Instant, expiresAt: Instant, collapse: Tag? = nil, closedCollapse: Tag?,
-        unsubscribeLink: String? = nil
+        unsubscribeLink: String? = nil, rotateKeyBy: Instant? = nil
     ) {
         self.send = send
         self.message = message
@@ -94,6 +96,7 @@ package struct NotificationContent: Sendable {
         self.collapse = collapse
         self.closedCollapse = closedCollapse
         self.unsubscribeLink = unsubscribeLink
+        self.rotateKeyBy = rotateKeyBy
     }
 
     /// What a screen shows in the full form: everything when the recipient asked for it, else the public

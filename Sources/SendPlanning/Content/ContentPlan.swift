@@ -59,11 +59,11 @@ package struct ContentPlan: Sendable {
                 forms == [.full]
                 ? nil
                 : material.collapse ?? (preview.outcome == .forward ? ownCollapse() : Tag(high: 0, low: 0))
-            var notification = content.notification(
+            let notification = content.notification(
                 material, message: message, closedCollapse: closedCollapse,
                 interruption: interruption, privacy: facts.privacy, composedAt: now,
-                unsubscribeLink: { unsubscribeLink(preview.outcome == .forward) })
-            notification.rotateKeyBy = destination.key?.rotateBy
+                unsubscribeLink: { unsubscribeLink(preview.outcome == .forward) },
+                rotateKeyBy: destination.key?.rotateBy)
             for form in forms {
                 let (target, canBeSent) = destination.target(for: form)
                 // A send that does not go now is not composed; only its size is computed.

@@ -85,7 +85,7 @@ package final class SendContent: Sendable {
     /// Everything the notification could say and show at one destination.
     func notification(
         _ material: SendMaterial, message: MessageID, closedCollapse: Tag?, interruption: Interruption,
-        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: () -> String?
+        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: () -> String?, rotateKeyBy: Instant?
     ) -> NotificationContent {
         NotificationContent(
             send: material.send, message: message, type: type.id, number: type.alertType,
@@ -97,7 +97,7 @@ package final class SendContent: Sendable {
             interruption: interruption, privacy: privacy ?? .generic, sentAt: material.sentAt,
             composedAt: composedAt, expiresAt: material.expiresAt, collapse: material.collapse,
             closedCollapse: closedCollapse,
-            unsubscribeLink: hasUnsubscribeLink ? unsubscribeLink() : nil)
+            unsubscribeLink: hasUnsubscribeLink ? unsubscribeLink() : nil, rotateKeyBy: rotateKeyBy)
     }
 
     /// The family of a type, `transaction` of `transaction.failed`: what a device stacks together.
