@@ -99,16 +99,16 @@ package final class BatchState {
 
     /// Reserves capacity for what a batch asks for at its start, so that no dictionary is rehashed while it fills.
     package func reserve(_ asks: [Ask]) {
-        var (people, sends, heads, histories) = (0, 0, 0, 0)
+        var (people, sends, heads) = (0, 0, 0)
         for ask in asks {
             switch ask {
             case .user: people += 1
-            case .request: sends += 1
+            case .newSend: sends += 1
             case .messageHead: heads += 1
-            case .recentForwards: histories += 1
             default: break
             }
         }
+        people += sends
         users.reserveCapacity(people)
         subjects.reserveCapacity(people)
         states.reserveCapacity(people)
@@ -117,14 +117,8 @@ package final class BatchState {
         messages.reserveCapacity(sends + heads)
         messageHeads.reserveCapacity(heads)
         addedMessages.reserveCapacity(sends)
-        forwards.reserveCapacity(histories)
+        forwards.reserveCapacity(sends)
         addedForwards.reserveCapacity(sends)
-    }
-
-    /// What an ask for the recent forwards to a user comes to; `nil` for a user who is not known, and in an empty trail.
-    package func askForForwards(to user: UserID, seconds: Int64) -> Ask? {
-        guard case .success(let subject?) = users[user], let newestTime else { return nil }
-        return .forwards(subject.id, since: newestTime.advanced(bySeconds: -seconds))
     }
 
     /// Where the trail ends in the store.
@@ -354,15 +348,11 @@ extension BatchState {
         case .holders(let address): holders.index(forKey: address) != nil
         case .reply(let key): replies.index(forKey: key) != nil
         case .confirmed(let address): confirmed.index(forKey: address) != nil
-        case .forwards(let subject, let since):
-            switch forwards[subject] {
-            case .success(let loaded): loaded.since <= since
-            case .failure: true
-            case nil: false
-            }
-        case .recentForwards(let user, let seconds):
-            askForForwards(to: user, seconds: seconds).map(knows) ?? false
-        case .request(let key): requests.index(forKey: key) != nil
+        case .forwards(let subject, let since): knowsForwards(to: subject, since: since)
+        case .newSend(let key, let user, let seconds):
+            knows(key) && users.index(forKey: user) != nil && depth != nil && headroom != nil
+                && knowsForwards(to: user, seconds: seconds)
+        case .request(let key): knows(key)
         case .send(let send): sends.index(forKey: send) != nil
         case .dedupe(let key): dedupe.index(forKey: key) != nil
         case .duty(let key): duties.index(forKey: key) != nil
@@ -382,6 +372,53 @@ extension BatchState {
         case .headroom: headroom != nil
         case .identifiers: false
         }
+    }
+}
+
+/// Loading what a send reads. These are functions because a store in another module pays for a check of each property that
+/// it looks at.
+extension BatchState {
+    package func knows(_ key: RequestKey) -> Bool { requests.index(forKey: key) != nil }
+
+    package func take(_ send: Known<SendRecord?>, of key: RequestKey) {
+        requests[key] = send
+        if case .success(let found?) = send, sends.index(forKey: found.id) == nil { sends[found.id] = send }
+    }
+
+    package func subject(of user: UserID) -> Known<Subject?>? { users[user] }
+
+    package func take(_ subject: Known<Subject?>, of user: UserID) {
+        users[user] = subject
+        if case .success(let found?) = subject, subjects.index(forKey: found.id) == nil {
+            subjects[found.id] = subject
+        }
+    }
+
+    package func take(_ state: Known<RecipientState?>, of subject: SubjectID) { states[subject] = state }
+
+    package func knowsForwards(to subject: SubjectID, since: Instant) -> Bool {
+        switch forwards[subject] {
+        case .success(let loaded): loaded.since <= since
+        case .failure: true
+        case nil: false
+        }
+    }
+
+    package func take(_ forwards: Known<LoadedForwards>, to subject: SubjectID) {
+        self.forwards[subject] = forwards
+    }
+
+    /// Since when forwards are looked for that count over so many seconds; `nil` in an empty trail.
+    package func start(ofSeconds seconds: Int64?) -> Instant? {
+        guard let seconds else { return nil }
+        return newestTime?.advanced(bySeconds: -seconds)
+    }
+
+    private func knowsForwards(to user: UserID, seconds: Int64?) -> Bool {
+        guard let since = start(ofSeconds: seconds), case .success(let subject?) = users[user] else {
+            return true
+        }
+        return knowsForwards(to: subject.id, since: since)
     }
 }
 

@@ -117,19 +117,29 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
-    func `recent forwards reach as far back from the newest entry as was asked`(_ kind: StoreUnderTest) throws
-    {
+    func `what a new send asks for is loaded, with forwards back from the newest entry`(
+        _ kind: StoreUnderTest
+    ) throws {
         let opened = try OpenStore(kind)
         let (user, subject) = (UserID("u_1"), SubjectID.sample(1))
-        func loaded(_ asks: [Ask]) throws -> BatchState {
+        func loaded(_ user: UserID, seconds: Int64?) throws -> BatchState {
             let state = BatchState()
-            try opened.store.load(asks, into: state)
+            let record = SendRecord.sample(1)
+            let key = RequestKey(caller: record.caller, idHash: record.idHash)
+            let ask = Ask.newSend(key, to: user, countedSeconds: seconds)
+            try opened.store.load([ask], into: state)
+            #expect(state.knows(.request(key)) && state.knows(.user(user)) && state.knows(.outboxDepth))
+            // The engine answers the rest of it.
+            #expect(!state.knows(.headroom) && !state.knows(ask))
+            state.headroom = Headroom(publishLag: 0, freeByteCount: .success(0))
+            #expect(state.knows(ask))
             return state
         }
-        let ask = Ask.recentForwards(user, seconds: 30)
         try opened.write { try $0.makeSubject(for: user, subject: subject) }
         // Without an entry there is no moment to count from.
-        #expect(try !loaded([.user(user), ask]).knows(ask))
+        let first = try loaded(user, seconds: 30)
+        #expect(first.forwards.isEmpty && first.sends.isEmpty)
+        #expect(first.knows(.subject(subject)) && first.knows(.state(subject)))
         try opened.write { (transaction) throws in
             for number in 1...3 {
                 try transaction.insertSend(.sample(number, subject: subject))
@@ -139,16 +149,15 @@ import Testing
             }
             try transaction.appendEntry(.sample(0, at: .sample(50)))
         }
-        let state = try loaded([.user(user), ask])
-        #expect(state.knows(ask))
+        let state = try loaded(user, seconds: 30)
+        #expect(state.knows(.send(.sample(1))))
         #expect(state.knows(.forwards(subject, since: .sample(20))))
         #expect(!state.knows(.forwards(subject, since: .sample(19))))
         let forwards = try #require(try state.forwards[subject]?.get())
         #expect(forwards.records.map(\.at) == [.sample(30), .sample(20)])
-        // Of a user who is not known, or was not asked for before, nothing is loaded.
-        #expect(
-            try loaded([.user(UserID("u_2")), .recentForwards(UserID("u_2"), seconds: 30)]).forwards.isEmpty)
-        #expect(try loaded([ask]).forwards.isEmpty)
+        // Of a user who is not known, or where none are counted, none are loaded.
+        #expect(try loaded(UserID("u_2"), seconds: 30).forwards.isEmpty)
+        #expect(try loaded(user, seconds: nil).forwards.isEmpty)
     }
 
     @Test(arguments: StoreUnderTest.all)

@@ -21,8 +21,8 @@ package struct SendStep: Sendable {
     /// The policy under which the params were found to fit before the send waits for its turn; `nil` where they do not, and
     /// the step says why.
     private let fitsUnder: PolicyDigest?
-    /// Seconds for which the caps count forwards, under the policy of the moment the send came in.
-    private let countedSeconds: Int64?
+    /// What it is certain to read, with the seconds for which caps count under the policy of the moment the send came in.
+    package let asks: [Ask]
 
     /// - Parameter policy: The one in force now. Should another one be in force when the send's turn comes, that one counts.
     package init(
@@ -38,16 +38,11 @@ package struct SendStep: Sendable {
         let paramsCheck = ParamsCheck(
             request.params, deepLink: request.deepLink, of: request.type, under: policy)
         fitsUnder = paramsCheck.violations.isEmpty ? policy.digest : nil
-        countedSeconds = policy.needs(for: attested)?.longestWindowSeconds
-    }
-
-    package var asks: [Ask] {
-        var asks: [Ask] = [
-            .request(RequestKey(caller: attested.caller, idHash: idHash)), .user(request.user), .headroom,
-            .outboxDepth,
+        asks = [
+            .newSend(
+                RequestKey(caller: attested.caller, idHash: idHash), to: request.user,
+                countedSeconds: policy.needs(for: attested)?.longestWindowSeconds)
         ]
-        if let countedSeconds { asks.append(.recentForwards(request.user, seconds: countedSeconds)) }
-        return asks
     }
 
     /// What the step came to: a new decision, or the one that this id had before.

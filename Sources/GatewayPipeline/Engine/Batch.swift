@@ -139,7 +139,15 @@ package final class Batch {
 
     private func answer(_ ask: Ask) throws {
         switch ask {
-        case .entry, .recall, .newSubject, .challenge, .identifiers, .headroom:
+        case .newSend, .headroom:
+            if state.headroom == nil {
+                state.headroom = Headroom(
+                    publishLag: dependencies.publishLagMilliseconds(),
+                    freeByteCount: Result { try dependencies.freeDiskByteCount() }
+                        .mapError { EngineFailure($0) })
+            }
+            return
+        case .entry, .recall, .newSubject, .challenge, .identifiers:
             if state.knows(ask) { return }
         default: return
         }
@@ -161,11 +169,6 @@ package final class Batch {
                 tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
         case .challenge(let order): state.challenges[order] = try challenge(order)
         case .identifiers: try identifiers.draw()
-        case .headroom:
-            state.headroom = Headroom(
-                publishLag: dependencies.publishLagMilliseconds(),
-                freeByteCount: Result { try dependencies.freeDiskByteCount() }
-                    .mapError { EngineFailure($0) })
         default: break
         }
     }

@@ -103,14 +103,11 @@ extension StoreReading {
 
     private func answer(_ ask: Ask, into state: BatchState) throws {
         switch ask {
-        case .user(let user):
-            let subject = try outcome { try self.subject(of: user) }
-            state.users[user] = subject
-            guard case .success(let found?) = subject else { return }
-            if state.subjects[found.id] == nil { state.subjects[found.id] = .success(found) }
-            try answerUnknown(.state(found.id), into: state)
+        case .newSend(let key, let user, let seconds):
+            try answerSend(key, to: user, countedSeconds: seconds, into: state)
+        case .user(let user): _ = try find(user, into: state)
         case .subject(let subject): state.subjects[subject] = try outcome { try self.subject(subject) }
-        case .state(let subject): state.states[subject] = try outcome { try self.state(of: subject) }
+        case .state(let subject): state.take(try outcome { try self.state(of: subject) }, of: subject)
         case .token(let identity):
             let holder = try outcome { try device(withToken: identity)?.subject }
             state.tokens[identity] = holder
@@ -131,18 +128,8 @@ extension StoreReading {
             }
         case .reply(let key): state.replies[key] = try outcome { try reply(key) }
         case .confirmed(let address): state.confirmed[address] = try outcome { try confirmed(address) }
-        case .forwards(let subject, let since):
-            state.forwards[subject] = try outcome {
-                LoadedForwards(
-                    since: since,
-                    records: try forwards(of: subject, since: since, limit: LoadedForwards.countMax))
-            }
-        case .recentForwards(let user, let seconds):
-            if let ask = state.askForForwards(to: user, seconds: seconds) { try answer(ask, into: state) }
-        case .request(let key):
-            let found = try outcome { try send(caller: key.caller, idHash: key.idHash) }
-            state.requests[key] = found
-            if case .success(let send?) = found, state.sends[send.id] == nil { state.sends[send.id] = found }
+        case .forwards(let subject, let since): try findForwards(to: subject, since: since, into: state)
+        case .request(let key): try find(key, into: state)
         case .send(let send): state.sends[send] = try outcome { try self.send(send) }
         case .dedupe(let key):
             state.dedupe[key] = try outcome { try dedupeRecord(key.tag, to: key.subject) }
@@ -164,6 +151,47 @@ extension StoreReading {
         case .outboxDepth: state.depth = try outboxDepth()
         case .entry, .recall, .newSubject, .challenge, .identifiers, .headroom: break
         }
+    }
+
+    /// Answers ``Ask/newSend(_:to:countedSeconds:)``, of which some may be there.
+    private func answerSend(
+        _ key: RequestKey, to user: UserID, countedSeconds: Int64?, into state: BatchState
+    ) throws {
+        if !state.knows(key) { try find(key, into: state) }
+        if !state.knows(.outboxDepth) { state.depth = try outboxDepth() }
+        if let subject = try find(user, into: state), let since = state.start(ofSeconds: countedSeconds),
+            !state.knowsForwards(to: subject, since: since)
+        {
+            try findForwards(to: subject, since: since, into: state)
+        }
+    }
+
+    private func find(_ key: RequestKey, into state: BatchState) throws {
+        state.take(try outcome { try send(caller: key.caller, idHash: key.idHash) }, of: key)
+    }
+
+    /// Looks for a user and their state.
+    ///
+    /// - Returns: The pseudonym; `nil` for a user who has none, and where that cannot be read.
+    private func find(_ user: UserID, into state: BatchState) throws -> SubjectID? {
+        var known = state.subject(of: user)
+        if known == nil {
+            let found = try outcome { try subject(of: user) }
+            state.take(found, of: user)
+            known = found
+        }
+        guard case .success(let subject?) = known else { return nil }
+        try answerUnknown(.state(subject.id), into: state)
+        return subject.id
+    }
+
+    private func findForwards(to subject: SubjectID, since: Instant, into state: BatchState) throws {
+        let found = try outcome {
+            LoadedForwards(
+                since: since,
+                records: try forwards(of: subject, since: since, limit: LoadedForwards.countMax))
+        }
+        state.take(found, to: subject)
     }
 
     private func messages(
