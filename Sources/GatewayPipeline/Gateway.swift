@@ -143,15 +143,13 @@ package final class Gateway: RequestHandler {
             let lane = EngineLane(of: attested, under: policy)
             engine.submit(
                 SendOperation(
-                    send: SendStep(
+                    SendStep(
                         request: request, attested: attested,
                         peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
                         idHash: dependencies.index.idHash(request.id, of: caller),
                         contentMAC: dependencies.index.contentMAC(read.canonicalContent),
                         isSecurity: lane == .security, under: policy),
-                    lane: lane, isStreamLine: isStreamLine, readers: readers,
-                    entryBytes: { [store, dependencies] in try dependencies.entry($0, in: store) },
-                    noteDamage: { [store] in store.note($0) }, reply: reply))
+                    in: lane, isStreamLine: isStreamLine, gateway: self, reply: reply))
         }
     }
 

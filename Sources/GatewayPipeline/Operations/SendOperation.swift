@@ -3,17 +3,24 @@ import GateSteps
 import GateVocabulary
 import WireProtocol
 
-/// A send in its batch, and its answer.
-struct SendOperation: EngineOperation {
-    let send: SendStep
+/// A send in its batch, and its answer. A class, so that queue and batch pass it on without a copy.
+final class SendOperation: EngineOperation {
+    private let send: SendStep
     let lane: EngineLane
-    let isStreamLine: Bool
-    let readers: ReaderThreads
-    /// The bytes of an entry, from the store or the published tree.
-    let entryBytes: @Sendable (UInt64) throws -> [UInt8]
-    /// Called with damage that is found outside of a transaction; a transaction notes its own.
-    let noteDamage: @Sendable (StoredDamage) -> Void
-    let reply: @Sendable (Answer) -> Void
+    private let isStreamLine: Bool
+    private let gateway: Gateway
+    private let reply: @Sendable (Answer) -> Void
+
+    init(
+        _ send: SendStep, in lane: EngineLane, isStreamLine: Bool, gateway: Gateway,
+        reply: @escaping @Sendable (Answer) -> Void
+    ) {
+        self.send = send
+        self.lane = lane
+        self.isStreamLine = isStreamLine
+        self.gateway = gateway
+        self.reply = reply
+    }
 
     var caller: CallerName? { send.attested.caller }
     var order: CallerOrder { .send(send.request.user) }
@@ -48,15 +55,16 @@ struct SendOperation: EngineOperation {
         { [self] places in
             // The index that the store gave the entry, should the first send be of the same batch.
             let index = places.index(earlier.entryIndex)
-            let isTaken = readers.submit(for: send.attested.caller, lane: lane) { [self] in
+            let isTaken = gateway.readers.submit(for: send.attested.caller, lane: lane) { [self] in
                 do {
-                    let bytes = try entryBytes(index)
+                    let bytes = try gateway.dependencies.entry(index, in: gateway.store)
                     let answer = try send.answerAgain(
                         earlier, entry: bytes,
                         at: TrailReference(entry: bytes, index: index, origin: places.origin), under: policy)
                     reply(answer.answer(isStreamLine: isStreamLine))
                 } catch {
-                    if let damage = (error as? StoreError)?.damage { noteDamage(damage) }
+                    // A transaction notes its own damage.
+                    if let damage = (error as? StoreError)?.damage { gateway.store.note(damage) }
                     refuse(EngineFailure(error))
                 }
             }
