@@ -74,19 +74,17 @@ package final class BatchState {
     @exclusivity(unchecked) private(set) var addedConsents: [SubjectID: [ConsentRecord]] = [:]
     @exclusivity(unchecked) private(set) var addedChoices: [SubjectID: [PreferenceRecord]] = [:]
     @exclusivity(unchecked) private(set) var addedForwards: [SubjectID: [ForwardRecord]] = [:]
-    /// Searched one by one, because few steps ask for them.
-    @exclusivity(unchecked) private(set) var addedMessages:
-        [(message: MessageID, send: SendID, subject: SubjectID)] = []
-    @exclusivity(unchecked) private(set) var addedEvents: [SendID: [EventRecord]] = [:]
     @exclusivity(unchecked) private(set) var addedDepth = AddedDepth()
+    /// The changes of the batch's steps so far. Looked along for messages, events and offers, because few steps ask for these.
+    @exclusivity(unchecked) package private(set) var applied: [Change] = []
+    /// One box for all messages that are gone.
+    private let noMessage = Known<OutboxRecord?>.success(nil)
     @exclusivity(unchecked) package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
     @exclusivity(unchecked) private(set) var erased: Set<SubjectID> = []
     @exclusivity(unchecked) private(set) var entryCount: UInt64 = 0
     @exclusivity(unchecked) package private(set) var newestTime: Instant?
     @exclusivity(unchecked) package private(set) var newestClock: ClockReading?
     @exclusivity(unchecked) private(set) var publishedSize: UInt64 = 0
-    /// Messages of this batch that go to the relay from memory once it is durable.
-    @exclusivity(unchecked) package private(set) var offers: [MessageOffer] = []
     /// Offered messages that a step has recalled from the relay.
     @exclusivity(unchecked) package private(set) var recalled: Set<MessageID> = []
     @exclusivity(unchecked) private var offeredCounts = LaneValues(repeating: 0)
@@ -114,9 +112,9 @@ package final class BatchState {
         states.reserveCapacity(people)
         requests.reserveCapacity(sends)
         self.sends.reserveCapacity(sends)
-        messages.reserveCapacity(sends + heads)
+        messages.reserveCapacity(heads)
         messageHeads.reserveCapacity(heads)
-        addedMessages.reserveCapacity(sends)
+        applied.reserveCapacity(asks.count)
         forwards.reserveCapacity(sends)
         addedForwards.reserveCapacity(sends)
     }
@@ -169,8 +167,16 @@ package final class BatchState {
         for (subject, record) in change.forwards { addedForwards[subject, default: []].append(record) }
         for (key, record) in change.dedupe.pairs { dedupe[key] = .success(record) }
         for write in change.duties { apply(write) }
-        for write in change.messages { apply(write) }
-        for event in change.events { addedEvents[event.send, default: []].append(event) }
+        for message in change.effects.recalled {
+            recalled.insert(message)
+            takeBackOffer(of: message)
+        }
+        // From here on its own offers and new messages are found.
+        applied.append(change)
+        for place in change.messages.indices {
+            let isAdded = change.messages[place].isAdded(to: &addedDepth)
+            if !isAdded { apply(change.messages[place]) }
+        }
         for (name, value) in change.settings.pairs { settings[name] = .success(value) }
         for subject in change.erased { erase(subject) }
         if let size = change.publishedSize { publishedSize = size }
@@ -179,18 +185,10 @@ package final class BatchState {
             newestTime = newest.time
             newestClock = change.clock
         }
-        if !change.effects.recalled.isEmpty {
-            recalled.formUnion(change.effects.recalled)
-            for offer in offers where change.effects.recalled.contains(offer.delivery.message) {
-                offeredCounts[offer.lane] -= 1
-            }
-            offers.removeAll { change.effects.recalled.contains($0.delivery.message) }
-        }
         // By their places, because an offer is large.
         for place in change.effects.offers.indices {
             offeredCounts[change.effects.offers[place].lane] += 1
         }
-        offers += change.effects.offers
         for lane in DeliveryLane.allCases {
             if let moment = change.effects.due[lane] { due[lane] = min(due[lane] ?? moment, moment) }
         }
@@ -207,11 +205,45 @@ package final class BatchState {
         offerRoom[lane] - offeredCounts[lane]
     }
 
-    /// Puts the bodies into offers whose envelopes have come.
-    package func fill(_ bodies: [MessageID: [UInt8]]) {
-        for index in offers.indices {
-            if let body = bodies[offers[index].delivery.message] { offers[index].delivery.body = body }
+    /// Whether a step of this batch offers the message to the relay.
+    func offers(_ message: MessageID) -> Bool {
+        applied.contains { $0.effects.offers.contains { $0.delivery.message == message } }
+    }
+
+    private func takeBackOffer(of message: MessageID) {
+        for change in applied {
+            guard let place = change.effects.offers.firstIndex(where: { $0.delivery.message == message })
+            else { continue }
+            offeredCounts[change.effects.offers.remove(at: place).lane] -= 1
         }
+    }
+
+    /// A message as it was loaded, or as the batch's steps left it; `nil` where that is not known.
+    func message(_ id: MessageID) -> Known<OutboxRecord?>? { messages[id] ?? added(id) }
+
+    /// The same, where what is not sealed of it is enough.
+    func messageHead(_ id: MessageID) -> Known<OutboxRecord?>? {
+        messages[id] ?? messageHeads[id] ?? added(id)
+    }
+
+    /// A message as the step that added it left it.
+    private func added(_ id: MessageID) -> Known<OutboxRecord?>? {
+        for change in applied {
+            if let write = change.messages.first(where: { $0.message == id }), let record = write.added {
+                return .success(record)
+            }
+        }
+        return nil
+    }
+
+    /// Messages that the batch's steps have added, those that were taken out since among them.
+    func addedMessages(where isWanted: (OutboxRecord) -> Bool) -> [MessageID] {
+        applied.flatMap { $0.messages.compactMap(\.added).filter(isWanted).map(\.message) }
+    }
+
+    /// Events of a send that the batch's steps have added.
+    func addedEvents(of send: SendID) -> [EventRecord] {
+        applied.flatMap { $0.events.filter { $0.send == send } }
     }
 
     private func apply(_ write: Change.DutyWrite) {
@@ -228,23 +260,19 @@ package final class BatchState {
 
     private func apply(_ write: consuming Change.MessageWrite) {
         switch consume write {
-        case .insert(let record), .offer(let record):
-            addedMessages.append((record.message, record.send, record.subject))
-            addedDepth.count(record)
-            messages[record.message] = .success(record)
+        // Found in its change.
+        case .insert, .offer: break
         case .update(let record): messages[record.message] = .success(record)
         case .attempt(let message, let moment):
-            guard case .success(var record?) = messages[message] else { return }
+            guard case .success(var record?) = self.message(message) else { return }
             record.attemptCount += 1
             record.attemptedAt = moment
             messages[message] = .success(record)
         case .postpone(let message, let moment):
-            guard case .success(var record?) = messages[message] else { return }
+            guard case .success(var record?) = self.message(message) else { return }
             record.notBefore = moment
             messages[message] = .success(record)
-        case .remove(let message):
-            messages[message] = .success(nil)
-            messageHeads[message] = .success(nil)
+        case .remove(let message): messages[message] = noMessage
         }
     }
 
@@ -356,9 +384,8 @@ extension BatchState {
         case .send(let send): sends.index(forKey: send) != nil
         case .dedupe(let key): dedupe.index(forKey: key) != nil
         case .duty(let key): duties.index(forKey: key) != nil
-        case .message(let message): messages.index(forKey: message) != nil
-        case .messageHead(let message):
-            messages.index(forKey: message) != nil || messageHeads.index(forKey: message) != nil
+        case .message(let message): self.message(message) != nil
+        case .messageHead(let message): messageHead(message) != nil
         case .messagesOfSend(let send): messagesOfSend.index(forKey: send) != nil
         case .messagesOfPerson(let subject): messagesOfPerson.index(forKey: subject) != nil
         case .messageCount(let subject, _): messageCounts.index(forKey: subject) != nil

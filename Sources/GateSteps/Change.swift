@@ -5,8 +5,8 @@ package import SendPlanning
 
 /// The writes of one step.
 ///
-/// Only its step fills it. Afterwards it is read, and only ``fill(_:)`` still changes it, by adding the bodies of
-/// envelopes. No accessor calls other code while it holds a property.
+/// Only its step fills it. Afterwards it is read, and changed by two things alone: ``fill(_:)`` adds the bodies of envelopes,
+/// and an offer goes that a later step of the batch takes back. No accessor calls other code while it holds a property.
 ///
 /// When a step throws, its change is dropped. A store writes changes in their order; within one, each person's state
 /// is as the step left it.
@@ -99,6 +99,17 @@ package final class Change {
             }
         }
 
+        /// Counts the row that it adds, in place, because a row is large.
+        ///
+        /// - Returns: Whether it adds one.
+        func isAdded(to depth: inout AddedDepth) -> Bool {
+            switch self {
+            case .insert(let record), .offer(let record): depth.count(record)
+            case .update, .attempt, .postpone, .remove: return false
+            }
+            return true
+        }
+
         /// The row that it adds.
         var added: OutboxRecord? {
             switch self {
@@ -108,10 +119,15 @@ package final class Change {
         }
     }
 
-    /// Puts bodies into rows that were written before their envelopes were sealed.
+    /// Puts bodies into rows and offers that were written before their envelopes were sealed.
     package func fill(_ bodies: [MessageID: [UInt8]]) {
         for index in messages.indices where messages[index].awaitsBody {
             if let body = bodies[messages[index].message] { messages[index].fill(body) }
+        }
+        for index in effects.offers.indices {
+            if let body = bodies[effects.offers[index].delivery.message] {
+                effects.offers[index].delivery.body = body
+            }
         }
     }
 

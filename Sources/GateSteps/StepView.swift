@@ -8,8 +8,9 @@ package import RecipientModel
 package final class StepView: HistoryReading {
     let state: BatchState
     package let change = Change()
-    /// Which message each of ``Change/messages`` is about: a group of results looks along them for each.
-    private var written: [MessageID] = []
+    /// Which message each of ``Change/messages`` is about, as far as a look-up had to know: a group of results looks along them
+    /// for each.
+    @exclusivity(unchecked) private var written: [MessageID] = []
 
     package init(_ state: BatchState) { self.state = state }
 
@@ -261,7 +262,7 @@ package final class StepView: HistoryReading {
     }
 
     package func events(of send: SendID) throws -> [EventRecord] {
-        try known(state.eventsOfSend[send], .eventsOfSend(send)) + state.addedEvents[send, default: []]
+        try known(state.eventsOfSend[send], .eventsOfSend(send)) + state.addedEvents(of: send)
             + change.events.filter { $0.send == send }
     }
 
@@ -270,16 +271,23 @@ package final class StepView: HistoryReading {
     // MARK: Messages
 
     package func outbox(_ message: MessageID) throws -> OutboxRecord? {
-        if let own = ownMessage(message) { return own }
-        return try ownAttempt(known(state.messages[message], .message(message)))
+        try own(message, or: known(state.message(message), .message(message)))
     }
 
     /// The same without what is sealed of it (``OutboxRecord/headers``, ``OutboxRecord/body``, ``OutboxRecord/facts``,
     /// ``OutboxRecord/event``), which is not opened: for one that is done.
     package func outboxHead(_ message: MessageID) throws -> OutboxRecord? {
+        try own(message, or: known(state.messageHead(message), .messageHead(message)))
+    }
+
+    /// A row as this step leaves it.
+    private func own(
+        _ message: MessageID, or stored: @autoclosure () throws -> OutboxRecord?
+    ) throws -> OutboxRecord? {
+        for place in written.count..<change.messages.count { written.append(change.messages[place].message) }
+        guard written.contains(message) else { return try stored() }
         if let own = ownMessage(message) { return own }
-        if let whole = state.messages[message] { return try ownAttempt(whole.get()) }
-        return try ownAttempt(known(state.messageHeads[message], .messageHead(message)))
+        return ownAttempt(try stored())
     }
 
     /// The row as this step wrote it; `nil` where it did not, or only a part of it.
@@ -319,14 +327,14 @@ package final class StepView: HistoryReading {
         // A send of this very batch has nothing in the store.
         let isNew = change.sends.contains { $0.id == send } || state.isNew(send)
         let stored = isNew ? [] : try known(state.messagesOfSend[send], .messagesOfSend(send))
-        let added = state.addedMessages.lazy.filter { $0.send == send }.map(\.message)
+        let added = state.addedMessages { $0.send == send }
         return try outbox(stored + added) { $0.send == send }
     }
 
     /// Rows of this person that wait.
     package func outbox(of subject: SubjectID) throws -> [OutboxRecord] {
         let stored = try known(state.messagesOfPerson[subject], .messagesOfPerson(subject))
-        let added = state.addedMessages.lazy.filter { $0.subject == subject }.map(\.message)
+        let added = state.addedMessages { $0.subject == subject }
         return try outbox(stored + added) { $0.subject == subject }
     }
 
@@ -350,7 +358,7 @@ package final class StepView: HistoryReading {
     package func outboxCount(of subject: SubjectID, limit: Int) throws -> Int {
         let stored = try known(state.messageCounts[subject], .messageCount(subject, limit: limit))
         let own = change.messages.count { $0.added?.subject == subject }
-        return stored + state.addedMessages.count { $0.subject == subject } + own
+        return stored + state.addedMessages { $0.subject == subject }.count + own
     }
 
     /// The number of waiting messages in all, and of one caller; those that this batch takes out still count.
@@ -359,9 +367,7 @@ package final class StepView: HistoryReading {
     ) throws -> (rowCount: Int, byteCount: Int64, rowCountOfCaller: Int) {
         guard let stored = state.depth else { throw MissingRows(.outboxDepth) }
         var own = AddedDepth()
-        for write in change.messages {
-            if let record = write.added { own.count(record) }
-        }
+        for place in change.messages.indices { _ = change.messages[place].isAdded(to: &own) }
         return (
             stored.rowCount + state.addedDepth.rowCount + own.rowCount,
             stored.byteCount + state.addedDepth.byteCount + own.byteCount,
@@ -370,10 +376,7 @@ package final class StepView: HistoryReading {
         )
     }
 
-    private func write(_ write: consuming Change.MessageWrite) {
-        written.append(write.message)
-        change.messages.append(write)
-    }
+    private func write(_ write: consuming Change.MessageWrite) { change.messages.append(write) }
 
     package func insertOutbox(_ record: consuming OutboxRecord) throws { write(.insert(record)) }
     /// Adds a row that goes to the relay from memory.
@@ -448,8 +451,7 @@ package final class StepView: HistoryReading {
             return true
         }
         if change.effects.recalled.contains(message) { return false }
-        let isOffered = state.offers.contains { $0.delivery.message == message }
-        if !isOffered {
+        if !state.offers(message) {
             guard let isRecalled = state.recalls[message] else { throw MissingRows(.recall(message)) }
             guard isRecalled, !state.recalled.contains(message) else { return false }
         }

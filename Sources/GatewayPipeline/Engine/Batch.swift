@@ -22,7 +22,8 @@ package final class Batch {
     let inFlight: MessagesInFlight
     private let store: any GateStore
     let state: BatchState
-    @exclusivity(unchecked) private var changes: [(step: StepNumber, change: Change)] = []
+    /// The step of each of the state's changes.
+    @exclusivity(unchecked) private var steps: [StepNumber] = []
     /// Bodies that are being sealed or signed.
     @exclusivity(unchecked) private var tickets:
         [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
@@ -132,7 +133,7 @@ package final class Batch {
             // Taken by another thread at once, while the steps go on.
             tickets.append((number, pending, dependencies.complete(pending, in: completing)))
         }
-        changes.append((number, change))
+        steps.append(number)
     }
 
     // MARK: What no store answers
@@ -191,7 +192,7 @@ package final class Batch {
     }
 
     /// How many steps of the batch are kept so far.
-    var keptCount: Int { changes.count }
+    var keptCount: Int { steps.count }
 
     /// How many more messages of a lane may be offered.
     func offerRoom(in lane: DeliveryLane) -> Int { StepView(state).offerRoom(in: lane) }
@@ -201,7 +202,7 @@ package final class Batch {
     /// Messages of a lane whose time has come and that are not in flight. Call it before any step of the batch changed
     /// something.
     func dueMessages(of lane: DeliveryLane, at now: Instant, limit: Int) throws -> [MessageID] {
-        precondition(changes.allSatisfy { $0.change.messages.isEmpty }, "a scan after what it cannot see")
+        precondition(state.applied.allSatisfy(\.messages.isEmpty), "a scan after what it cannot see")
         let inFlight = inFlight.all
         let (due, next) = try store.read { reading in
             let due = try reading.dueOutbox(at: now, limit: limit, lane: lane, excluding: inFlight)
@@ -217,7 +218,7 @@ package final class Batch {
 
     /// Overdue duties of all people, the longest overdue first, at most `limit`.
     func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord] {
-        precondition(changes.allSatisfy { $0.change.duties.isEmpty }, "a scan after what it cannot see")
+        precondition(state.applied.allSatisfy(\.duties.isEmpty), "a scan after what it cannot see")
         let overdue = try store.read { try $0.overdueDuties(at: now, limit: limit) }
         for record in overdue {
             state.duties[record.key] = .success(record)
@@ -233,19 +234,19 @@ package final class Batch {
     /// Pseudonyms of the next people, in their order, at most `limit`.
     func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
         precondition(
-            changes.allSatisfy { $0.change.newSubjects.isEmpty && $0.change.erased.isEmpty },
+            state.applied.allSatisfy { $0.newSubjects.isEmpty && $0.erased.isEmpty },
             "a scan after what it cannot see")
         return try store.read { try $0.people(after: subject, limit: limit) }
     }
 
     // MARK: The end
 
-    var hasNews: Bool { changes.contains { $0.change.effects.hasNews } }
-    var provesCommits: Bool { changes.contains { $0.change.effects.provesCommits } }
-    var alarms: [String] { changes.flatMap(\.change.effects.alarms) }
+    var hasNews: Bool { state.applied.contains { $0.effects.hasNews } }
+    var provesCommits: Bool { state.applied.contains { $0.effects.provesCommits } }
+    var alarms: [String] { state.applied.flatMap(\.effects.alarms) }
     /// The observations of each kept step, in order.
     var observations: some Sequence<Observations> {
-        changes.lazy.map(\.change.effects.observations)
+        state.applied.lazy.map(\.effects.observations)
     }
 
     /// Waits for the envelopes and signatures and puts the bodies into their rows.
@@ -253,7 +254,7 @@ package final class Batch {
     /// - Throws: ``FailedSteps`` with all whose bodies could not be completed.
     private func fillBodies() throws {
         guard !tickets.isEmpty else { return }
-        var bodies: [MessageID: [UInt8]] = [:]
+        var bodies = [MessageID: [UInt8]](minimumCapacity: tickets.count)
         var failures: [StepNumber: StepFailure] = [:]
         for (step, pending, ticket) in tickets {
             do {
@@ -263,32 +264,31 @@ package final class Batch {
             }
         }
         guard failures.isEmpty else { throw FailedSteps(failures: failures) }
-        for index in changes.indices { changes[index].change.fill(bodies) }
-        state.fill(bodies)
+        for change in state.applied { change.fill(bodies) }
     }
 
     /// - Returns: `nil` when another commit came between, and everything has to be loaded again.
     /// - Throws: ``FailedSteps`` when all other steps can be tried again; else what the store throws.
     func commit() throws -> CommitReceipt? {
-        guard changes.contains(where: { !$0.change.isEmpty }) else {
+        guard state.applied.contains(where: { !$0.isEmpty }) else {
             return CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
         }
         try fillBodies()
-        switch try store.commit(changes.map(\.change), against: state) {
+        switch try store.commit(state.applied, against: state) {
         case .done(let receipt): return receipt
         case .conflict, .stale: return nil
         case .refused(let position, let error):
-            throw FailedSteps(failures: [changes[position].step: .unwritten(error)])
+            throw FailedSteps(failures: [steps[position]: .unwritten(error)])
         }
     }
 
     /// After the commit: the relay may take what this batch offers.
     func release() {
-        let used = changes.reduce(into: Set<MessageID>()) { $0.formUnion($1.change.effects.recalled) }
+        let used = state.recalled
         inFlight.remove(recalled.keys.filter(used.contains))
         inFlight.add(recalled.values.filter { !used.contains($0.delivery.message) })
         inFlight.due = state.due
-        inFlight.add(state.offers)
+        for change in state.applied { inFlight.add(change.effects.offers) }
     }
 
     /// Called instead of the commit: nothing of this batch happened.
