@@ -1,15 +1,18 @@
 import COpenSSL
 
-/// HMAC-SHA256 (RFC 2104) under one key, with both pads hashed ahead.
-package struct HMACKey: Sendable {
-    // The two pad states are as secret as the key, so they live where they are zeroed.
-    private let states: SecretBytes
+/// HMAC-SHA256 (RFC 2104) under one key, with both pads hashed ahead: a code of a short message takes two compressions, where
+/// one under a key that is not kept ready takes four.
+package final class HMACKey: Sendable {
+    // The two chaining values are as secret as the key, so they live where they are zeroed.
+    private let pads: SecretBytes
 
     /// - Parameter secret: Any length; more than 64 bytes are hashed first, as the RFC says.
     package init(_ secret: SecretBytes) {
-        states = SecretBytes(byteCount: MemoryLayout<sendgate_hmac_sha256>.size) { memory in
-            let states = memory.bindMemory(to: sendgate_hmac_sha256.self)
-            secret.withUnsafeBytes { HMACStates.key(states.baseAddress!, with: $0) }
+        pads = SecretBytes(byteCount: HMACStates.padsByteCount) { pads in
+            HMACStates.withState { state in
+                secret.withUnsafeBytes { HMACStates.key(state, with: $0) }
+                HMACStates.save(state, to: pads)
+            }
         }
     }
 
@@ -20,10 +23,8 @@ package struct HMACKey: Sendable {
 
     /// - Returns: 32 bytes.
     package func authenticate(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-        withUnsafeTemporaryAllocation(of: sendgate_hmac_sha256.self, capacity: 1) { working in
-            let state = working.baseAddress!
-            withStates { state.initialize(to: $0) }
-            defer { OPENSSL_cleanse(state, MemoryLayout<sendgate_hmac_sha256>.size) }
+        HMACStates.withState { state in
+            start(state)
             HMACStates.update(state, bytes)
             return [UInt8](unsafeUninitializedCapacity: 32) { code, count in
                 HMACStates.finish(state, into: code.baseAddress!)
@@ -32,20 +33,22 @@ package struct HMACKey: Sendable {
         }
     }
 
-    /// The code of one message under a key that is not kept ready: nothing is allocated, and the working memory is zeroed.
-    package static func code(of message: [UInt8], under secret: SecretBytes) -> SHA256Digest {
-        withUnsafeTemporaryAllocation(of: sendgate_hmac_sha256.self, capacity: 1) { working in
-            let state = working.baseAddress!
-            state.initialize(to: sendgate_hmac_sha256())
-            defer { OPENSSL_cleanse(state, MemoryLayout<sendgate_hmac_sha256>.size) }
-            secret.withUnsafeBytes { HMACStates.key(state, with: $0) }
-            message.withUnsafeBytes { HMACStates.update(state, $0) }
+    /// The code of several texts as one message. Nothing is allocated, and the working memory is zeroed.
+    ///
+    /// - Parameter message: Calls its argument with one text after the other.
+    package func code(of message: ((String) -> Void) -> Void) -> SHA256Digest {
+        HMACStates.withState { state in
+            start(state)
+            message { text in
+                var text = text
+                text.withUTF8 { HMACStates.update(state, UnsafeRawBufferPointer($0)) }
+            }
             return SHA256Digest { HMACStates.finish(state, into: $0) }
         }
     }
 
-    fileprivate func withStates(_ body: (sendgate_hmac_sha256) -> Void) {
-        states.withUnsafeBytes { body($0.load(as: sendgate_hmac_sha256.self)) }
+    fileprivate func start(_ state: UnsafeMutablePointer<sendgate_hmac_sha256>) {
+        pads.withUnsafeBytes { HMACStates.start(state, from: $0) }
     }
 
     /// Whether two authenticators are equal, in a time that depends on their lengths only.
@@ -88,7 +91,7 @@ package struct HMACSHA256Computation: ~Copyable {
 
     /// Forgets what went before and takes a key whose pads are hashed already.
     package mutating func start(_ key: HMACKey) {
-        key.withStates { state.pointee = $0 }
+        key.start(state)
     }
 
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
@@ -110,6 +113,43 @@ package struct HMACSHA256Computation: ~Copyable {
 /// RFC 2104 over two SHA-256 states that the caller owns and zeroes.
 enum HMACStates {
     static let blockByteCount = 64
+    /// Bytes of the chaining values after both pads.
+    static let padsByteCount = 2 * MemoryLayout<ChainingValue>.size
+
+    private typealias ChainingValue = (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32)
+
+    /// Lends working memory, and zeroes it at the end.
+    @inline(__always)
+    static func withState<Result>(
+        _ body: (UnsafeMutablePointer<sendgate_hmac_sha256>) -> Result
+    ) -> Result {
+        withUnsafeTemporaryAllocation(of: sendgate_hmac_sha256.self, capacity: 1) { working in
+            let state = working.baseAddress!
+            state.initialize(to: sendgate_hmac_sha256())
+            defer { OPENSSL_cleanse(state, MemoryLayout<sendgate_hmac_sha256>.size) }
+            return body(state)
+        }
+    }
+
+    /// Keeps of two states what one block each, the pad, has made of them.
+    static func save(_ state: UnsafePointer<sendgate_hmac_sha256>, to pads: UnsafeMutableRawBufferPointer) {
+        pads.storeBytes(of: state.pointee.inner.h, as: ChainingValue.self)
+        pads.storeBytes(
+            of: state.pointee.outer.h, toByteOffset: MemoryLayout<ChainingValue>.size, as: ChainingValue.self)
+    }
+
+    /// The two states as they were after their pads.
+    static func start(_ state: UnsafeMutablePointer<sendgate_hmac_sha256>, from pads: UnsafeRawBufferPointer)
+    {
+        SHA256_Init(&state.pointee.inner)
+        SHA256_Init(&state.pointee.outer)
+        state.pointee.inner.h = pads.load(as: ChainingValue.self)
+        state.pointee.outer.h = pads.load(
+            fromByteOffset: MemoryLayout<ChainingValue>.size, as: ChainingValue.self)
+        // The length of a message is counted in bits, and is in its last block.
+        state.pointee.inner.Nl = UInt32(8 * blockByteCount)
+        state.pointee.outer.Nl = UInt32(8 * blockByteCount)
+    }
 
     static func key(_ state: UnsafeMutablePointer<sendgate_hmac_sha256>, with key: UnsafeRawBufferPointer) {
         withUnsafeTemporaryAllocation(byteCount: blockByteCount, alignment: 8) { pad in

@@ -1,11 +1,15 @@
 package import GateVocabulary
 package import OpenSSLCrypto
+import Synchronization
 
 /// A person as the trail knows them, and the key that makes their tags.
-package struct Subject: Sendable {
-    package var id: SubjectID
+///
+/// A class, because the pads of the key are hashed once for all tags while the person is held in memory.
+package final class Subject: Sendable {
+    package let id: SubjectID
     /// K_s: destroying it makes every tag of this person meaningless.
-    package var tagKey: SecretBytes
+    package let tagKey: SecretBytes
+    private let keyed = AtomicLazyReference<HMACKey>()
 
     package static let tagKeyByteCount = 32
 
@@ -13,6 +17,10 @@ package struct Subject: Sendable {
         self.id = id
         self.tagKey = tagKey
     }
+
+    /// K_s with its pads hashed, which is half of a tag's work, and every send of a caller has a tag. Made with the first one,
+    /// because most steps make none, and zeroed where K_s is: when the last reference to the person ends.
+    var hashedTagKey: HMACKey { keyed.load() ?? keyed.storeIfNil(HMACKey(tagKey)) }
 }
 
 /// What is registered of a person.

@@ -5,13 +5,12 @@ extension Subject {
     /// What stands in the trail for a text that a caller or a recipient chose (handbook, "Audit format"):
     /// HMAC-SHA256(K_s, "sendgate/tag/v1\0" ‖ kind ‖ 0x00 ‖ text), first 16 bytes.
     package func tag(_ kind: TagKind, _ text: String) -> Tag {
-        var message: [UInt8] = []
-        message.reserveCapacity(32 + text.utf8.count)
-        message.append(contentsOf: "sendgate/tag/v1\0".utf8)
-        message.append(contentsOf: kind.rawValue.utf8)
-        message.append(0)
-        message.append(contentsOf: text.utf8)
-        let code = HMACKey.code(of: message, under: tagKey).leading
+        let code = hashedTagKey.code { add in
+            add("sendgate/tag/v1\0")
+            add(kind.rawValue)
+            add("\0")
+            add(text)
+        }.leading
         return Tag(high: code.high, low: code.low)
     }
 }

@@ -96,7 +96,12 @@ import Testing
         #expect(prepared.authenticate(data) == hex(code))
         // The key is not used up.
         #expect(prepared.authenticate(data) == hex(code))
-        #expect(HMACKey.code(of: data, under: SecretBytes(copying: key)).bytes == hex(code))
+        if let text = String(validating: data, as: UTF8.self) {
+            for split in 0...text.count {
+                let parts = [text.prefix(split), text.dropFirst(split)].map(String.init)
+                #expect(prepared.code { parts.forEach($0) }.bytes == hex(code))
+            }
+        }
 
         var computation = HMACSHA256Computation()
         var result = [UInt8](repeating: 0, count: 32)
