@@ -239,6 +239,22 @@ package struct CanonicalWriter: ~Copyable {
         raw(UnsafeBufferPointer(rebasing: utf8[runStart...]))
     }
 
+    /// Bytes that ``characters(_:)`` writes of a text.
+    package static func byteCount(ofCharacters text: String) -> Int {
+        CodeUnits.withBytes(text) { utf8 in
+            var byteCount = utf8.count
+            var offset = firstEscape(in: utf8, from: 0)
+            while offset < utf8.count {
+                switch utf8[offset] {
+                case UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x08, 0x09, 0x0A, 0x0C, 0x0D: byteCount += 1
+                default: byteCount += 5
+                }
+                offset = firstEscape(in: utf8, from: offset + 1)
+            }
+            return byteCount
+        }
+    }
+
     /// Where the next character stands that needs an escape; the end where none does.
     private static func firstEscape(in utf8: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         var offset = start

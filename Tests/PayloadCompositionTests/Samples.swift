@@ -12,6 +12,7 @@ struct Sample {
     var number: Int? = 7
     var hasAlertRecord = true
     var category = Category.transactional
+    var brand = "Drop"
     var texts: NotificationTexts
     var params: JSONObject
     var references: JSONObject = ["transaction_id": .string(Self.transaction)]
@@ -69,7 +70,7 @@ struct Sample {
             send: SendID(uuidText: "0b0f7f3a-6a3e-4b0e-9d5e-111111111111")!,
             message: MessageID(uuidText: "5c1e9f64-2f0e-4a53-8b7a-222222222222")!,
             type: type, number: number, hasAlertRecord: hasAlertRecord, category: category,
-            tier: .important, brand: "Drop", texts: texts,
+            tier: .important, brand: brand, texts: texts,
             constantText: language == "nb"
                 ? .init(title: "Nytt varsel", body: "Åpne appen for å se det.")
                 : .init(title: "New notification", body: "Open the app to see it."),

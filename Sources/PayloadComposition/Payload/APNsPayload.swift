@@ -5,8 +5,8 @@ import SealedFormat
 /// `POST /3/device/<token>`: Apple, "Sending notification requests to APNs" and "Generating a remote notification".
 enum APNsPayload {
     /// - Returns: The place of the envelope in a sealed body, of the origin's mark in any other.
-    static func write(
-        _ content: NotificationContent, as form: BodyForm, to json: inout CanonicalWriter
+    static func write<Sink: PayloadSink & ~Copyable>(
+        _ content: NotificationContent, as form: BodyForm, to json: inout Sink
     ) throws(CompositionError) -> Int {
         switch form {
         case .sealed: writeSealed(content, to: &json)
@@ -39,7 +39,9 @@ enum APNsPayload {
     /// `{"aps":{…},"sendgate":"<envelope>"}`
     ///
     /// - Returns: The place of the envelope.
-    private static func writeSealed(_ content: NotificationContent, to json: inout CanonicalWriter) -> Int {
+    private static func writeSealed<Sink: PayloadSink & ~Copyable>(
+        _ content: NotificationContent, to json: inout Sink
+    ) -> Int {
         var place = 0
         json.object { json in
             // The service extension opens the envelope and replaces all of this; when it fails, this is shown.
@@ -49,7 +51,9 @@ enum APNsPayload {
         return place
     }
 
-    private static func writeGeneric(_ content: NotificationContent, to json: inout CanonicalWriter) -> Int {
+    private static func writeGeneric<Sink: PayloadSink & ~Copyable>(
+        _ content: NotificationContent, to json: inout Sink
+    ) -> Int {
         var place = 0
         json.object { json in
             json.member("aps") { writeConstantAlert(content, to: &$0) }
@@ -61,7 +65,9 @@ enum APNsPayload {
     }
 
     /// What says nothing but how urgent it is.
-    private static func writeConstantAlert(_ content: NotificationContent, to json: inout CanonicalWriter) {
+    private static func writeConstantAlert<Sink: PayloadSink & ~Copyable>(
+        _ content: NotificationContent, to json: inout Sink
+    ) {
         json.object { json in
             json.member("alert") { json in
                 json.object { json in
@@ -79,9 +85,13 @@ enum APNsPayload {
 
     /// Has the system ask the app's service extension before anything is shown: it opens what is sealed, and replaces what
     /// the origin key has not signed.
-    private static func writeMutable(to json: inout CanonicalWriter) { json.member("mutable-content", 1) }
+    private static func writeMutable<Sink: PayloadSink & ~Copyable>(to json: inout Sink) {
+        json.member("mutable-content", 1)
+    }
 
-    private static func writeFull(_ content: NotificationContent, to json: inout CanonicalWriter) -> Int {
+    private static func writeFull<Sink: PayloadSink & ~Copyable>(
+        _ content: NotificationContent, to json: inout Sink
+    ) -> Int {
         let shown = content.shownTexts
         var place = 0
         json.object { json in
@@ -116,8 +126,8 @@ enum APNsPayload {
 
     /// The dictionary form is the only one that sounds through silence (Apple, "Generating a remote notification", table 2).
     /// A type without a sound is silent, as a passive notification always is; a critical one is never.
-    private static func writeSound(
-        named name: String?, _ interruption: Interruption, to json: inout CanonicalWriter
+    private static func writeSound<Sink: PayloadSink & ~Copyable>(
+        named name: String?, _ interruption: Interruption, to json: inout Sink
     ) {
         switch interruption {
         case .passive: break

@@ -38,10 +38,17 @@ package func compose(
     case .fcm, .sms: headers.object { _ in }
     }
     var body = CanonicalWriter(capacity: 1_024)
-    let written = try write(content, for: target, as: form, to: &body)
+    var sealedContent: [UInt8]?
+    let written = try write(
+        content, for: target, as: form,
+        sealing: { platform in
+            let inner = content.sealedContent(for: platform)
+            sealedContent = inner
+            return inner.count
+        }, to: &body)
     let origin: OriginContent? =
-        if let sealed = written.sealedContent {
-            .sealed(sealed)
+        if let sealedContent {
+            .sealed(sealedContent)
         } else if let platform = target.platform {
             .open(try (written.texts ?? content.openPushTexts(for: platform, as: form)).content())
         } else {
@@ -53,16 +60,19 @@ package func compose(
 }
 
 /// What gate 12 would weigh of a payload that is not to go anywhere: ``ComposedPayload/byteCount`` of the composed one.
+///
+/// Its bytes are counted and not written.
 package func composedByteCount(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
 ) throws(CompositionError) -> Int {
-    var body = CanonicalWriter(capacity: 1_024)
-    return try write(content, for: target, as: form, to: &body).byteCount
+    var counter = ByteCounter()
+    return try write(
+        content, for: target, as: form, sealing: { content.sealedContentByteCount(for: $0) }, to: &counter
+    ).byteCount
 }
 
 /// What is known of a body that was written.
 private struct WrittenBody {
-    var sealedContent: [UInt8]?
     /// Of an open push whose body has them as they are signed.
     var texts: OpenPushTexts?
     var insertion: PayloadBody.Insertion?
@@ -70,9 +80,10 @@ private struct WrittenBody {
     var byteCount: Int
 }
 
-private func write(
+/// - Parameter seal: The length of what is sealed, for a sealed form.
+private func write<Sink: PayloadSink & ~Copyable>(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm,
-    to body: inout CanonicalWriter
+    sealing seal: (Platform) -> Int, to body: inout Sink
 ) throws(CompositionError) -> WrittenBody {
     let place: Int
     var texts: OpenPushTexts?
@@ -90,11 +101,9 @@ private func write(
         return WrittenBody(texts: texts, insertion: mark, byteCount: body.byteCount + mark.filledByteCount)
     }
     guard let platform = target.platform, let suite = target.suite else { throw .sealedWithoutKey }
-    let inner = content.sealedContent(for: platform)
     let envelope = PayloadBody.Insertion.envelope(
-        at: place, byteCount: EnvelopeLength.byteCount(contentByteCount: inner.count, suite: suite))
-    return WrittenBody(
-        sealedContent: inner, insertion: envelope, byteCount: body.byteCount + envelope.filledByteCount)
+        at: place, byteCount: EnvelopeLength.byteCount(contentByteCount: seal(platform), suite: suite))
+    return WrittenBody(insertion: envelope, byteCount: body.byteCount + envelope.filledByteCount)
 }
 
 extension PayloadTarget {

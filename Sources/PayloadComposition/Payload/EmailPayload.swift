@@ -12,8 +12,8 @@ enum EmailPayload {
         }
     }
 
-    static func write(
-        _ content: NotificationContent, as form: BodyForm, to json: inout CanonicalWriter
+    static func write<Sink: PayloadSink & ~Copyable>(
+        _ content: NotificationContent, as form: BodyForm, to json: inout Sink
     ) throws(CompositionError) {
         let (title, text): (String, String)
         switch form {

@@ -7,8 +7,8 @@ import SealedFormat
 enum FCMPayload {
     /// - Returns: The place of the envelope in a sealed body, of the origin's mark in any other; and the texts of a body
     ///   that is not sealed.
-    static func write(
-        _ content: NotificationContent, package: String, as form: BodyForm, to json: inout CanonicalWriter
+    static func write<Sink: PayloadSink & ~Copyable>(
+        _ content: NotificationContent, package: String, as form: BodyForm, to json: inout Sink
     ) throws(CompositionError) -> (place: Int, texts: OpenPushTexts?) {
         switch form {
         case .sealed: return (writeSealed(content, package, to: &json), nil)
@@ -27,11 +27,11 @@ enum FCMPayload {
     /// because a device that dozes would not be woken. The constant text is for an app that cannot open it.
     ///
     /// - Returns: The place of the envelope.
-    private static func writeSealed(
-        _ content: NotificationContent, _ package: String, to json: inout CanonicalWriter
+    private static func writeSealed<Sink: PayloadSink & ~Copyable>(
+        _ content: NotificationContent, _ package: String, to json: inout Sink
     ) -> Int {
         var place = 0
-        let title = content.writeClosedTitle
+        let title = { (json: inout Sink) in content.writeClosedTitle(to: &json) }
         writeMessage(
             to: &json,
             android: { writeAndroid(content, package, isUrgent: true, isClosed: true, to: &$0) },
@@ -44,9 +44,9 @@ enum FCMPayload {
         return place
     }
 
-    private static func writeMessage(
-        to json: inout CanonicalWriter, android: (inout CanonicalWriter) -> Void,
-        data: (inout CanonicalWriter) -> Void
+    private static func writeMessage<Sink: PayloadSink & ~Copyable>(
+        to json: inout Sink, android: (inout Sink) -> Void,
+        data: (inout Sink) -> Void
     ) {
         json.object { json in
             json.member("message") { json in
@@ -58,9 +58,9 @@ enum FCMPayload {
         }
     }
 
-    private static func writeGeneric(
+    private static func writeGeneric<Sink: PayloadSink & ~Copyable>(
         _ content: NotificationContent, _ texts: OpenPushTexts, _ package: String,
-        to json: inout CanonicalWriter
+        to json: inout Sink
     ) -> Int {
         var place = 0
         writeMessage(
@@ -90,7 +90,9 @@ enum FCMPayload {
     /// reach the app in neither case when the system has shown them.
     ///
     /// - Returns: The place of the origin's mark.
-    private static func writeOpenData(_ texts: OpenPushTexts, to json: inout CanonicalWriter) -> Int {
+    private static func writeOpenData<Sink: PayloadSink & ~Copyable>(
+        _ texts: OpenPushTexts, to json: inout Sink
+    ) -> Int {
         var place = 0
         json.member("alert_record", texts[.alertRecord])
         json.member("body", texts[.body])
@@ -106,9 +108,9 @@ enum FCMPayload {
         return place
     }
 
-    private static func writeFull(
+    private static func writeFull<Sink: PayloadSink & ~Copyable>(
         _ content: NotificationContent, _ texts: OpenPushTexts, _ package: String,
-        to json: inout CanonicalWriter
+        to json: inout Sink
     ) -> Int {
         var place = 0
         writeMessage(
@@ -136,9 +138,9 @@ enum FCMPayload {
     ///     every message can have one. Its keyed tag is always there for the app instead, as `data.collapse` or as the
     ///     notification's own `tag`.
     ///   - notification: The members of `notification`; a message without it is data only.
-    private static func writeAndroid(
+    private static func writeAndroid<Sink: PayloadSink & ~Copyable>(
         _ content: NotificationContent, _ package: String, isUrgent: Bool, isClosed: Bool,
-        to json: inout CanonicalWriter, notification: ((inout CanonicalWriter) -> Void)? = nil
+        to json: inout Sink, notification: ((inout Sink) -> Void)? = nil
     ) {
         // Rounded up: a message that has some life left must not be told to have none, which FCM reads as
         // "now or never".

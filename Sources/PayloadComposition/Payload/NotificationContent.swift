@@ -115,12 +115,14 @@ package final class NotificationContent: Sendable {
     }
 
     /// The constant text with who writes it.
-    func writeClosedTitle(to json: inout CanonicalWriter) { writeBranded(constantText.title, to: &json) }
+    func writeClosedTitle<Sink: PayloadSink & ~Copyable>(to json: inout Sink) {
+        writeBranded(constantText.title, to: &json)
+    }
 
     var closedTitle: String { "\(brand): \(constantText.title)" }
 
     /// A text after the name of who writes it.
-    func writeBranded(_ text: String, to json: inout CanonicalWriter) {
+    func writeBranded<Sink: PayloadSink & ~Copyable>(_ text: String, to json: inout Sink) {
         json.quoted { json in
             json.characters(brand)
             json.raw(": ")
@@ -144,28 +146,52 @@ package final class NotificationContent: Sendable {
     /// `sent_at` and `expires_at` are in milliseconds since 1970, and nothing is shown after the second; `category` is
     /// the consent axis, which an app mutes by. `rotate_key_by`, in milliseconds too, is left out where it would take the
     /// content into a larger bucket: whether a key is old shows in no length, and is no reason to refuse a message.
-    package func sealedContent(for platform: Platform) -> [UInt8] {
-        let rotateKeyBy = tellsRotation(on: platform) ? rotateKeyBy : nil
-        let bytes = content(for: platform, rotateKeyBy: rotateKeyBy, padding: nil)
+    func sealedContent(for platform: Platform) -> [UInt8] {
+        let rotateKeyBy = rotateKeyByTold(on: platform)
+        func content(padding: Int?) -> [UInt8] {
+            var json = CanonicalWriter(capacity: 1_024)
+            writeContent(for: platform, rotateKeyBy: rotateKeyBy, padding: padding, to: &json)
+            return json.finish()
+        }
+        let bytes = content(padding: nil)
         let missing = CompositionLimits.sealedContentByteCountMin - bytes.count
         guard missing > 0 else { return bytes }
-        return content(
-            for: platform, rotateKeyBy: rotateKeyBy, padding: max(0, missing - #""padding":"","#.utf8.count))
+        return content(padding: max(0, missing - Self.paddingMemberByteCount))
     }
 
-    private func tellsRotation(on platform: Platform) -> Bool {
-        guard let rotateKeyBy else { return false }
+    /// The length of ``sealedContent(for:)``.
+    func sealedContentByteCount(for platform: Platform) -> Int {
+        let byteCount = contentByteCount(for: platform, rotateKeyBy: rotateKeyByTold(on: platform))
+        let missing = CompositionLimits.sealedContentByteCountMin - byteCount
+        guard missing > 0 else { return byteCount }
+        return byteCount + max(missing, Self.paddingMemberByteCount)
+    }
+
+    /// Bytes of the member `padding` without what it says.
+    private static let paddingMemberByteCount = #""padding":"","#.utf8.count
+
+    /// ``rotateKeyBy``, where its bucket has the bytes for it.
+    private func rotateKeyByTold(on platform: Platform) -> Instant? {
+        guard let rotateKeyBy else { return nil }
         func bucket(_ told: Instant?) -> Int? {
-            let byteCount = content(for: platform, rotateKeyBy: told, padding: nil).count
-            return SealedLimits.bucket(
-                contentByteCount: max(byteCount, CompositionLimits.sealedContentByteCountMin))
+            SealedLimits.bucket(
+                contentByteCount: max(
+                    contentByteCount(for: platform, rotateKeyBy: told),
+                    CompositionLimits.sealedContentByteCountMin))
         }
-        guard let bucketWithout = bucket(nil) else { return false }
-        return bucket(rotateKeyBy) == bucketWithout
+        guard let bucketWithout = bucket(nil), bucket(rotateKeyBy) == bucketWithout else { return nil }
+        return rotateKeyBy
     }
 
-    private func content(for platform: Platform, rotateKeyBy: Instant?, padding: Int?) -> [UInt8] {
-        var json = CanonicalWriter(capacity: 1_024)
+    private func contentByteCount(for platform: Platform, rotateKeyBy: Instant?) -> Int {
+        var counter = ByteCounter()
+        writeContent(for: platform, rotateKeyBy: rotateKeyBy, padding: nil, to: &counter)
+        return counter.byteCount
+    }
+
+    private func writeContent<Sink: PayloadSink & ~Copyable>(
+        for platform: Platform, rotateKeyBy: Instant?, padding: Int?, to json: inout Sink
+    ) {
         json.object { json in
             if platform == .ios { json.member("action_category", actionCategory) }
             if number != nil { json.member("alert_record", hasAlertRecord) }
@@ -177,7 +203,11 @@ package final class NotificationContent: Sendable {
             json.member("expires_at", expiresAt)
             json.member("interruption", name: interruption)
             json.member("number", number.map(Int64.init))
-            json.member("padding", padding.map { String(repeating: "0", count: $0) })
+            json.member(
+                "padding",
+                padding.map {
+                    String(decoding: [UInt8](repeating: UInt8(ascii: "0"), count: $0), as: UTF8.self)
+                })
             json.member("params") { $0.value(params) }
             json.member("privacy", name: privacy)
             json.member("public_body", texts.publicBody)
@@ -191,6 +221,5 @@ package final class NotificationContent: Sendable {
             json.member("type", type.text)
             json.member("unsubscribe", unsubscribeLink)
         }
-        return json.finish()
     }
 }

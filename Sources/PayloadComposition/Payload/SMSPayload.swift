@@ -4,8 +4,8 @@ import GateVocabulary
 /// A text message: `{"encoding": "gsm7" | "ucs2", "segments": n, "text": …}`.
 enum SMSPayload {
     /// - Returns: What is weighed: ``SMSEncoding/characterCount``.
-    static func write(
-        _ content: NotificationContent, as form: BodyForm, to json: inout CanonicalWriter
+    static func write<Sink: PayloadSink & ~Copyable>(
+        _ content: NotificationContent, as form: BodyForm, to json: inout Sink
     ) throws(CompositionError) -> Int {
         let text: String
         switch form {
