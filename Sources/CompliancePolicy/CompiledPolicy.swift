@@ -185,7 +185,7 @@ package final class CompiledPolicy: Sendable {
     package func terms(of request: AttestedRequest) -> RequestTerms {
         let type = typeNames.position(of: request.type.text)
         return RequestTerms(
-            rule: rule(for: request, type: type),
+            rule: rule(for: request, type: type), type: type.map { types[$0] },
             needs: type.map { needs[place(of: $0, on: request.channel)] })
     }
 
@@ -248,6 +248,11 @@ package final class CompiledPolicy: Sendable {
         case .social: social
         case .marketing: marketing
         }
+    }
+
+    /// Whether every message of the type carries the link that mutes its category without a login.
+    package func hasUnsubscribeLink(_ type: NotificationType) -> Bool {
+        category(type.category).hasUnsubscribeLink
     }
 
     package func channel(_ channel: Channel) -> ChannelRule { bundle.channels.rules[channel] }

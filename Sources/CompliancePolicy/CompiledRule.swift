@@ -82,6 +82,8 @@ package struct CompiledRule: Hashable, Sendable {
 /// What a bundle says about one request, and what has to be known to decide it.
 package struct RequestTerms: Sendable {
     package let rule: CompiledRule
+    /// `nil` for a type that is not in the registry.
+    package let type: NotificationType?
     /// `nil` for a type that is not in the registry, as ``CompiledPolicy/needs(for:)`` gives it.
     package let needs: FactNeeds?
 }

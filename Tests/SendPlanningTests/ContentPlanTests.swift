@@ -61,12 +61,13 @@ import Testing
         facts.platform = situation.platform
         adjust(&material, &facts)
         let content = try SendContent(
-            material, recipientLocale: nil, utcOffsetSeconds: 3600, under: RepositoryBundle.policy)
+            material, under: RepositoryBundle.policy.terms(of: material.request), recipientLocale: nil,
+            utcOffsetSeconds: 3600, of: RepositoryBundle.policy)
         let plan = ContentPlan(
             material, saying: content, to: situation.destination, as: Sample.message,
             ownCollapse: Sample.tag(98),
             unsubscribeLink: { _ in "https://drop.example/u/opaque" }, facts: &facts,
-            under: RepositoryBundle.policy)
+            under: RepositoryBundle.policy.terms(of: material.request), of: RepositoryBundle.policy)
         return (plan, decide(material.request, given: facts, under: RepositoryBundle.policy), facts, material)
     }
 
@@ -380,12 +381,14 @@ import Testing
             var facts = Sample.facts
             facts.criticalAlerts = allowed
             let content = try SendContent(
-                material, recipientLocale: nil, utcOffsetSeconds: nil, under: RepositoryBundle.policy)
+                material, under: RepositoryBundle.policy.terms(of: material.request), recipientLocale: nil,
+                utcOffsetSeconds: nil, of: RepositoryBundle.policy)
             let plan = ContentPlan(
                 material, saying: content, to: Sample.device(.ios, .p256), as: Sample.message,
                 ownCollapse: Sample.tag(98),
                 unsubscribeLink: { _ in nil },
-                facts: &facts, under: RepositoryBundle.policy)
+                facts: &facts, under: RepositoryBundle.policy.terms(of: material.request),
+                of: RepositoryBundle.policy)
             let decision = decide(material.request, given: facts, under: RepositoryBundle.policy)
             let delivery = try #require(plan.delivery(for: decision))
             #expect(delivery.interruption == expected)
@@ -405,7 +408,8 @@ import Testing
         let plan = ContentPlan(
             material, saying: nil, to: Sample.device(.ios, .p256), as: Sample.message,
             ownCollapse: Sample.tag(98), unsubscribeLink: { _ in nil },
-            facts: &facts, under: RepositoryBundle.policy)
+            facts: &facts, under: RepositoryBundle.policy.terms(of: material.request),
+            of: RepositoryBundle.policy)
         #expect(facts.sizes == nil)
         let decision = decide(material.request, given: facts, under: RepositoryBundle.policy)
         #expect(decision.reason == .invalidParams)
@@ -415,7 +419,8 @@ import Testing
         gold.params["amount"] = ["currency": "XAU", "minor": 1]
         #expect(throws: CompositionError.unknownCurrency("XAU")) {
             _ = try SendContent(
-                gold, recipientLocale: nil, utcOffsetSeconds: nil, under: RepositoryBundle.policy)
+                gold, under: RepositoryBundle.policy.terms(of: gold.request), recipientLocale: nil,
+                utcOffsetSeconds: nil, of: RepositoryBundle.policy)
         }
     }
 
@@ -459,7 +464,8 @@ import Testing
         func language(_ wish: String?, _ recipient: String?) throws -> String {
             let material = Sample.material(type, on: .push, locale: wish)
             let content = try SendContent(
-                material, recipientLocale: recipient, utcOffsetSeconds: nil, under: RepositoryBundle.policy)
+                material, under: RepositoryBundle.policy.terms(of: material.request),
+                recipientLocale: recipient, utcOffsetSeconds: nil, of: RepositoryBundle.policy)
             return try #require(content).language.description
         }
         #expect(try language("nb", "en") == "nb")

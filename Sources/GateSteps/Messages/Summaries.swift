@@ -99,7 +99,7 @@ extension StepContext {
                 expiresAt: now.advanced(bySeconds: type.ttlSeconds),
                 ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
             let composer = SendComposer(
-                deciding(at: now), person: person, material: material,
+                deciding(at: now), person: person, material: material, under: policy.terms(of: request),
                 paramsCheck: ParamsCheck(material.params, of: type.id, under: policy), fallback: .notFallback,
                 repetition: .first, due: now)
             let draft = try composer.decide(for: destination)

@@ -26,7 +26,7 @@ extension StepContext {
             throw row.damaged("the recorded facts are not an object")
         }
         var composer = SendComposer(
-            deciding(at: now), person: person, material: material,
+            deciding(at: now), person: person, material: material, under: policy.terms(of: row.request),
             paramsCheck: ParamsCheck(
                 material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,

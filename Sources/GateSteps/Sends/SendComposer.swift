@@ -31,7 +31,7 @@ struct SendComposer {
 
     init(
         _ context: DecidingContext, person: RecipientSnapshot?, material: SendMaterial,
-        under terms: RequestTerms? = nil, paramsCheck: ParamsCheck, fallback: FallbackFact,
+        under terms: RequestTerms, paramsCheck: ParamsCheck, fallback: FallbackFact,
         repetition: RepetitionFact, due: Instant
     ) {
         loading = FactsLoading(store: context.store, policy: context.policy, now: context.now)
@@ -41,7 +41,7 @@ struct SendComposer {
         now = context.now
         self.person = person
         self.material = material
-        self.terms = terms ?? context.policy.terms(of: material.request)
+        self.terms = terms
         self.paramsCheck = paramsCheck
         self.fallback = fallback
         self.repetition = repetition
@@ -68,7 +68,7 @@ struct SendComposer {
     func decide(for destination: Destination, as message: MessageID? = nil) throws -> DeliveryDraft {
         guard let person else { preconditionFailure("a destination without a person") }
         // By themselves: a closure below that named a property would take a copy of the whole composer.
-        let (policy, now, unsubscribe) = (policy, now, unsubscribe)
+        let (terms, policy, now, unsubscribe) = (terms, policy, now, unsubscribe)
         var material = material
         // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
         if !isAgain { material.countLife(from: due) }
@@ -86,10 +86,10 @@ struct SendComposer {
         let content =
             terms.rule.admits(params: paramsCheck.fact)
             ? try? SendContent(
-                material, recipientLocale: person.record.locale,
+                material, under: terms, recipientLocale: person.record.locale,
                 utcOffsetSeconds: LocalTime.offsetSeconds(
                     at: now, zones: destination.timeZones(account: person.record.timeZone)),
-                under: policy) : nil
+                of: policy) : nil
         let message = try message ?? identifiers.newMessageID()
         var link: UnsubscribeLink?
         let plan = ContentPlan(
@@ -99,7 +99,7 @@ struct SendComposer {
             // a word instead.
             unsubscribeLink: { mayLeave in
                 guard material.request.channel != .sms,
-                    let category = policy.type(material.request.type)?.category
+                    let category = terms.type?.category
                 else { return nil }
                 guard mayLeave else { return unsubscribe.placeholder }
                 let made = UnsubscribeLink(
@@ -107,7 +107,7 @@ struct SendComposer {
                     destination: destination.tag)
                 link = made
                 return unsubscribe.text(of: made)
-            }, facts: &facts, under: policy)
+            }, facts: &facts, under: terms, of: policy)
         let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),

@@ -24,34 +24,31 @@ package struct ContentPlan: Sendable {
     ///     becomes known and gate 12 fails, after the gate that says why.
     ///   - ownCollapse: A keyed tag of this message alone, for one that collapses with no other.
     ///   - facts: Complete but for `sizes`.
+    ///   - terms: What the policy says of the material's request.
     ///   - unsubscribeLink: Put in where the category asks for one (S1). Asked whether the body may leave; of one that goes
     ///     nowhere only the length counts, so any text as long as a link will do.
     package init(
         _ material: borrowing SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
         as message: MessageID, ownCollapse: @autoclosure () -> Tag,
         unsubscribeLink: (_ mayLeave: Bool) -> String?,
-        facts: inout Facts,
-        under policy: CompiledPolicy
+        facts: inout Facts, under terms: borrowing RequestTerms, of policy: CompiledPolicy
     ) {
         self.message = message
         self.destination = destination
         let now = facts.now ?? material.sentAt
-        let tier = policy.type(material.request.type)?.tier ?? .informational
+        let tier = terms.type?.tier ?? .informational
         exactExpiresAt = material.expiresAt
         closedExpiresAt = now.advanced(
             bySeconds: ExpiryClass.seconds(until: material.expiresAt, from: now, tier: tier))
         // Urgency is part of the payload, so it must be known before the payload's size. The decision itself
         // is asked what it would carry if only the size were right: gate 12 is the one gate that looks at it.
-        var fitting = facts
-        fitting.sizes = PayloadSizes(sealed: 0, generic: 0, full: 0)
-        let preview = decide(material.request, given: fitting, under: policy)
-        interruption =
-            preview.outcome.isPromise
-            ? preview.interruption : policy.rule(for: material.request).interruption
+        facts.sizes = PayloadSizes(sealed: 0, generic: 0, full: 0)
+        let preview = decide(given: facts, under: terms.rule, of: policy)
+        interruption = preview.outcome.isPromise ? preview.interruption : terms.rule.interruption
 
         var payloads: [(form: BodyForm, payload: ComposedPayload)] = []
         var sizes = PayloadSizes()
-        if let content, let needs = policy.needs(for: material.request) {
+        if let content, let needs = terms.needs {
             let forms = Self.forms(of: needs, as: preview, facts)
             // A full body has no closed one's headers; of a body that goes nowhere only the length counts, and every tag has
             // the same.

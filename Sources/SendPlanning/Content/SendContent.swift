@@ -16,15 +16,16 @@ package final class SendContent: Sendable {
 
     /// - Parameters:
     ///   - material: Its params must fit the type: composing is asked for only after ``ParamsCheck``.
+    ///   - terms: What the policy says of the material's request.
     ///   - recipientLocale: A BCP 47 tag; used when the send names none, or one without texts.
     ///   - utcOffsetSeconds: Where the recipient's clocks stand, for moments in a text; `nil` prints UTC.
     /// - Returns: `nil` for a type that is not in the registry.
     /// - Throws: When a text cannot be written; the send then has no size and is refused.
     package init?(
-        _ material: borrowing SendMaterial, recipientLocale: String?,
-        utcOffsetSeconds: @autoclosure () -> Int?, under policy: CompiledPolicy
+        _ material: borrowing SendMaterial, under terms: borrowing RequestTerms, recipientLocale: String?,
+        utcOffsetSeconds: @autoclosure () -> Int?, of policy: CompiledPolicy
     ) throws(CompositionError) {
-        guard let type = policy.type(material.request.type) else { return nil }
+        guard let type = terms.type else { return nil }
         let wish = (material.locale ?? recipientLocale).flatMap { LanguageTag($0) }
         let locale: LocaleTexts
         let found: LocaleTexts.Found
@@ -55,7 +56,7 @@ package final class SendContent: Sendable {
         var values = ParamValues(named, in: language)
         if values.hasMoment { values.utcOffsetSeconds = utcOffsetSeconds() }
         self.type = type
-        hasUnsubscribeLink = policy.category(type.category).hasUnsubscribeLink
+        hasUnsubscribeLink = policy.hasUnsubscribeLink(type)
         texts = try found.texts.filled(with: values)
         brand = policy.bundle.brand
         let generic = locale.generic(type.tier)
