@@ -28,8 +28,10 @@ package final class CompiledPolicy: Sendable {
     private let rules: [CompiledRule]
     /// The same of what has to be looked up.
     private let needs: [FactNeeds]
-    /// By locale, as its file is named.
-    let messages: [String: LocaleTexts]
+    /// As their files are named.
+    let localeNames: NameTable
+    /// By the position of their locale.
+    let locales: [LocaleTexts]
     /// By locale in lower case: what is said of decisions there.
     let sentences: [String: Sentences]
     /// Types that another type is sent in place of, or that are sent in place of another (`sub_of`).
@@ -58,7 +60,8 @@ package final class CompiledPolicy: Sendable {
         needs = types.flatMap { type in
             Self.channels.map { FactNeeds(of: type, on: $0, in: bundle, uncountedTypes: uncounted) }
         }
-        messages = Self.localeTexts(of: bundle)
+        locales = Self.localeTexts(of: bundle)
+        localeNames = NameTable(locales.map(\.locale))
         sentences = Dictionary(
             bundle.sentences.map { ($0.key.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first })
         typesOfSeveral = Set(

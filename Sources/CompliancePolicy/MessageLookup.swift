@@ -5,7 +5,9 @@ package import GateVocabulary
 extension CompiledPolicy {
     /// - Parameter locale: As the bundle's file is named.
     /// - Returns: `nil` for a locale without a file of its own.
-    package func texts(in locale: String) -> LocaleTexts? { messages[locale] }
+    package func texts(in locale: String) -> LocaleTexts? {
+        localeNames.position(of: locale).map { locales[$0] }
+    }
 
     /// What is said of decisions in a language: that of the locale, or of its language, else English.
     ///
@@ -23,10 +25,9 @@ extension CompiledPolicy {
         return .english
     }
 
-    /// By locale, as its file is named.
-    static func localeTexts(of bundle: PolicyBundle) -> [String: LocaleTexts] {
-        var locales: [String: LocaleTexts] = [:]
-        for first in bundle.messages.values {
+    /// Of every locale that has a file.
+    static func localeTexts(of bundle: PolicyBundle) -> [LocaleTexts] {
+        bundle.messages.values.map { first in
             var chain: [LocaleMessages] = []
             var next: LocaleMessages? = first
             // No chain is longer than there are files; one that leads back is a problem of the bundle.
@@ -34,9 +35,8 @@ extension CompiledPolicy {
                 chain.append(messages)
                 next = messages.fallback.flatMap { bundle.messages[$0] }
             }
-            locales[first.locale] = LocaleTexts(chain)
+            return LocaleTexts(chain)
         }
-        return locales
     }
 }
 
@@ -53,19 +53,29 @@ package final class LocaleTexts: Sendable {
         }
     }
 
-    private let found: [String: Found]
-    private let generic:
-        (critical: GenericText, important: GenericText, informational: GenericText, promotional: GenericText)
+    /// The locale of the file.
+    let locale: String
+    private let keys: NameTable
+    /// By the position of their key.
+    private let found: [Found]
+    // One property each: of a tuple, a look-up would copy all texts to give one.
+    private let critical: GenericText
+    private let important: GenericText
+    private let informational: GenericText
+    private let promotional: GenericText
 
     /// - Parameter chain: The file of the locale, then those to look in after it.
     fileprivate init(_ chain: [LocaleMessages]) {
+        locale = chain[0].locale
         var found: [String: Found] = [:]
         for messages in chain {
             for (key, texts) in messages.texts where found[key] == nil {
                 found[key] = Found(texts, in: messages.locale)
             }
         }
-        self.found = found
+        let sorted = found.sorted { $0.key < $1.key }
+        keys = NameTable(sorted.map(\.key))
+        self.found = sorted.map(\.value)
         func generic(_ tier: Tier) -> GenericText {
             // Every file has one per tier.
             guard let text = chain.lazy.compactMap({ $0.generic[tier] }).first else {
@@ -73,22 +83,23 @@ package final class LocaleTexts: Sendable {
             }
             return text
         }
-        self.generic = (
-            generic(.critical), generic(.important), generic(.informational), generic(.promotional)
-        )
+        critical = generic(.critical)
+        important = generic(.important)
+        informational = generic(.informational)
+        promotional = generic(.promotional)
     }
 
     /// - Parameter key: ``NotificationType/messageKey``.
     /// - Returns: `nil` when no file has the key, which the checks rule out for every type that needs a text.
-    package subscript(key: String) -> Found? { found[key] }
+    package subscript(key: String) -> Found? { keys.position(of: key).map { found[$0] } }
 
     /// The one text of a tier that tells nothing; the same for every recipient of the locale.
     package func generic(_ tier: Tier) -> GenericText {
         switch tier {
-        case .critical: generic.critical
-        case .important: generic.important
-        case .informational: generic.informational
-        case .promotional: generic.promotional
+        case .critical: critical
+        case .important: important
+        case .informational: informational
+        case .promotional: promotional
         }
     }
 }
