@@ -41,10 +41,10 @@ package final class ConsideredSend {
     ) throws {
         let store = context.store
         let policy = context.policy
-        let type = policy.type(request.type)
         // Gate 0 comes first, and its reason would show a caller that may not send this type what the recipient was told
         // before and when their quiet hours are.
         let terms = policy.terms(of: attested)
+        let type = terms.type
         let isAdmitted = terms.rule.admits(params: paramsCheck.fact)
         let material = Self.material(
             request, as: attested, of: type, to: person,
