@@ -2,6 +2,7 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
+import OpenSSLCrypto
 import RecipientModel
 import Testing
 
@@ -202,5 +203,61 @@ import Testing
             }
         }
         #expect(try opened.store.space().usedByteCount > before.usedByteCount + 900_000)
+    }
+
+    /// A store looks no further in a change of sends alone.
+    @Test func `a change with anything but sends in it is not taken for one of sends alone`() throws {
+        let subject = SubjectID.sample(1)
+        let ofSends: [String: (Change) throws -> Void] = [
+            "entries": { $0.entries.append(try NewEntry(at: .sample(), expectedIndex: 0) { _, _ in [] }) },
+            "sends": { $0.sends.append(.sample(1)) },
+            "forwards": {
+                let record = ForwardRecord(
+                    at: .sample(), type: TypeID("offer.weekly"), category: .marketing, send: nil)
+                $0.forwards.append((subject, record))
+            },
+            "messages": { $0.messages.append(.remove(.sample(1))) },
+            "events": { $0.events.append(.sample(1)) },
+            // Goes with an entry.
+            "clock": { $0.clock = ClockReading(wall: .sample(), uptime: 0, boot: nil) },
+            // For the engine.
+            "effects": { $0.effects.alarms.append("one") },
+        ]
+        let others: [String: (Change) throws -> Void] = [
+            "newSubjects": {
+                let key = try SecretBytes.random(byteCount: Subject.tagKeyByteCount)
+                $0.newSubjects.append((UserID("u_1"), Subject(id: subject, tagKey: key)))
+            },
+            "states": { $0.states.set(subject, to: RecipientState(subject)) },
+            "consents": { $0.consents.append(.sample(subject)) },
+            "choices": { $0.choices.append((.sample(subject), 0)) },
+            "links": { $0.links.append(.sample(1, subject: subject)) },
+            "replies": {
+                let key = RequestKey(caller: CallerName("replies"), idHash: [1])
+                $0.replies.append(
+                    ReplyRecord(key: key, contentMAC: [], entryIndex: 0, isWithdrawal: false, at: .sample()))
+            },
+            "dedupe": { $0.dedupe.set(SubjectTag(.sample(1), of: subject), to: nil) },
+            "duties": { $0.duties.append(.remove(SubjectTag(.sample(1), of: subject))) },
+            "settings": { $0.settings.set("policy", to: nil) },
+            "erased": { $0.erased.append(subject) },
+            "publishedSize": { $0.publishedSize = 0 },
+            "prunedBefore": { $0.prunedBefore = .sample() },
+            "dataKey": { $0.dataKey = "one" },
+            "resealedRowCountMax": { $0.resealedRowCountMax = 0 },
+        ]
+        for (field, fill) in ofSends {
+            let change = Change()
+            try fill(change)
+            #expect(change.isOfSendsAlone, "\(field)")
+            #expect(change.isEmpty == ["clock", "effects"].contains(field), "\(field)")
+        }
+        for (field, fill) in others {
+            let change = Change()
+            try fill(change)
+            #expect(!change.isOfSendsAlone && !change.isEmpty, "\(field)")
+        }
+        let fields = Mirror(reflecting: Change()).children.compactMap(\.label)
+        #expect(fields.sorted() == (Array(ofSends.keys) + others.keys).sorted())
     }
 }
