@@ -114,10 +114,11 @@ package struct LaneValues<Value: Sendable>: Sendable {
             case .general: general
             }
         }
-        set {
+        // In place, so that a list is appended to without a copy.
+        _modify {
             switch lane {
-            case .security: security = newValue
-            case .general: general = newValue
+            case .security: yield &security
+            case .general: yield &general
             }
         }
     }

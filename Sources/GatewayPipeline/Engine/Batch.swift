@@ -178,7 +178,7 @@ package final class Batch {
     private func challenge(_ order: ChallengeOrder) throws -> SealedChallenge {
         let nonce = try SecretBytes.random(byteCount: Possession.nonceByteCount)
         let origin = try dependencies.keys.origin()
-        let envelope = try dependencies.sealers.submit { sealer in
+        let envelope = try dependencies.sealers.submit(in: DispatchGroup()) { sealer in
             try sealer.challenge(
                 nonce: nonce, to: try order.sealingKey, app: order.app, device: order.device,
                 keyID: order.key, messageID: order.message, expiresAt: UInt64(order.expiresAt.seconds),

@@ -65,7 +65,7 @@ package final class SealerPool: Sendable {
     /// Takes an order; the ticket is filled by whichever thread is free first.
     ///
     /// - Parameter group: The orders that are waited for together.
-    package func submit(in group: DispatchGroup = DispatchGroup(), _ job: @escaping Job) -> Ticket {
+    package func submit(in group: DispatchGroup, _ job: @escaping Job) -> Ticket {
         let ticket = Ticket(in: group)
         jobs.withLock { $0.append((job, ticket)) }
         available.signal()

@@ -26,7 +26,7 @@ final class MessagesInFlight: Sendable {
 
     private struct State {
         var isHopUsable = false
-        var offers: [DeliveryLane: [MessageOffer]] = [:]
+        var offers = LaneValues<[MessageOffer]>(repeating: [])
         /// Offered and under way: these must not be claimed from the store.
         var messages: Set<MessageID> = []
         /// At or before the time of the next row to claim; `nil` where there is none. Nothing is known of what an earlier
@@ -54,7 +54,7 @@ final class MessagesInFlight: Sendable {
     func room(in lane: DeliveryLane) -> Int {
         state.withLock { state in
             guard state.isHopUsable else { return 0 }
-            return max(0, Self.offerCountMax(in: lane) - state.offers[lane, default: []].count)
+            return max(0, Self.offerCountMax(in: lane) - state.offers[lane].count)
         }
     }
 
@@ -62,7 +62,7 @@ final class MessagesInFlight: Sendable {
         guard !offers.isEmpty else { return }
         state.withLock { state in
             for offer in offers {
-                state.offers[offer.lane, default: []].append(offer)
+                state.offers[offer.lane].append(offer)
                 state.messages.insert(offer.delivery.message)
             }
         }
@@ -71,9 +71,9 @@ final class MessagesInFlight: Sendable {
     /// Takes offers for the relay: by tier, then one of each caller in turn, then by age.
     func take(_ count: Int, of lane: DeliveryLane) -> [MessageOffer] {
         state.withLock { state in
-            let offers = state.offers[lane, default: []]
+            let offers = state.offers[lane]
             guard offers.count > count else {
-                state.offers[lane] = nil
+                state.offers[lane] = []
                 return offers
             }
             var turns: [Turn: Int] = [:]
@@ -99,9 +99,9 @@ final class MessagesInFlight: Sendable {
     func recall(_ message: MessageID) -> MessageOffer? {
         state.withLock { state in
             for lane in DeliveryLane.allCases {
-                guard let index = state.offers[lane]?.firstIndex(where: { $0.delivery.message == message })
+                guard let index = state.offers[lane].firstIndex(where: { $0.delivery.message == message })
                 else { continue }
-                return state.offers[lane]?.remove(at: index)
+                return state.offers[lane].remove(at: index)
             }
             return nil
         }
@@ -112,8 +112,8 @@ final class MessagesInFlight: Sendable {
         state.withLock { state in
             state.isHopUsable = isUsable
             guard !isUsable else { return [] }
-            defer { state.offers = [:] }
-            return DeliveryLane.allCases.flatMap { state.offers[$0, default: []] }
+            defer { state.offers = LaneValues(repeating: []) }
+            return DeliveryLane.allCases.flatMap { state.offers[$0] }
         }
     }
 }
