@@ -175,7 +175,10 @@ package final class BatchState {
         applied.append(change)
         for place in change.messages.indices {
             let isAdded = change.messages[place].isAdded(to: &addedDepth)
-            if !isAdded { apply(change.messages[place]) }
+            // A message that is composed again takes the place of a row that was removed.
+            if !isAdded || messages.index(forKey: change.messages[place].message) != nil {
+                apply(change.messages[place])
+            }
         }
         for (name, value) in change.settings.pairs { settings[name] = .success(value) }
         for subject in change.erased { erase(subject) }
@@ -260,9 +263,8 @@ package final class BatchState {
 
     private func apply(_ write: consuming Change.MessageWrite) {
         switch consume write {
-        // Found in its change.
-        case .insert, .offer: break
-        case .update(let record): messages[record.message] = .success(record)
+        case .insert(let record), .offer(let record), .update(let record):
+            messages[record.message] = .success(record)
         case .attempt(let message, let moment):
             guard case .success(var record?) = self.message(message) else { return }
             record.attemptCount += 1
