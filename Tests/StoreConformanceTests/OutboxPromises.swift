@@ -361,4 +361,48 @@ import Testing
                 Set(try due(opened, at: 9)) == Set(waiting.filter { !offered.contains($0.key) }.values))
         }
     }
+
+    @Test(arguments: StoreUnderTest.all)
+    func `a step finds a message as those before it in the batch left it`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        let (row, again) = (OutboxRecord.sample(1), OutboxRecord.sample(1, body: [1]))
+        let message = row.message
+        var attempted = row
+        attempted.attemptCount += 1
+        attempted.attemptedAt = .sample(9)
+        func expect(_ found: OutboxRecord?, _ view: StepView) throws {
+            #expect(try view.outbox(message) == found)
+            #expect(try view.outboxHead(message) == found)
+            #expect(try view.outbox(of: row.send).first == found)
+            #expect(try view.outbox(of: row.subject).first == found)
+        }
+        let outcome = try opened.commit([
+            { view in
+                try view.insertOutbox(row)
+                try view.appendEvent(.sample(1))
+            },
+            { view in
+                try expect(row, view)
+                #expect(try view.events(of: .sample(1)) == [.sample(1)])
+                try view.markAttempt(message, at: .sample(9))
+            },
+            { view in
+                try expect(attempted, view)
+                // Composed again, a message has the id that it had.
+                try view.removeOutbox(message)
+                try view.insertOutbox(again)
+            },
+            { view in
+                try expect(again, view)
+                try view.removeOutbox(message)
+            },
+            { view in
+                try expect(nil, view)
+                // What the batch takes out still counts.
+                #expect(try view.outboxCount(of: row.subject, limit: 9) == 2)
+            },
+        ])
+        #expect(outcome.refusedChange == nil)
+        #expect(try opened.read { try $0.outbox(message) } == nil)
+    }
 }
