@@ -30,7 +30,7 @@ extension IdentifierDrawing {
 /// Random ids in the order they are taken, drawn before the step that takes them.
 package final class IdentifierPool: IdentifierDrawing {
     // Set whole, or shortened by what calls nothing: the check of an access at the same time would find nothing.
-    @exclusivity(unchecked) package private(set) var unused: ArraySlice<(high: UInt64, low: UInt64)>
+    @exclusivity(unchecked) package var unused: ArraySlice<(high: UInt64, low: UInt64)>
 
     package init(_ drawn: ArraySlice<(high: UInt64, low: UInt64)>) { unused = drawn }
 

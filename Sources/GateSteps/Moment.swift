@@ -16,6 +16,18 @@ package struct Moment {
         self.reading = reading
         self.sealingFailure = sealingFailure
     }
+
+    /// The moment of a step that follows those of a batch.
+    package init(
+        _ reading: ClockReading, after state: BatchState, sealingFailure: String?, limits: EngineLimits
+    ) {
+        time = Result { () throws(EngineFailure) in
+            try ClockGuard(limits: limits).time(
+                reading, after: state.newestTime, recordedAt: state.newestClock)
+        }
+        self.reading = reading
+        self.sealingFailure = sealingFailure
+    }
 }
 
 /// What the clocks showed at one moment.

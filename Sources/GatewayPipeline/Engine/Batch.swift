@@ -105,25 +105,20 @@ package final class Batch {
         let reading = dependencies.clock.reading()
         while true {
             let moment = Moment(
-                time: time(of: reading), reading: reading, sealingFailure: sealingFailure)
-            let pool = IdentifierPool(identifiers.unused)
+                reading, after: state, sealingFailure: sealingFailure, limits: settings.limits)
+            let unused = identifiers.pool.unused
             let context = StepContext(
-                state, moment: moment, policy: policy, settings: settings, identifiers: pool)
+                state, moment: moment, policy: policy, settings: settings, identifiers: identifiers.pool)
             do {
                 let result = try body(context)
-                identifiers.unused = pool.unused
                 keep(context.view.change, of: number)
                 return result
-            } catch let missing as MissingRows {
+            } catch {
+                // A step that fails has taken none.
+                identifiers.pool.unused = unused
+                guard let missing = error as? MissingRows else { throw error }
                 try load(missing.asks)
             }
-        }
-    }
-
-    private func time(of reading: ClockReading) -> Result<Instant, EngineFailure> {
-        Result { () throws(EngineFailure) in
-            try ClockGuard(limits: dependencies.limits).time(
-                reading, after: state.newestTime, recordedAt: state.newestClock)
         }
     }
 
@@ -301,19 +296,19 @@ package final class Batch {
 /// Ids drawn ahead, so that a step finds them without asking the random source each time.
 final class IdentifierSupply {
     private let source: any IdentifierSource
-    // Set and read whole, or changed by what calls nothing but the random source.
-    @exclusivity(unchecked) var unused: ArraySlice<(high: UInt64, low: UInt64)> = []
+    /// What steps take from.
+    let pool = IdentifierPool([])
     /// Sixteen bytes each; a send takes two.
     private static let drawnCount = 64
 
     init(_ source: any IdentifierSource) { self.source = source }
 
     func draw() throws {
-        for _ in 0..<Self.drawnCount { unused.append(try source.randomBytes16()) }
+        for _ in 0..<Self.drawnCount { pool.unused.append(try source.randomBytes16()) }
     }
 
     func take() throws -> (high: UInt64, low: UInt64) {
-        if unused.isEmpty { try draw() }
-        return unused.removeFirst()
+        if pool.unused.isEmpty { try draw() }
+        return pool.unused.removeFirst()
     }
 }

@@ -91,7 +91,7 @@ extension GatewayReading {
         let decided = try state.run(loading: { try store.answer($0, into: state) }) {
             let context = StepContext(
                 state, moment: Moment(time: .success(reading.wall), reading: reading), policy: policy,
-                settings: dependencies.settings, identifiers: IdentifierPool(identifiers.unused))
+                settings: dependencies.settings, identifiers: IdentifierPool(identifiers.pool.unused))
             return try step.decide(in: context, requiringRoom: false)
         }
         let person = decided.considered.person
