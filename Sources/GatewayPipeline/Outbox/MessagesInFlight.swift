@@ -38,7 +38,11 @@ final class MessagesInFlight: Sendable {
     var all: Set<MessageID> { state.withLock { $0.messages } }
 
     func insert(_ claimed: [MessageID]) { state.withLock { $0.messages.formUnion(claimed) } }
-    func remove(_ messages: [MessageID]) { state.withLock { $0.messages.subtract(messages) } }
+    func remove(_ messages: some Sequence<MessageID>) {
+        state.withLock { state in
+            for message in messages { state.messages.remove(message) }
+        }
+    }
 
     /// When the store has to be looked into for the next message of each lane, at the latest; `nil` where there is
     /// none. Changed by the engine alone, with the commit that makes it so.

@@ -111,7 +111,8 @@ struct ReportOperation: EngineOperation {
     }
 
     func perform(in batch: Batch) throws -> Completion {
-        var failures = [EngineFailure?](repeating: nil, count: results.count)
+        /// By the place of their result.
+        var failures: [Int: EngineFailure] = [:]
         do {
             try batch.step { step in
                 let now = try step.now()
@@ -128,8 +129,10 @@ struct ReportOperation: EngineOperation {
             }
         }
         return { [failures, inFlight, results, finished] _ in
-            inFlight.remove(zip(results, failures).filter { $1 == nil }.map(\.0.message))
-            for (result, failure) in zip(results, failures) { result.reply(failure) }
+            let recorded = results.indices.lazy.filter { failures[$0] == nil }.map { results[$0].message }
+            inFlight.remove(recorded)
+            // By their places, so that none is copied.
+            for place in results.indices { results[place].reply(failures[place]) }
             finished()
         }
     }
