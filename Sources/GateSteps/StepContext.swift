@@ -2,6 +2,7 @@ import AuditTrail
 package import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
+import RecipientModel
 import SendPlanning
 
 /// What a step works with: a view of the stored rows, the policy in force and the moment.
@@ -70,45 +71,47 @@ package final class StepContext {
     /// Puts a message in the outbox.
     ///
     /// - Parameters:
-    ///   - delivery: What the relay would be given, without the body; `nil` for one that cannot go now.
+    ///   - destination: Where it goes; `nil` for one that cannot go now.
     ///   - pending: The body, where the origin key has to seal or sign it first.
     ///   - waiting: The row it takes the place of.
     /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
     func enqueue(
-        _ record: consuming OutboxRecord, delivery: consuming Delivery?, awaiting pending: PendingBody?,
-        insteadOf waiting: OutboxRecord? = nil
+        _ record: consuming OutboxRecord, to destination: Destination?, composedAt: Instant,
+        awaiting pending: PendingBody?, insteadOf waiting: OutboxRecord? = nil
     ) throws -> Bool {
         if let pending {
             if let reason = moment.sealingFailure {
                 // A waiting message was promised already, and the caller does not ask for it again.
                 guard let waiting else { throw EngineFailure.sealingFailed(reason) }
                 let later = try puttingOff(waiting, because: "it could not be sealed or signed: \(reason)")
-                try insert(later, offering: nil)
+                try insert(later, to: nil, composedAt: composedAt)
                 return false
             }
             view.affect { $0.pendingBodies.append(pending) }
         }
-        try insert(record, offering: delivery)
+        try insert(record, to: destination, composedAt: composedAt)
         return true
     }
 
     /// Writes a new row. A message that can go at once, and is not behind others, is offered to the relay from
     /// memory; its row is then written as that of a message that was tried.
-    func insert(_ record: consuming OutboxRecord, offering delivery: consuming Delivery?) throws {
+    private func insert(
+        _ record: consuming OutboxRecord, to destination: Destination?, composedAt: Instant
+    ) throws {
         let lane = DeliveryLane(of: record.category)
         // A new message does not overtake one that waits its turn.
         let isNext = view.due(in: lane).map { $0 > record.decidedAt } ?? true
-        guard isNext, view.offerRoom(in: lane) > 0, var delivery = consume delivery else {
+        guard isNext, view.offerRoom(in: lane) > 0, let destination else {
             noteDue(in: lane, at: record.notBefore)
             return try view.insertOutbox(record)
         }
-        record.attemptCount = 1
-        record.attemptedAt = record.decidedAt
-        delivery.body = record.body
         offer(
             MessageOffer(
-                delivery: delivery, lane: lane, tier: record.tier, caller: record.request.caller,
-                decidedAt: record.decidedAt))
+                delivery: Delivery(
+                    record, to: destination, composedAt: composedAt, at: record.decidedAt),
+                lane: lane, tier: record.tier, caller: record.request.caller, decidedAt: record.decidedAt))
+        record.attemptCount = 1
+        record.attemptedAt = record.decidedAt
         try view.offerOutbox(record)
     }
 

@@ -43,17 +43,17 @@ extension StepContext {
                 row.state = .deferred
                 row.notBefore = draft.decision.notBefore ?? now
             }
-            return try enqueue(row, delivery: nil, awaiting: nil)
+            return try enqueue(row, to: nil, composedAt: now, awaiting: nil)
         }
         if let link = draft.link { view.putUnsubscribeLink(link) }
-        let delivery = Delivery(
-            row, to: destination, composedAt: draft.facts.now ?? now, at: now)
+        let composedAt = draft.facts.now ?? now
         guard let order = plan.order else {
             row.body = try plan.filled(with: nil)
-            return try enqueue(row, delivery: delivery, awaiting: nil)
+            return try enqueue(row, to: destination, composedAt: composedAt, awaiting: nil)
         }
         let pending = PendingBody(plan: plan, order: try pendingOrder(order, to: draft.key))
-        return try enqueue(row, delivery: delivery, awaiting: pending, insteadOf: waiting)
+        return try enqueue(
+            row, to: destination, composedAt: composedAt, awaiting: pending, insteadOf: waiting)
     }
 
     private func pendingOrder(_ order: OriginOrder, to key: DeviceKeyRecord?) throws -> PendingBody.Order {

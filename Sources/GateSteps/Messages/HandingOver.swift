@@ -69,7 +69,7 @@ extension StepContext {
 
 extension Delivery {
     /// A row of the outbox with what is known of its destination at the hand-over.
-    init(_ row: OutboxRecord, to destination: Destination, composedAt: Instant, at now: Instant) {
+    init(_ row: borrowing OutboxRecord, to destination: Destination, composedAt: Instant, at now: Instant) {
         let token =
             switch destination {
             case .device(let device): device.token
