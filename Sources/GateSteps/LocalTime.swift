@@ -8,7 +8,7 @@ package import RecipientModel
 /// fact, recorded with the data's version, so that replay never needs a zone again.
 package struct LocalTime: Sendable {
     /// Version of the zone data in use, e.g. `2025b`.
-    package static var dataVersion: String { TimeZone.timeZoneDataVersion }
+    package static let dataVersion = TimeZone.timeZoneDataVersion
 
     /// Whether `name` is a zone this machine knows.
     package static func isKnown(zone name: String) -> Bool { TimeZone(identifier: name) != nil }
