@@ -65,7 +65,7 @@ package struct CanonicalWriter: ~Copyable {
     package mutating func key(_ key: StaticString) {
         precondition(count > 0, "a member was written outside of an object")
         let byteCount = key.utf8CodeUnitCount
-        reserve(byteCount + 4)
+        reserve(byteCount &+ 4)
         var place = start + count
         // No value ends in an opening bracket: a text ends in a quotation mark.
         if place[-1] != UInt8(ascii: "{") {
@@ -77,7 +77,7 @@ package struct CanonicalWriter: ~Copyable {
         Self.copy(key.utf8Start, to: place + 1, count: byteCount)
         place[byteCount + 1] = UInt8(ascii: "\"")
         place[byteCount + 2] = UInt8(ascii: ":")
-        count = place - start + byteCount + 3
+        count = place - start &+ byteCount &+ 3
     }
 
     @inlinable
@@ -88,6 +88,7 @@ package struct CanonicalWriter: ~Copyable {
 
     /// A member that is absent where `value` is `nil`, like all that follow.
     @inlinable
+    @inline(__always)
     package mutating func member(_ key: StaticString, _ value: String?) {
         guard let value else { return }
         self.key(key)
@@ -95,6 +96,7 @@ package struct CanonicalWriter: ~Copyable {
     }
 
     @inlinable
+    @inline(__always)
     package mutating func member(_ key: StaticString, _ value: Int64?) {
         guard let value else { return }
         self.key(key)
@@ -102,6 +104,7 @@ package struct CanonicalWriter: ~Copyable {
     }
 
     @inlinable
+    @inline(__always)
     package mutating func member(_ key: StaticString, _ value: Bool?) {
         guard let value else { return }
         self.key(key)
@@ -118,6 +121,7 @@ package struct CanonicalWriter: ~Copyable {
 
     /// The comma before a member or an element, unless it is the first.
     @inlinable
+    @inline(__always)
     package mutating func separate(after opening: UInt8) {
         precondition(count > 0, "a member was written outside of an object")
         // No value ends in an opening bracket: a text ends in a quotation mark.
@@ -129,29 +133,34 @@ package struct CanonicalWriter: ~Copyable {
     @usableFromInline
     package mutating func text(_ text: String) {
         CodeUnits.withBytes(text) { utf8 in
-            // Hardly a text needs an escape.
-            if Self.firstEscape(in: utf8, from: 0) == utf8.count { return plain(utf8) }
-            byte(UInt8(ascii: "\""))
-            characters(utf8)
-            byte(UInt8(ascii: "\""))
+            reserve(utf8.count &+ 2)
+            let place = start + count
+            place[0] = UInt8(ascii: "\"")
+            guard Self.copy(text: utf8, to: place + 1) else { return escaped(utf8) }
+            place[utf8.count &+ 1] = UInt8(ascii: "\"")
+            count &+= utf8.count &+ 2
         }
+    }
+
+    /// Hardly a text needs an escape.
+    @inline(never)
+    private mutating func escaped(_ utf8: UnsafeBufferPointer<UInt8>) {
+        byte(UInt8(ascii: "\""))
+        escapedCharacters(utf8)
+        byte(UInt8(ascii: "\""))
     }
 
     /// One of a closed list of names, none of which needs an escape: ``Shape/choice(of:)`` holds them to it.
     @usableFromInline
     package mutating func name(_ name: String) {
-        CodeUnits.withBytes(name) { plain($0) }
-    }
-
-    /// A text that needs no escape.
-    @inline(__always)
-    private mutating func plain(_ utf8: UnsafeBufferPointer<UInt8>) {
-        reserve(utf8.count + 2)
-        let place = start + count
-        place[0] = UInt8(ascii: "\"")
-        if let first = utf8.baseAddress { Self.copy(first, to: place + 1, count: utf8.count) }
-        place[utf8.count + 1] = UInt8(ascii: "\"")
-        count += utf8.count + 2
+        CodeUnits.withBytes(name) { utf8 in
+            reserve(utf8.count &+ 2)
+            let place = start + count
+            place[0] = UInt8(ascii: "\"")
+            if let first = utf8.baseAddress { Self.copy(first, to: place + 1, count: utf8.count) }
+            place[utf8.count &+ 1] = UInt8(ascii: "\"")
+            count &+= utf8.count &+ 2
+        }
     }
 
     /// A text of several parts, without joining them first.
@@ -178,6 +187,7 @@ package struct CanonicalWriter: ~Copyable {
         precondition(
             value >= CanonicalJSON.integerMin && value <= CanonicalJSON.integerMax,
             "\(value) was to be written as JSON, outside ±(2⁵³−1)")
+        if 0...9 ~= value { return byte(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value)) }
         if value < 0 { byte(UInt8(ascii: "-")) }
         // 16 digits at most, eight at once.
         let (first, last) = value.magnitude.quotientAndRemainder(dividingBy: 100_000_000)
@@ -186,12 +196,11 @@ package struct CanonicalWriter: ~Copyable {
         characters(packed: DecimalDigits.of(last) | DecimalDigits.zeros, count: 8)
     }
 
-    /// - Parameter number: Below 10⁸.
+    /// - Parameter number: From 1 to below 10⁸.
     @inline(__always)
     private mutating func digits(of number: UInt64) {
         let digits = DecimalDigits.of(number)
-        // The lowest bit stands for the one digit of zero.
-        let leadingZeroCount = (digits | 1).leadingZeroBitCount / 8
+        let leadingZeroCount = digits.leadingZeroBitCount / 8
         characters(packed: digits | DecimalDigits.zeros, count: 8 - leadingZeroCount)
     }
 
@@ -223,11 +232,15 @@ package struct CanonicalWriter: ~Copyable {
     /// A text without its quotation marks, with the escapes of RFC 8785 section 3.2.2.2 and no others.
     @usableFromInline
     package mutating func characters(_ text: String) {
-        CodeUnits.withBytes(text) { characters($0) }
+        CodeUnits.withBytes(text) { utf8 in
+            reserve(utf8.count)
+            guard Self.copy(text: utf8, to: start + count) else { return escapedCharacters(utf8) }
+            count &+= utf8.count
+        }
     }
 
-    @inline(__always)
-    private mutating func characters(_ utf8: UnsafeBufferPointer<UInt8>) {
+    @inline(never)
+    private mutating func escapedCharacters(_ utf8: UnsafeBufferPointer<UInt8>) {
         var runStart = 0
         var offset = Self.firstEscape(in: utf8, from: 0)
         while offset < utf8.count {
@@ -258,36 +271,68 @@ package struct CanonicalWriter: ~Copyable {
     /// Where the next character stands that needs an escape; the end where none does.
     private static func firstEscape(in utf8: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         var offset = start
-        while offset + 8 <= utf8.count, !needsEscape(CodeUnits.word(utf8, offset)) { offset += 8 }
-        if offset + 8 > utf8.count {
-            // The last eight once more, or blanks before what is shorter.
-            let count = utf8.count
-            let last =
-                count >= 8
-                ? CodeUnits.word(utf8, count - 8)
-                : count == 0 ? 0 : CodeUnits.rest(utf8, from: 0) | (blanks << UInt64(8 * count))
-            if offset == count || !needsEscape(last) { return count }
+        while offset + 16 <= utf8.count {
+            let bytes = UnsafeRawBufferPointer(utf8).loadUnaligned(fromByteOffset: offset, as: Bytes.self)
+            if needsEscape(marks(bytes)) { break }
+            offset += 16
         }
-        while offset < utf8.count {
-            let byte = utf8[offset]
-            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { break }
-            offset += 1
-        }
+        while offset < utf8.count, !needsEscape(utf8[offset]) { offset += 1 }
         return offset
     }
 
-    private static var blanks: UInt64 { 0x2020_2020_2020_2020 }
-
-    /// Whether one of eight bytes is below 0x20, a quotation mark or a backslash.
+    /// Copies bytes that do not overlap, and says whether none of them needs an escape.
     @inline(__always)
-    private static func needsEscape(_ word: UInt64) -> Bool {
-        // The highest bit of a byte is set where it is one of these, and perhaps in bytes after the first such one.
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let quotation = word ^ (ones &* 0x22)
-        let backslash = word ^ (ones &* 0x5C)
-        let marks =
-            (word &- blanks) & ~word | (quotation &- ones) & ~quotation | (backslash &- ones) & ~backslash
-        return marks & (ones << 7) != 0
+    private static func copy(text: UnsafeBufferPointer<UInt8>, to place: UnsafeMutablePointer<UInt8>) -> Bool
+    {
+        guard let first = text.baseAddress else { return true }
+        let (from, to, count) = (UnsafeRawPointer(first), UnsafeMutableRawPointer(place), text.count)
+        switch count {
+        case 16...:
+            // The last move ends with the last byte, and may begin among those that were moved before.
+            var marks = Bytes()
+            var offset = 0
+            repeat {
+                let start = min(offset, count &- 16)
+                let bytes = from.loadUnaligned(fromByteOffset: start, as: Bytes.self)
+                to.storeBytes(of: bytes, toByteOffset: start, as: Bytes.self)
+                marks |= self.marks(bytes)
+                offset &+= 16
+            } while offset < count
+            return !needsEscape(marks)
+        case 8...15:
+            let (first, last) = moveEnds(from, to, count, of: UInt64.self)
+            return !needsEscape(marks(unsafeBitCast(SIMD2(first, last), to: Bytes.self)))
+        case 4...7:
+            let (first, last) = moveEnds(from, to, count, of: UInt32.self)
+            return !needsEscape(marks(unsafeBitCast(SIMD4(first, last, first, last), to: Bytes.self)))
+        default:
+            for offset in 0..<count {
+                if needsEscape(text[offset]) { return false }
+                place[offset] = text[offset]
+            }
+            return true
+        }
+    }
+
+    @inline(__always)
+    private static func needsEscape(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+    }
+
+    private typealias Bytes = SIMD16<UInt8>
+
+    /// The highest bit of a byte is set where the byte needs an escape: below 0x20, a quotation mark or a backslash.
+    @inline(__always)
+    private static func marks(_ bytes: Bytes) -> Bytes {
+        let quotation = bytes ^ UInt8(ascii: "\"")
+        let backslash = bytes ^ UInt8(ascii: "\\")
+        return (bytes &- 0x20) & ~bytes | (quotation &- 1) & ~quotation | (backslash &- 1) & ~backslash
+    }
+
+    @inline(__always)
+    private static func needsEscape(_ marks: Bytes) -> Bool {
+        let halves = unsafeBitCast(marks, to: SIMD2<UInt64>.self)
+        return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 != 0
     }
 
     private mutating func escape(_ byte: UInt8) {
@@ -317,23 +362,25 @@ package struct CanonicalWriter: ~Copyable {
         // All eight bytes are written, and those after the last character are written over by what follows.
         let bytes = (packed &<< UInt64(64 - 8 * characterCount)).bigEndian
         UnsafeMutableRawPointer(start + count).storeBytes(of: bytes, as: UInt64.self)
-        count += characterCount
+        count &+= characterCount
     }
 
     /// 32 lower-case hexadecimal digits, without quotation marks.
     @inlinable
+    @inline(__always)
     package mutating func hexadecimal(high: UInt64, low: UInt64) {
         reserve(32)
         HexadecimalDigits.write(high, low, to: UnsafeMutableRawPointer(start + count))
-        count += 32
+        count &+= 32
     }
 
     /// `8-4-4-4-12` lower-case hexadecimal digits (RFC 9562 section 4), without quotation marks.
     @inlinable
+    @inline(__always)
     package mutating func uuid(high: UInt64, low: UInt64) {
         reserve(36)
         HexadecimalDigits.writeUUID(high, low, to: UnsafeMutableRawPointer(start + count))
-        count += 36
+        count &+= 36
     }
 
     /// Two lower-case hexadecimal digits for every byte.
@@ -358,6 +405,7 @@ package struct CanonicalWriter: ~Copyable {
 
     /// Bytes of JSON, as they are.
     @inlinable
+    @inline(__always)
     package mutating func raw(_ literal: StaticString) {
         // A static string's bytes live as long as the program, and its count is theirs.
         raw(UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
@@ -368,11 +416,12 @@ package struct CanonicalWriter: ~Copyable {
     }
 
     @inlinable
+    @inline(__always)
     mutating func raw(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard let first = bytes.baseAddress else { return }
         reserve(bytes.count)
         Self.copy(first, to: start + count, count: bytes.count)
-        count += bytes.count
+        count &+= bytes.count
     }
 
     /// Copies bytes that do not overlap. Most are a key or a word, which two moves take rather than a call.
@@ -381,38 +430,46 @@ package struct CanonicalWriter: ~Copyable {
     static func copy(_ bytes: UnsafePointer<UInt8>, to place: UnsafeMutablePointer<UInt8>, count: Int) {
         let (from, to) = (UnsafeRawPointer(bytes), UnsafeMutableRawPointer(place))
         switch count {
-        case 8...16:
-            // The second move begins so that it ends with the last byte.
-            let (first, last) = (
-                from.loadUnaligned(as: UInt64.self),
-                from.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
-            )
-            to.storeBytes(of: first, as: UInt64.self)
-            to.storeBytes(of: last, toByteOffset: count - 8, as: UInt64.self)
-        case 4...7:
-            let (first, last) = (
-                from.loadUnaligned(as: UInt32.self),
-                from.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self)
-            )
-            to.storeBytes(of: first, as: UInt32.self)
-            to.storeBytes(of: last, toByteOffset: count - 4, as: UInt32.self)
+        case 16...32: _ = moveEnds(from, to, count, of: SIMD2<UInt64>.self)
+        case 8...15: _ = moveEnds(from, to, count, of: UInt64.self)
+        case 4...7: _ = moveEnds(from, to, count, of: UInt32.self)
         default: place.initialize(from: bytes, count: count)
         }
     }
 
+    /// Copies by two moves, the second of which begins so that it ends with the last byte.
+    @inlinable
+    @inline(__always)
+    static func moveEnds<Part: BitwiseCopyable>(
+        _ from: UnsafeRawPointer, _ to: UnsafeMutableRawPointer, _ count: Int, of _: Part.Type
+    ) -> (first: Part, last: Part) {
+        let end = count &- MemoryLayout<Part>.size
+        let (first, last) = (
+            from.loadUnaligned(as: Part.self), from.loadUnaligned(fromByteOffset: end, as: Part.self)
+        )
+        to.storeBytes(of: first, as: Part.self)
+        to.storeBytes(of: last, toByteOffset: end, as: Part.self)
+        return (first, last)
+    }
+
     /// A byte of JSON, as it is.
     @inlinable
+    @inline(__always)
     package mutating func byte(_ byte: UInt8) {
         reserve(1)
         start[count] = byte
-        count += 1
+        count &+= 1
     }
 
     @inlinable
+    @inline(__always)
     mutating func reserve(_ moreCount: Int) {
-        if capacity - count < moreCount { grow(by: moreCount) }
+        // `count` is never above `capacity`.
+        if capacity &- count < moreCount { grow(by: moreCount) }
     }
 
+    /// Out of line, so that what is always inlined stays a few instructions.
+    @inline(never)
     @usableFromInline
     mutating func grow(by moreCount: Int) {
         capacity = max(2 * capacity, count + moreCount)
