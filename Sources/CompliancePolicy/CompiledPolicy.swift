@@ -28,6 +28,8 @@ package final class CompiledPolicy: Sendable {
     private let rules: [CompiledRule]
     /// The same of what has to be looked up.
     private let needs: [FactNeeds]
+    /// By type, whether its sends are not counted in everything.
+    private let uncounted: [Bool]
     /// As their files are named.
     let localeNames: NameTable
     /// By the position of their locale.
@@ -56,9 +58,10 @@ package final class CompiledPolicy: Sendable {
         rules = types.flatMap { type in
             Self.channels.map { Self.rule(of: type, on: $0, in: bundle) }
         }
-        let uncounted = bundle.uncountedTypes
+        let uncountedTypes = bundle.uncountedTypes
+        uncounted = types.map { uncountedTypes.contains($0.id) }
         needs = types.flatMap { type in
-            Self.channels.map { FactNeeds(of: type, on: $0, in: bundle, uncountedTypes: uncounted) }
+            Self.channels.map { FactNeeds(of: type, on: $0, in: bundle, uncountedTypes: uncountedTypes) }
         }
         locales = Self.localeTexts(of: bundle)
         localeNames = NameTable(locales.map(\.locale))
@@ -223,6 +226,11 @@ package final class CompiledPolicy: Sendable {
 
     package func type(_ id: TypeID) -> NotificationType? {
         typeNames.position(of: id.text).map { types[$0] }
+    }
+
+    /// Whether ``Facts/everythingCount`` leaves out the sends of a type.
+    package func isUncounted(_ id: TypeID) -> Bool {
+        typeNames.position(of: id.text).map { uncounted[$0] } ?? false
     }
 
     /// How the params and the link of a send fall short of what its type declares; empty when they fit, and for a type that is

@@ -25,16 +25,17 @@ package struct LocalTime: Sendable {
     ///
     /// - Parameters:
     ///   - hours: `nil`, or equal start and end, means off.
-    ///   - zones: The device's, then the account's; the first that is known counts.
+    ///   - zones: The device's, then the account's; the first that is known counts. Asked where there are quiet hours.
     ///   - possible: The zones they may be in, asked where none is known. It is quiet while it is in one of them; where
     ///     it always is in one, the first stands for all.
     /// - Returns: When inside, the moment the local clock first reads the end time. Across a gap (spring)
     ///   that is the first moment after it; across an overlap (autumn), the first of the two.
     package static func quietHours(
-        _ hours: QuietHours?, at now: Instant, zones: [String?], possible: @autoclosure () -> [String] = []
+        _ hours: QuietHours?, at now: Instant, zones: @autoclosure () -> [String?],
+        possible: @autoclosure () -> [String] = []
     ) -> QuietHoursFact {
         guard let hours, hours.startMinute != hours.endMinute else { return .off }
-        if let zone = known(zones).first {
+        if let zone = known(zones()).first {
             return windowEnd(of: hours, at: now, in: zone).map(QuietHoursFact.inside) ?? .outside
         }
         let possible = known(possible())

@@ -33,12 +33,12 @@ extension RecordReading {
     /// Forwards to this person since a moment: this type, this category and everything, each counted apart.
     ///
     /// - Parameters:
-    ///   - uncounted: Types that are not counted in everything. Security never is, whatever its type.
     ///   - besides: A send that does not count against itself, at a second device or a second look.
+    ///   - uncounted: Whether a type is not counted in everything. Security never is, whatever its type.
     package func forwardCounts(
         of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
-        categorySince: Instant?, everythingSince: Instant? = nil, uncounted: Set<TypeID> = [],
-        besides: SendID?
+        categorySince: Instant?, everythingSince: Instant? = nil, besides: SendID?,
+        uncounted: (TypeID) -> Bool = { _ in false }
     ) throws -> (type: Int, category: Int, everything: Int) {
         func earlier(_ one: Instant?, _ other: Instant?) -> Instant? {
             guard let one, let other else { return one ?? other }
@@ -55,7 +55,7 @@ extension RecordReading {
                 counts.category += 1
             }
             if let everythingSince, forward.at >= everythingSince, forward.category != .security,
-                uncounted.isEmpty || !uncounted.contains(forward.type)
+                !uncounted(forward.type)
             {
                 counts.everything += 1
             }

@@ -79,7 +79,7 @@ package struct FactsLoading {
         // Gate 0 reads the quiet hours, and its reason would show them to a caller that gates 1 to 3 refuse.
         if common.terms.rule.admits(params: common.params) {
             facts.quietHours = quietHours(
-                of: person, at: destination, within: needs?.sendingHours, when: max(now, common.due))
+                of: person, at: destination, under: needs, when: max(now, common.due))
         }
         if let device = destination.device {
             facts.platform = device.platform
@@ -96,14 +96,14 @@ package struct FactsLoading {
     ///
     /// - Parameter moment: When the send would go out.
     private func quietHours(
-        of person: RecipientSnapshot, at destination: Destination, within hours: SendingHours?,
+        of person: RecipientSnapshot, at destination: Destination, under needs: FactNeeds?,
         when moment: Instant
     ) -> QuietHoursFact {
         let own = LocalTime.quietHours(
             person.record.quietHours, at: moment,
             zones: destination.timeZones(account: person.record.timeZone),
             possible: person.possibleZones(at: destination, under: policy))
-        guard let hours, case .address(let address) = destination else { return own }
+        guard case .address(let address) = destination, let hours = needs?.sendingHours else { return own }
         let places = [person.record.region?.code] + person.devices.map(\.region?.code)
         let isThere =
             places.contains { place in place.map { hours.regions.contains($0.country) } ?? true }
@@ -169,9 +169,16 @@ package struct FactsLoading {
             ?? RegionObservation(code: .unknown, source: .userDeclared, observedAt: now)
         // A device that has reported nothing for as long as its region counts is out of use.
         let inUseSince = policy.deviceFreshSeconds.map { now.advanced(bySeconds: -$0) } ?? .longAgo
-        facts.deviceRegions = person.devices.filter { $0.isActive && $0.seenAt >= inUseSince }.map { device in
-            device.region ?? RegionObservation(code: .unknown, source: .device, observedAt: now)
+        let devices = person.devices
+        var regions: [RegionObservation] = []
+        regions.reserveCapacity(devices.count)
+        // By position: an element of a loop is a copy of the device.
+        for index in devices.indices where devices[index].isActive && devices[index].seenAt >= inUseSince {
+            regions.append(
+                devices[index].region
+                    ?? RegionObservation(code: .unknown, source: .device, observedAt: now))
         }
+        facts.deviceRegions = regions
         facts.privacy = person.record.privacy
         facts.pushEnabled = person.record.pushEnabled
     }
@@ -207,7 +214,8 @@ package struct FactsLoading {
                 category: needs.category,
                 categorySince: needs.categoryWindowSeconds.map { now.advanced(bySeconds: -$0) },
                 everythingSince: needs.everythingWindowSeconds.map { now.advanced(bySeconds: -$0) },
-                uncounted: needs.uncounted, besides: common.decidedBefore)
+                besides: common.decidedBefore
+            ) { policy.isUncounted($0) }
             facts.typeCount = counts.type
             facts.categoryCount = counts.category
             if needs.everythingWindowSeconds != nil { facts.everythingCount = counts.everything }
