@@ -42,12 +42,11 @@ extension GateResult {
         case .notApplicable: json.raw("\"not_applicable\"")
         case .fail:
             guard let reason else { preconditionFailure("a gate failed without a reason") }
+            guard let detail else { return json.name(reason.rawValue) }
             json.quoted { json in
-                json.characters(reason.rawValue)
-                if let detail {
-                    json.raw(":")
-                    json.characters(detail.rawValue)
-                }
+                json.characters(ofName: reason.rawValue)
+                json.raw(":")
+                json.characters(ofName: detail.rawValue)
             }
         }
     }
@@ -119,7 +118,8 @@ extension DecisionNotes: FieldValue {
     package static var shape: Shape { .list(of: .name, countMax: 8) }
 
     package func write(field json: inout CanonicalWriter) {
-        json.array(Self.names.lazy.filter { contains($0.note) }) { $0.text($1.name) }
+        guard !isEmpty else { return json.raw("[]") }
+        json.array(Self.names.lazy.filter { contains($0.note) }) { $0.name($1.name) }
     }
 
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> DecisionNotes {
