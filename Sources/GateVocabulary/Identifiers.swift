@@ -29,6 +29,38 @@ extension TextIdentifier {
             hasher.combine(bytes: UnsafeRawBufferPointer(bytes))
         }
     }
+
+    /// Where a name is a key by itself. A requirement of `Hashable` that is called in the place of `hash(into:)`.
+    @inlinable
+    package func _rawHashValue(seed: Int) -> Int {
+        CodeUnits.withBytes(text) { KeyedHash.of($0, seed: seed) }
+    }
+}
+
+/// A hash of bytes under keys that no client knows, so that names and ids cannot be chosen to collide.
+///
+/// Multiply and fold, a word at a time, as Go's maps hash where the processor has no instruction for it (`memhashFallback` in
+/// runtime/hash64.go). Swift's SipHash takes some four times as many instructions, and a send looks up ten names and ids.
+@usableFromInline
+package enum KeyedHash {
+    @inlinable
+    package static func of(_ bytes: UnsafeBufferPointer<UInt8>, seed: Int) -> Int {
+        let (first, second) = identifierHashKeys
+        var hash = first ^ UInt64(bitPattern: Int64(seed)) ^ UInt64(bytes.count)
+        var offset = 0
+        while offset &+ 8 <= bytes.count {
+            hash = fold(hash ^ CodeUnits.word(bytes, offset), second)
+            offset &+= 8
+        }
+        return Int(truncatingIfNeeded: fold(hash ^ CodeUnits.rest(bytes, from: offset), second))
+    }
+
+    @inlinable
+    @inline(__always)
+    static func fold(_ one: UInt64, _ other: UInt64) -> UInt64 {
+        let product = one.multipliedFullWidth(by: other)
+        return product.high ^ product.low
+    }
 }
 
 /// A notification type from the registry, e.g. `transaction.remittance_sent`. The string is its identity.
@@ -127,8 +159,8 @@ extension RandomIdentifier {
     @inlinable
     package func _rawHashValue(seed: Int) -> Int {
         let keys = identifierHashKeys
-        let product = (low ^ keys.0 ^ UInt64(bitPattern: Int64(seed))).multipliedFullWidth(by: high ^ keys.1)
-        return Int(truncatingIfNeeded: product.high ^ product.low)
+        return Int(
+            truncatingIfNeeded: KeyedHash.fold(low ^ keys.0 ^ UInt64(bitPattern: Int64(seed)), high ^ keys.1))
     }
 
     /// - Parameter bytes: Exactly 16, big-endian.

@@ -75,4 +75,23 @@ import Testing
         #expect(table.position(of: "caf\u{E9}") == 0)
         #expect(table.position(of: "cafe\u{301}") == nil)
     }
+
+    @Test func `names have hashes of their own, whatever byte tells them apart`() {
+        var hashes: Set<Int> = []
+        var nameCount = 0
+        for length in 0...40 {
+            // The last one differs in no byte.
+            for place in 0...length {
+                var bytes = [UInt8](repeating: UInt8(ascii: "a"), count: length)
+                if place < length { bytes[place] = UInt8(ascii: "b") }
+                let hash = UserID(String(decoding: bytes, as: UTF8.self))._rawHashValue(seed: 7)
+                #expect(UserID(String(decoding: bytes, as: UTF8.self))._rawHashValue(seed: 7) == hash)
+                hashes.insert(hash)
+                nameCount += 1
+            }
+        }
+        #expect(hashes.count == nameCount)
+        // One letter to a reader, and two names.
+        #expect(Set([UserID("\u{e9}"), UserID("e\u{301}"), UserID("\u{e9}")]).count == 2)
+    }
 }
