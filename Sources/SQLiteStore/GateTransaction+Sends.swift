@@ -115,36 +115,81 @@ extension GateTransaction {
 
     // MARK: Events
 
+    /// An event that no row has yet.
+    struct NewEvent {
+        /// With its cursor.
+        let record: EventRecord
+        let caller: Int64
+        let sendNumber: Int64?
+        /// Its reason as its row has it.
+        let reason: [UInt8]?
+    }
+
     private static let insertEvent = StatementText(
         "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    /// How many events one statement inserts. For fewer, one for each costs less: SQLite keeps a copy of each page that a
+    /// statement of many rows changes, to undo it halfway.
+    private static let eventGroupCounts = 4...32
+    private static let eventColumnCount = 10
+    /// A row whose cursor is NULL is left out.
+    private static let insertEvents = StatementText(
+        "event",
+        "INSERT INTO event "
+            + (0..<eventGroupCounts.upperBound).map { row in
+                let first = row * eventColumnCount + 1
+                let marks = (first..<first + eventColumnCount).map { "?\($0)" }.joined(separator: ", ")
+                return "SELECT \(marks) WHERE ?\(first) IS NOT NULL"
+            }.joined(separator: " UNION ALL "))
 
     func appendEvent(_ event: EventRecord) throws {
-        let cursor = sequences.eventCursor + 1
+        var event = event
+        event.cursor = sequences.eventCursor + 1
         let caller = try strings.makeNumber(of: event.caller.text, in: gate)
         let sendNumber = try knownNumber(of: event.send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
         let reason = try event.reason.map {
             try seal(
                 Array($0.utf8), in: SendColumns.event,
-                row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
+                row: withUnsafeBytes(of: event.cursor.bigEndian) { Array($0) })
         }
-        try gate.change(Self.insertEvent) {
-            $0.add(cursor)
-            $0.add(caller)
-            $0.add(event.send)
-            $0.add(sendNumber)
-            $0.add(event.subject)
-            $0.add(event.event)
-            $0.add(event.destination)
-            $0.add(event.at)
-            $0.add(event.entryIndex.map { Int64(bitPattern: $0) })
-            $0.add(reason)
-        }
-        sequences.eventCursor = cursor
+        newEvents.append(NewEvent(record: event, caller: caller, sendNumber: sendNumber, reason: reason))
+        sequences.eventCursor = event.cursor
         // The events of a send that is known are found through it.
         if let subject = event.subject, sendNumber == nil {
-            try note(HistoryKind.event, of: subject, at: event.at, number: cursor)
+            try note(HistoryKind.event, of: subject, at: event.at, number: event.cursor)
         }
+        if newEvents.count == Self.eventGroupCounts.upperBound { try writeEvents() }
+    }
+
+    /// Writes the rows of the events since the last call. Of many with one statement, because a third of what it costs to
+    /// insert one is the statement, and the search for the ends of the table and its indexes, where all of them go.
+    func writeEvents() throws {
+        guard !newEvents.isEmpty else { return }
+        if Self.eventGroupCounts.contains(newEvents.count) {
+            try gate.change(Self.insertEvents) {
+                for event in newEvents { Self.add(event, to: &$0) }
+                for _ in newEvents.count..<Self.eventGroupCounts.upperBound {
+                    $0.addNull()
+                    $0.skip(Self.eventColumnCount - 1)
+                }
+            }
+        } else {
+            for event in newEvents { try gate.change(Self.insertEvent) { Self.add(event, to: &$0) } }
+        }
+        newEvents.removeAll(keepingCapacity: true)
+    }
+
+    private static func add(_ event: NewEvent, to binder: inout Binder) {
+        binder.add(event.record.cursor)
+        binder.add(event.caller)
+        binder.add(event.record.send)
+        binder.add(event.sendNumber)
+        binder.add(event.record.subject)
+        binder.add(event.record.event)
+        binder.add(event.record.destination)
+        binder.add(event.record.at)
+        binder.add(event.record.entryIndex.map { Int64(bitPattern: $0) })
+        binder.add(event.reason)
     }
 
     // MARK: Pruning

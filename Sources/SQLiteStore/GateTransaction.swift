@@ -35,6 +35,8 @@ final class GateTransaction: GateReading {
     @exclusivity(unchecked) var endedOffers: [(number: Int64, segment: Int64)] = []
     /// Messages that no row has yet.
     @exclusivity(unchecked) var newOffers: OfferedSegment
+    /// Events that no row has yet. Written before anything reads or deletes rows of events.
+    @exclusivity(unchecked) var newEvents: [NewEvent] = []
     private var writesMappings = false
     private let dataKeys: DataKeys
     /// The data key that seals once this is committed, where it is another.
@@ -218,7 +220,9 @@ final class GateTransaction: GateReading {
             }
         }
         for event in change.events { try appendEvent(event) }
-        return isOfSendsAlone ? 0 : try writeOperations(change)
+        if isOfSendsAlone { return 0 }
+        try writeEvents()
+        return try writeOperations(change)
     }
 
     private func writePeople(_ change: Change) throws {
@@ -292,6 +296,7 @@ final class GateTransaction: GateReading {
     func commit() throws {
         // Deletes come first: their pages are free for the writes.
         try deleteEndedOffers()
+        try writeEvents()
         try writeOffered()
         try writeSegment()
         try writeStates(changed.values.map { ($0.person, $0.fields) })

@@ -73,6 +73,8 @@ struct Binder {
         if let integer { add(integer) } else { addNull() }
     }
     mutating func addNull() { note(sqlite3_bind_null(statement, nextPosition())) }
+    /// Leaves parameters as they were bound last, because the statement will not look at them.
+    mutating func skip(_ count: Int) { position += Int32(count) }
     mutating func add(_ flag: Bool) { add(flag ? 1 : 0) }
     mutating func add(_ instant: Instant) { add(instant.milliseconds) }
     mutating func add(_ instant: Instant?) { add(instant?.milliseconds) }

@@ -79,6 +79,33 @@ import Testing
         #expect(third.damagedRows.map(\.table) == ["subject"])
     }
 
+    @Test func `events that one statement writes, few or many, are all there as they were written`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        let caller = CallerName("payments")
+        var written: [EventRecord] = []
+        // On both sides of where a statement for many begins and ends; and few after many, whose values it still has.
+        for count in [1, 3, 4, 5, 31, 32, 33, 70, 6, 2] {
+            try store.write { transaction in
+                for _ in 0..<count {
+                    let number = written.count + 1
+                    let event = EventRecord(
+                        cursor: Int64(number), caller: caller, send: .sample(number), subject: nil,
+                        event: .failed, destination: number.isMultiple(of: 3) ? nil : .sample(number),
+                        at: Instant(milliseconds: Instant.sample.milliseconds + Int64(number)),
+                        reason: number.isMultiple(of: 2) ? "reason \(number)" : nil,
+                        entryIndex: UInt64(number))
+                    try transaction.appendEvent(event)
+                    written.append(event)
+                }
+            }
+        }
+        store.close()
+        let reopened = try openStore(folder.state)
+        #expect(reopened.damagedRows.isEmpty)
+        #expect(try reopened.read { try $0.events(of: caller, after: 0, limit: 999) } == written)
+    }
+
     @Test func `nothing that is written, undone or deleted in the midst of a pass is damage`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.state)
