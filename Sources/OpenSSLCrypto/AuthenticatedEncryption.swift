@@ -138,13 +138,20 @@ package struct AES256GCMKey: Sendable {
 
     /// - Parameter aad: What the bytes belong to; ``open(_:aad:)`` needs the same.
     package func seal(_ plaintext: [UInt8], aad: [UInt8]) throws -> [UInt8] {
-        try AES256GCMContexts(self).seal(plaintext, aad: aad)
+        let byteCount = plaintext.count + Self.overheadByteCount
+        return try [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
+            let output = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: byteCount)
+            try plaintext.withUnsafeBytes { plaintext in
+                try aad.withUnsafeBytes { try AES256GCMContexts(self).seal(plaintext, aad: $0, into: output) }
+            }
+            count = byteCount
+        }
     }
 
     /// - Throws: ``OpenSSLError/authenticationFailed`` for every input that ``seal(_:aad:)`` did not make
     ///   with this key and `aad`, too short ones included.
     package func open(_ sealed: [UInt8], aad: [UInt8]) throws -> [UInt8] {
-        try AES256GCMContexts(self).open(sealed[...], aad: aad)
+        try aad.withUnsafeBytes { try AES256GCMContexts(self).open(sealed[...], aad: $0) }
     }
 
     fileprivate func withBytes<Result>(_ body: (UnsafePointer<UInt8>?) throws -> Result) rethrows -> Result {
@@ -187,44 +194,34 @@ package final class AES256GCMContexts {
     }
 
     /// - Parameters:
+    ///   - plaintext: At most 2³⁰ bytes.
     ///   - aad: What the bytes belong to; ``open(_:aad:)`` needs the same.
-    ///   - head: Comes before the sealed bytes.
+    ///   - output: As many bytes as the plaintext has and ``AES256GCMKey/overheadByteCount``.
     package func seal(
-        _ plaintext: [UInt8], aad: [UInt8], after head: [UInt8] = []
-    ) throws -> [UInt8] {
-        try plaintext.withUnsafeBytes { try seal($0, aad: aad, after: head) }
-    }
-
-    /// The same of at most 2³⁰ bytes that lie anywhere.
-    package func seal(
-        _ plaintext: UnsafeRawBufferPointer, aad: [UInt8], after head: [UInt8] = []
-    ) throws -> [UInt8] {
+        _ plaintext: UnsafeRawBufferPointer, aad: UnsafeRawBufferPointer,
+        into output: UnsafeMutableRawBufferPointer
+    ) throws {
+        precondition(output.count == plaintext.count + AES256GCMKey.overheadByteCount)
         let context = try sealing ?? makeContext { EVP_EncryptInit_ex2($0, $1, $2, nil, nil) }
         sealing = context
-        let byteCount = head.count + plaintext.count + AES256GCMKey.overheadByteCount
-        return try [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
-            let output = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: byteCount)
-            output.copyBytes(from: head)
-            let nonce = UnsafeMutableRawBufferPointer(
-                rebasing: output[head.count..<head.count + AEADAlgorithm.nonceByteCount])
-            try SecureRandom.fill(nonce)
-            let start = buffer.baseAddress! + head.count + AEADAlgorithm.nonceByteCount
-            var written: Int32 = 0
-            guard EVP_EncryptInit_ex2(context, nil, nil, UnsafeRawBufferPointer(nonce).bytePointer, nil) == 1,
-                aad.isEmpty || EVP_EncryptUpdate(context, nil, &written, aad, Int32(aad.count)) == 1,
-                plaintext.isEmpty
-                    || EVP_EncryptUpdate(
-                        context, start, &written, plaintext.bytePointer, Int32(plaintext.count)) == 1,
-                EVP_EncryptFinal_ex(context, start + plaintext.count, &written) == 1,
-                sendgate_aead_get_tag(context, start + plaintext.count) == 1
-            else { throw OpenSSLError.lastFailure(of: "seal") }
-            count = byteCount
-        }
+        try SecureRandom.fill(
+            UnsafeMutableRawBufferPointer(rebasing: output[..<AEADAlgorithm.nonceByteCount]))
+        let nonce = output.baseAddress!.assumingMemoryBound(to: UInt8.self)
+        let start = nonce + AEADAlgorithm.nonceByteCount
+        var written: Int32 = 0
+        guard EVP_EncryptInit_ex2(context, nil, nil, nonce, nil) == 1,
+            aad.isEmpty || EVP_EncryptUpdate(context, nil, &written, aad.bytePointer, Int32(aad.count)) == 1,
+            plaintext.isEmpty
+                || EVP_EncryptUpdate(context, start, &written, plaintext.bytePointer, Int32(plaintext.count))
+                    == 1,
+            EVP_EncryptFinal_ex(context, start + plaintext.count, &written) == 1,
+            sendgate_aead_get_tag(context, start + plaintext.count) == 1
+        else { throw OpenSSLError.lastFailure(of: "seal") }
     }
 
-    /// - Throws: ``OpenSSLError/authenticationFailed`` for every input that ``seal(_:aad:after:)`` did not make
+    /// - Throws: ``OpenSSLError/authenticationFailed`` for every input that ``seal(_:aad:into:)`` did not make
     ///   with this key and `aad`, too short ones included.
-    package func open(_ sealed: ArraySlice<UInt8>, aad: [UInt8]) throws -> [UInt8] {
+    package func open(_ sealed: ArraySlice<UInt8>, aad: UnsafeRawBufferPointer) throws -> [UInt8] {
         let plaintextCount = sealed.count - AES256GCMKey.overheadByteCount
         guard plaintextCount >= 0, sealed.count <= Int(Int32.max) else {
             throw OpenSSLError.authenticationFailed
@@ -239,7 +236,9 @@ package final class AES256GCMContexts {
             }
             return try [UInt8](unsafeUninitializedCapacity: max(plaintextCount, 1)) { plaintext, count in
                 var written: Int32 = 0
-                guard aad.isEmpty || EVP_DecryptUpdate(context, nil, &written, aad, Int32(aad.count)) == 1,
+                guard
+                    aad.isEmpty
+                        || EVP_DecryptUpdate(context, nil, &written, aad.bytePointer, Int32(aad.count)) == 1,
                     plaintextCount == 0
                         || EVP_DecryptUpdate(
                             context, plaintext.baseAddress, &written, ciphertext, Int32(plaintextCount)) == 1,

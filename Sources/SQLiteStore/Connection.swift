@@ -277,7 +277,7 @@ final class Connection: @unchecked Sendable {
 
     /// Runs a statement that returns no rows; gives how many rows it changed.
     @discardableResult
-    func change(_ text: StatementText, _ bind: (inout Binder) -> Void = { _ in }) throws -> Int {
+    func change(_ text: StatementText, _ bind: (inout Binder) throws -> Void = { _ in }) throws -> Int {
         // One change has run to its end before the next is bound: what SQLite calls back meanwhile runs no statement.
         let statement = try bound(text, bind, memory: boundMemory)
         defer { sqlite3_reset(statement) }
@@ -372,7 +372,7 @@ final class Connection: @unchecked Sendable {
     }
 
     private func bound(
-        _ text: StatementText, _ bind: (inout Binder) -> Void, memory: UnsafeMutableRawBufferPointer?
+        _ text: StatementText, _ bind: (inout Binder) throws -> Void, memory: UnsafeMutableRawBufferPointer?
     ) throws -> OpaquePointer {
         guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
         guard !lostTransaction else {
@@ -382,7 +382,7 @@ final class Connection: @unchecked Sendable {
         let known = text.place < prepared.count ? prepared[text.place] : nil
         let statement = try known ?? prepare(text)
         var binder = Binder(statement, memory: memory)
-        bind(&binder)
+        try bind(&binder)
         guard binder.result == SQLITE_OK else { throw failure(binder.result, text) }
         return statement
     }

@@ -34,7 +34,7 @@ enum SendColumns {
     /// The columns that the sealed part of a send is bound to: every column in clear that never changes, but its
     /// number; its entry's index, which `SendRecord.entry(in:)` compares with the entry; and its look-up keys, which
     /// are computed from it again where they are damaged (``SendLookups``). All of them are in the row's code.
-    static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {
+    static func sendRow(_ record: SendRecord, caller: Int64) -> FieldWriter {
         var fields = FieldWriter(version: 1)
         fields.put(record.id)
         fields.put(caller)
@@ -43,7 +43,7 @@ enum SendColumns {
         fields.put(optional: record.category)
         fields.put(record.channel)
         fields.put(record.receivedAt)
-        return fields.bytes
+        return fields
     }
 }
 
@@ -126,7 +126,8 @@ extension GateReading {
             entryIndex: entryIndex, requestID: "", destinationNames: [:])
         let details = try SendRecord.Details(
             sealedFields: try open(
-                row.byteArray(), in: SendColumns.send, row: SendColumns.sendRow(record, caller: callerNumber))
+                row.byteArray(), in: SendColumns.send,
+                row: SendColumns.sendRow(record, caller: callerNumber).bytes)
         )
         record.type = details.type
         record.requestID = details.requestID

@@ -20,27 +20,31 @@ extension GateTransaction {
         let details = SendRecord.Details(
             type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
         let caller = try strings.makeNumber(of: record.caller.text, in: gate)
-        let sealed = try details.withSealedFields {
-            try seal($0, in: SendColumns.send, row: SendColumns.sendRow(record, caller: caller))
-        }
+        let row = SendColumns.sendRow(record, caller: caller)
         let number = sequences.sendNumber + 1
         let person = try record.subject.map { try makePerson($0) }
         let type = try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) }
-        try gate.change(Self.insertSend) {
-            $0.add(number)
-            $0.add(record.id)
-            $0.add(caller)
-            $0.add(record.idHash)
-            $0.add(record.contentMAC)
-            $0.add(record.subject)
-            $0.add(person)
-            $0.add(type)
-            $0.add(record.category)
-            $0.add(record.channel)
-            $0.add(record.receivedAt)
-            $0.add(Int64(bitPattern: record.entryIndex))
-            $0.add(forward?.at)
-            $0.add(sealed)
+        try details.withSealedFields { plaintext in
+            _ = try gate.change(Self.insertSend) {
+                $0.add(number)
+                $0.add(record.id)
+                $0.add(caller)
+                $0.add(record.idHash)
+                $0.add(record.contentMAC)
+                $0.add(record.subject)
+                $0.add(person)
+                $0.add(type)
+                $0.add(record.category)
+                $0.add(record.channel)
+                $0.add(record.receivedAt)
+                $0.add(Int64(bitPattern: record.entryIndex))
+                $0.add(forward?.at)
+                try $0.add(byteCount: cipher.byteCount(of: plaintext.count)) { sealed in
+                    try row.withUnsafeBytes {
+                        try seal(plaintext, in: SendColumns.send, row: $0, into: sealed)
+                    }
+                }
+            }
         }
         sequences.sendNumber = number
         sendNumbers[record.id] = number
@@ -162,7 +166,7 @@ extension GateTransaction {
     }
 
     /// Writes the rows of the events since the last call. Of many with one statement, because a third of what it costs to
-    /// insert one is the statement, and the search for the ends of the table and its indexes, where all of them go.
+    /// insert one is the statement, and the search for the ends of the table and its indexes, where nearly all of them go.
     func writeEvents() throws {
         guard !newEvents.isEmpty else { return }
         if Self.eventGroupCounts.contains(newEvents.count) {

@@ -76,6 +76,14 @@ final class GateTransaction: GateReading {
         try cipher.seal(plaintext, in: column, row: row, on: contexts)
     }
 
+    /// - Parameter output: ``RowCipher/byteCount(of:)`` bytes.
+    func seal(
+        _ plaintext: UnsafeRawBufferPointer, in column: SealedColumn, row: UnsafeRawBufferPointer,
+        into output: UnsafeMutableRawBufferPointer
+    ) throws {
+        try cipher.seal(plaintext, in: column, row: row, on: contexts, into: output)
+    }
+
     // MARK: People
 
     /// The person as this transaction or the cache has them, without reading the file.

@@ -97,13 +97,29 @@ struct Binder {
             // A nil pointer would bind NULL instead of no bytes.
             return note(sqlite3_bind_zeroblob(statement, position, 0))
         }
-        guard let kept = free, bytes.count <= freeByteCount else {
+        guard let kept = take(bytes.count) else {
             return note(sqlite3_bind_blob64(statement, position, start, UInt64(bytes.count), Self.copied))
         }
         kept.copyMemory(from: start, byteCount: bytes.count)
-        free = kept + bytes.count
-        freeByteCount -= bytes.count
         note(sqlite3_bind_blob64(statement, position, kept, UInt64(bytes.count), nil))
+    }
+    private mutating func take(_ byteCount: Int) -> UnsafeMutableRawPointer? {
+        guard let taken = free, byteCount <= freeByteCount else { return nil }
+        free = taken + byteCount
+        freeByteCount -= byteCount
+        return taken
+    }
+    /// So many bytes, which `fill` writes to where the statement reads them.
+    mutating func add(byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
+        guard let kept = take(byteCount) else {
+            return try withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 1) { bytes in
+                try fill(bytes)
+                add(blob: UnsafeRawBufferPointer(bytes))
+            }
+        }
+        let bytes = UnsafeMutableRawBufferPointer(start: kept, count: byteCount)
+        try fill(bytes)
+        add(uncopied: UnsafeRawBufferPointer(bytes))
     }
     /// Bytes that stay in place until the statement has run, and are not copied. The statement is bound anew before
     /// it runs again.

@@ -89,13 +89,31 @@ package struct RowCipher: Sendable {
         _ plaintext: UnsafeRawBufferPointer, in column: SealedColumn, row: [UInt8],
         on contexts: AES256GCMContexts? = nil
     ) throws -> [UInt8] {
+        let byteCount = byteCount(of: plaintext.count)
+        return try [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
+            let output = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: byteCount)
+            try row.withUnsafeBytes {
+                try seal(plaintext, in: column, row: $0, on: contexts ?? self.contexts(), into: output)
+            }
+            count = byteCount
+        }
+    }
+
+    /// - Parameter output: ``byteCount(of:)`` bytes.
+    func seal(
+        _ plaintext: UnsafeRawBufferPointer, in column: SealedColumn, row: UnsafeRawBufferPointer,
+        on contexts: AES256GCMContexts, into output: UnsafeMutableRawBufferPointer
+    ) throws {
         guard current.seals.take(below: DataKeyUse.sealCountMax) else {
             throw StoreError.unavailable(
                 "the data key `\(current.id)` has sealed 2^32 rows and seals no more; add a new data key (Running a gateway, Rotating a key)"
             )
         }
-        return try (contexts ?? self.contexts()).seal(
-            plaintext, aad: column.context(row: row, kid: current.idBytes), after: current.head)
+        output.copyBytes(from: current.head)
+        let sealed = UnsafeMutableRawBufferPointer(rebasing: output[current.head.count...])
+        try column.withContext(row: row, kid: current.idBytes) {
+            try contexts.seal(plaintext, aad: $0, into: sealed)
+        }
     }
 
     /// - Throws: `StoreError.damaged` for a value that was not sealed for this column and row.
@@ -124,8 +142,11 @@ package struct RowCipher: Sendable {
             )
         }
         do {
-            return try (known ?? AES256GCMContexts(key.key)).open(
-                stored[(1 + Int(kidCount))...], aad: column.context(row: row, kid: key.idBytes))
+            return try row.withUnsafeBytes { row in
+                try column.withContext(row: row, kid: key.idBytes) {
+                    try (known ?? AES256GCMContexts(key.key)).open(stored[(1 + Int(kidCount))...], aad: $0)
+                }
+            }
         } catch OpenSSLError.authenticationFailed {
             throw StoreError.damaged(
                 table: column.table, "a value does not authenticate under the data key `\(key.id)`")
@@ -169,25 +190,34 @@ struct SealedColumn: Sendable {
 
     init(_ table: String, _ column: String) {
         self.table = table
-        var prefix = Array("sendgate/row/v1\0".utf8)
-        Self.append(Array(table.utf8), to: &prefix)
-        Self.append(Array(column.utf8), to: &prefix)
-        self.prefix = prefix
+        prefix = [Array("sendgate/row/v1\0".utf8), Self.part(table), Self.part(column)].flatMap { $0 }
     }
 
-    fileprivate func context(row: [UInt8], kid: [UInt8]) -> [UInt8] {
-        var context: [UInt8] = []
-        context.reserveCapacity(prefix.count + 4 + row.count + kid.count)
-        context.append(contentsOf: prefix)
-        Self.append(row, to: &context)
-        Self.append(kid, to: &context)
-        return context
+    private static func part(_ text: String) -> [UInt8] {
+        let bytes = Array(text.utf8)
+        return [UInt8(truncatingIfNeeded: bytes.count >> 8), UInt8(truncatingIfNeeded: bytes.count)] + bytes
     }
 
-    private static func append(_ part: [UInt8], to context: inout [UInt8]) {
-        precondition(part.count <= Int(UInt16.max), "a row id has at most 65,535 bytes")
-        context.append(UInt8(truncatingIfNeeded: part.count >> 8))
-        context.append(UInt8(truncatingIfNeeded: part.count))
-        context.append(contentsOf: part)
+    /// Gives what a sealed value is bound to. Made where it is used up at once: most of it is a few dozen bytes, of every row.
+    fileprivate func withContext<Result>(
+        row: UnsafeRawBufferPointer, kid: [UInt8], _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        precondition(
+            row.count <= Self.rowByteCountMax && kid.count <= Self.rowByteCountMax,
+            "a row id has at most 65,535 bytes")
+        let byteCount = prefix.count + 4 + row.count + kid.count
+        return try withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 1) { context in
+            var count = 0
+            func append(_ part: UnsafeRawBufferPointer) {
+                UnsafeMutableRawBufferPointer(rebasing: context[count...]).copyMemory(from: part)
+                count += part.count
+            }
+            prefix.withUnsafeBytes(append)
+            withUnsafeBytes(of: UInt16(row.count).bigEndian, append)
+            append(row)
+            withUnsafeBytes(of: UInt16(kid.count).bigEndian, append)
+            kid.withUnsafeBytes(append)
+            return try body(UnsafeRawBufferPointer(context))
+        }
     }
 }
