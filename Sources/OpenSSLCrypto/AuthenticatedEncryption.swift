@@ -204,12 +204,11 @@ package final class AES256GCMContexts {
         precondition(output.count == plaintext.count + AES256GCMKey.overheadByteCount)
         let context = try sealing ?? makeContext { EVP_EncryptInit_ex2($0, $1, $2, nil, nil) }
         sealing = context
-        try SecureRandom.fill(
-            UnsafeMutableRawBufferPointer(rebasing: output[..<AEADAlgorithm.nonceByteCount]))
-        let nonce = output.baseAddress!.assumingMemoryBound(to: UInt8.self)
-        let start = nonce + AEADAlgorithm.nonceByteCount
+        let nonce = UnsafeMutableRawBufferPointer(rebasing: output[..<AEADAlgorithm.nonceByteCount])
+        try SecureRandom.fill(nonce)
+        let start = (output.baseAddress! + nonce.count).assumingMemoryBound(to: UInt8.self)
         var written: Int32 = 0
-        guard EVP_EncryptInit_ex2(context, nil, nil, nonce, nil) == 1,
+        guard EVP_EncryptInit_ex2(context, nil, nil, UnsafeRawBufferPointer(nonce).bytePointer, nil) == 1,
             aad.isEmpty || EVP_EncryptUpdate(context, nil, &written, aad.bytePointer, Int32(aad.count)) == 1,
             plaintext.isEmpty
                 || EVP_EncryptUpdate(context, start, &written, plaintext.bytePointer, Int32(plaintext.count))

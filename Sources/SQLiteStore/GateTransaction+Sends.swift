@@ -147,20 +147,21 @@ extension GateTransaction {
 
     func appendEvent(_ event: EventRecord) throws {
         var event = event
-        event.cursor = sequences.eventCursor + 1
+        let cursor = sequences.eventCursor + 1
+        event.cursor = cursor
         let caller = try strings.makeNumber(of: event.caller.text, in: gate)
         let sendNumber = try knownNumber(of: event.send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
         let reason = try event.reason.map {
             try seal(
                 Array($0.utf8), in: SendColumns.event,
-                row: withUnsafeBytes(of: event.cursor.bigEndian) { Array($0) })
+                row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
         }
         newEvents.append(NewEvent(record: event, caller: caller, sendNumber: sendNumber, reason: reason))
-        sequences.eventCursor = event.cursor
+        sequences.eventCursor = cursor
         // The events of a send that is known are found through it.
         if let subject = event.subject, sendNumber == nil {
-            try note(HistoryKind.event, of: subject, at: event.at, number: event.cursor)
+            try note(HistoryKind.event, of: subject, at: event.at, number: cursor)
         }
         if newEvents.count == Self.eventGroupCounts.upperBound { try writeEvents() }
     }

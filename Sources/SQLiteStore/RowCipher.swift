@@ -190,34 +190,34 @@ struct SealedColumn: Sendable {
 
     init(_ table: String, _ column: String) {
         self.table = table
-        prefix = [Array("sendgate/row/v1\0".utf8), Self.part(table), Self.part(column)].flatMap { $0 }
+        prefix = Array("sendgate/row/v1\0".utf8) + Self.part(table) + Self.part(column)
     }
 
     private static func part(_ text: String) -> [UInt8] {
-        let bytes = Array(text.utf8)
-        return [UInt8(truncatingIfNeeded: bytes.count >> 8), UInt8(truncatingIfNeeded: bytes.count)] + bytes
+        withUnsafeBytes(of: UInt16(text.utf8.count).bigEndian) { Array($0) } + Array(text.utf8)
     }
 
     /// Gives what a sealed value is bound to. Made where it is used up at once: most of it is a few dozen bytes, of every row.
     fileprivate func withContext<Result>(
         row: UnsafeRawBufferPointer, kid: [UInt8], _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result {
-        precondition(
-            row.count <= Self.rowByteCountMax && kid.count <= Self.rowByteCountMax,
-            "a row id has at most 65,535 bytes")
         let byteCount = prefix.count + 4 + row.count + kid.count
         return try withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 1) { context in
-            var count = 0
-            func append(_ part: UnsafeRawBufferPointer) {
-                UnsafeMutableRawBufferPointer(rebasing: context[count...]).copyMemory(from: part)
-                count += part.count
-            }
-            prefix.withUnsafeBytes(append)
-            withUnsafeBytes(of: UInt16(row.count).bigEndian, append)
-            append(row)
-            withUnsafeBytes(of: UInt16(kid.count).bigEndian, append)
-            kid.withUnsafeBytes(append)
-            return try body(UnsafeRawBufferPointer(context))
+            prefix.withUnsafeBytes { context.copyMemory(from: $0) }
+            var count = prefix.count
+            Self.append(row, to: context, &count)
+            kid.withUnsafeBytes { Self.append($0, to: context, &count) }
+            return try body(UnsafeRawBufferPointer(rebasing: context[..<count]))
         }
+    }
+
+    private static func append(
+        _ part: UnsafeRawBufferPointer, to context: UnsafeMutableRawBufferPointer, _ count: inout Int
+    ) {
+        precondition(part.count <= rowByteCountMax, "a row id has at most 65,535 bytes")
+        context.storeBytes(of: UInt16(part.count).bigEndian, toByteOffset: count, as: UInt16.self)
+        count += 2
+        UnsafeMutableRawBufferPointer(rebasing: context[count...]).copyMemory(from: part)
+        count += part.count
     }
 }
