@@ -234,6 +234,7 @@ extension GateTransaction {
     /// between two of them, at the first that is young enough. A send that was forwarded later than it came (it had to wait)
     /// is kept until its counter is old enough too.
     func prune(before: Instant) throws -> Int {
+        try writeEvents()
         let steps = try timeSteps()
         var count = try pruneSends(before: before, steps)
         count += try pruneEvents(before: before, steps)

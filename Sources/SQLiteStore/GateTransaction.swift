@@ -35,7 +35,7 @@ final class GateTransaction: GateReading {
     @exclusivity(unchecked) var endedOffers: [(number: Int64, segment: Int64)] = []
     /// Messages that no row has yet.
     @exclusivity(unchecked) var newOffers: OfferedSegment
-    /// Events that no row has yet. Written before anything reads or deletes rows of events.
+    /// Events that no row has yet. Written before rows of events are deleted, and by the commit.
     @exclusivity(unchecked) var newEvents: [NewEvent] = []
     private var writesMappings = false
     private let dataKeys: DataKeys
@@ -228,9 +228,7 @@ final class GateTransaction: GateReading {
             }
         }
         for event in change.events { try appendEvent(event) }
-        if isOfSendsAlone { return 0 }
-        try writeEvents()
-        return try writeOperations(change)
+        return isOfSendsAlone ? 0 : try writeOperations(change)
     }
 
     private func writePeople(_ change: Change) throws {

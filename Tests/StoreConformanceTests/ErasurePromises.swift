@@ -107,6 +107,30 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `an erasure and a pruning take what their own commit wrote`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        let subjects = try opened.write { (transaction) throws in
+            try (1...3).map { try transaction.register("u_\($0)", $0) }
+        }
+        let outcome = try opened.commit([
+            { transaction in
+                for (number, subject) in zip(1..., subjects) {
+                    let at = Instant.sample(Int64(number) * 10)
+                    try transaction.insertSend(.sample(number, subject: subject, at: at))
+                    try transaction.appendEvent(.sample(number, subject: subject, at: at))
+                }
+            },
+            { try $0.prune(before: .sample(15)) }, { try $0.eraseSubject(.sample(2)) },
+        ])
+        guard case .done = outcome else {
+            Issue.record("it was not committed: \(outcome)")
+            return
+        }
+        let left = try opened.read { try $0.events(of: CallerName("payments"), after: 0, limit: 9) }
+        #expect(left.map(\.subject) == [.sample(3)])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `an erasure that was interrupted is finished by the next start`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try twoPeople(opened)
