@@ -185,6 +185,8 @@ struct OutboxCounters {
     }
     private(set) var counts: [Count] = []
 
+    var isEmpty: Bool { counts.allSatisfy { $0.rowCount == 0 } }
+
     private static let read = StatementText(
         "outbox_counters", key: 2, "SELECT rank, caller, row_count, byte_count FROM outbox_counters")
     private static let write = StatementText(

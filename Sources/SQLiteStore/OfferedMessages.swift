@@ -362,7 +362,7 @@ extension GateTransaction {
     func offer(_ record: OutboxRecord) throws {
         try requireNew(record.message)
         guard
-            try gate.isEmpty(Schema.outbox.name)
+            try counters.isEmpty
                 || gate.first(Self.isQueued, { $0.add(record.message) }, read: { _ in true }) == nil
         else { throw Self.isThereAlready(record.message) }
         if newOffers.count == OfferedSegment.countMax { try writeOffered() }

@@ -126,40 +126,39 @@ struct RowMessage: ~Copyable {
             UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(value))))
     }
 
-    private mutating func add(_ type: UInt8) {
-        reserve(1)
-        bytes.storeBytes(of: type, toByteOffset: byteCount, as: UInt8.self)
-        byteCount += 1
-    }
+    private mutating func add(_ type: UInt8) { reserve(1).storeBytes(of: type, as: UInt8.self) }
 
     private mutating func add(_ type: UInt8, _ integer: UInt64) {
-        reserve(9)
-        add(type)
-        bytes.storeBytes(of: integer.bigEndian, toByteOffset: byteCount, as: UInt64.self)
-        byteCount += 8
+        let place = reserve(9)
+        place.storeBytes(of: type, as: UInt8.self)
+        place.storeBytes(of: integer.bigEndian, toByteOffset: 1, as: UInt64.self)
     }
 
     private mutating func add(_ type: UInt8, _ part: UnsafeRawBufferPointer) {
-        reserve(5 + part.count)
-        add(type)
-        bytes.storeBytes(of: UInt32(part.count).bigEndian, toByteOffset: byteCount, as: UInt32.self)
-        byteCount += 4
-        if let start = part.baseAddress { (bytes + byteCount).copyMemory(from: start, byteCount: part.count) }
-        byteCount += part.count
+        let place = reserve(5 + part.count)
+        place.storeBytes(of: type, as: UInt8.self)
+        place.storeBytes(of: UInt32(part.count).bigEndian, toByteOffset: 1, as: UInt32.self)
+        if let start = part.baseAddress { (place + 5).copyMemory(from: start, byteCount: part.count) }
     }
 
     private static let longType: UInt8 = 6
 
     private mutating func addLong(_ part: UnsafeRawBufferPointer) {
         add(Self.longType, UInt64(part.count))
-        reserve(16)
-        bytes.storeBytes(of: long.code(of: part).bigEndian, toByteOffset: byteCount, as: UInt128.self)
-        byteCount += 16
+        reserve(16).storeBytes(of: long.code(of: part).bigEndian, as: UInt128.self)
     }
 
-    private mutating func reserve(_ more: Int) {
-        guard byteCount + more > capacity else { return }
-        capacity = max(2 * capacity, byteCount + more)
+    /// Where the next so many bytes go.
+    @inline(__always)
+    private mutating func reserve(_ count: Int) -> UnsafeMutableRawPointer {
+        if byteCount + count > capacity { grow(to: byteCount + count) }
+        let place = bytes + byteCount
+        byteCount += count
+        return place
+    }
+
+    private mutating func grow(to wanted: Int) {
+        capacity = max(2 * capacity, wanted)
         let larger = UnsafeMutableRawPointer.allocate(byteCount: capacity + RowCodes.byteCount, alignment: 16)
         larger.copyMemory(from: bytes, byteCount: byteCount)
         bytes.deallocate()
@@ -420,10 +419,19 @@ final class RowSums {
         return found
     }
 
+    /// The row that is added, by its own code: SQLite computes that column right before it tells of the row. Every pass of the
+    /// integrity check holds the two against each other.
+    private var addedRow: TableSum { TableSum(code: codes.newest) }
+
     private func willChange(_ operation: Int32, _ name: UnsafePointer<CChar>, _ handle: OpaquePointer) {
         guard let position = place(of: name) else { return }
         // The anchor is in no sum, and only looked at before it is changed.
         let isAnchor = position == tables.count
+        let isWatched = state.watched == position
+        if operation == SQLITE_INSERT, !isWatched {
+            if !isAnchor { state.pending.append((position, addedRow)) }
+            return
+        }
         if isAnchor, operation != SQLITE_UPDATE { return }
         let table = isAnchor ? anchor : tables[position]
         func old(_ column: Int) -> OpaquePointer? {
@@ -439,7 +447,6 @@ final class RowSums {
                 code: UnsafeRawBufferPointer(
                     start: sqlite3_value_blob(value), count: Int(sqlite3_value_bytes(value))))
         }
-        let isWatched = state.watched == position
         var change = TableSum()
         if operation != SQLITE_INSERT {
             let row = sum(old(table.columns.count))
@@ -461,9 +468,7 @@ final class RowSums {
         }
         if isAnchor { return }
         if operation != SQLITE_DELETE {
-            // The row's own: SQLite computes its column right before it tells of the row. Every pass of the integrity check
-            // holds the two against each other.
-            let row = TableSum(code: codes.newest)
+            let row = addedRow
             change.add(row)
             if isWatched {
                 state.pendingChanges.append(
