@@ -61,7 +61,7 @@ final class Connection: @unchecked Sendable {
             throw error
         }
         self.handle = handle
-        boundMemory = .allocate(byteCount: 4096, alignment: 8)
+        boundMemory = .allocate(byteCount: 16_384, alignment: 8)
         logPageCount = .allocate(capacity: 1)
         logPageCount.initialize(to: 0)
         if case .writer = role {
@@ -288,6 +288,25 @@ final class Connection: @unchecked Sendable {
         let count = Int(sqlite3_changes(handle))
         if let damaged = sums?.takeDamaged(), !damaged.isEmpty { try refuse(damaged, changedBy: text) }
         return count
+    }
+
+    /// Inserts rows, at most ``RowGroup/counts`` says.
+    ///
+    /// - Parameter bind: Adds the columns of a row.
+    func insert<Row>(
+        _ rows: [Row], into group: RowGroup, _ bind: (Row, inout Binder) throws -> Void
+    ) throws {
+        guard RowGroup.counts.contains(rows.count) else {
+            for row in rows { try change(group.single) { try bind(row, &$0) } }
+            return
+        }
+        try change(group.many) {
+            for row in rows { try bind(row, &$0) }
+            for _ in rows.count..<RowGroup.counts.upperBound {
+                $0.addNull()
+                $0.skip(group.columnCount - 1)
+            }
+        }
     }
 
     /// Refuses a change to rows that were altered before it.

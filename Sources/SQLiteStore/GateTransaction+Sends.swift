@@ -3,52 +3,71 @@ import GateVocabulary
 import GatewayPipeline
 
 extension GateTransaction {
-    private static let insertSend = StatementText(
-        "send",
-        """
-        INSERT INTO send (number, id, caller, id_hash, content_mac, subject, person, type, category, channel,
-            received_at, entry_index, forwarded_at, sealed)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """)
+    private static let sendRows = RowGroup("send", columnCount: 14)
     private static let insertHistory = StatementText(
         "history", "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)")
     private static let setForwarded = StatementText(
         "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
 
+    /// A send that no row has yet.
+    struct NewSend {
+        let record: SendRecord
+        let number: Int64
+        let caller: Int64
+        let person: Int64?
+        /// The type and the moment of the forward that it counts as from when it was received.
+        let type: Int64?
+        let forwardedAt: Instant?
+    }
+
     /// - Parameter forward: The forward that it counts as from the moment it was received.
     func insertSend(_ record: SendRecord, counting forward: ForwardRecord? = nil) throws {
-        let details = SendRecord.Details(
-            type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
-        let caller = try strings.makeNumber(of: record.caller.text, in: gate)
-        let row = SendColumns.sendRow(record, caller: caller)
         let number = sequences.sendNumber + 1
-        let person = try record.subject.map { try makePerson($0) }
-        let type = try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) }
-        try details.withSealedFields { plaintext in
-            _ = try gate.change(Self.insertSend) {
-                $0.add(number)
-                $0.add(record.id)
-                $0.add(caller)
-                $0.add(record.idHash)
-                $0.add(record.contentMAC)
-                $0.add(record.subject)
-                $0.add(person)
-                $0.add(type)
-                $0.add(record.category)
-                $0.add(record.channel)
-                $0.add(record.receivedAt)
-                $0.add(Int64(bitPattern: record.entryIndex))
-                $0.add(forward?.at)
-                try $0.add(byteCount: cipher.byteCount(of: plaintext.count)) { sealed in
-                    try row.withUnsafeBytes {
-                        try seal(plaintext, in: SendColumns.send, row: $0, into: sealed)
-                    }
-                }
-            }
-        }
+        newSends.append(
+            NewSend(
+                record: record, number: number,
+                caller: try strings.makeNumber(of: record.caller.text, in: gate),
+                person: try record.subject.map { try makePerson($0) },
+                type: try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) },
+                forwardedAt: forward?.at))
         sequences.sendNumber = number
         sendNumbers[record.id] = number
         if let forward, let subject = record.subject { note(forward, to: subject) }
+        if writesRowByRow || newSends.count == RowGroup.counts.upperBound { try writeSends() }
+    }
+
+    /// Writes the rows of the sends since the last call.
+    func writeSends() throws {
+        guard !newSends.isEmpty else { return }
+        try gate.insert(newSends, into: Self.sendRows) { try add($0, to: &$1) }
+        newSends.removeAll(keepingCapacity: true)
+    }
+
+    private func add(_ send: NewSend, to binder: inout Binder) throws {
+        let record = send.record
+        binder.add(send.number)
+        binder.add(record.id)
+        binder.add(send.caller)
+        binder.add(record.idHash)
+        binder.add(record.contentMAC)
+        binder.add(record.subject)
+        binder.add(send.person)
+        binder.add(send.type)
+        binder.add(record.category)
+        binder.add(record.channel)
+        binder.add(record.receivedAt)
+        binder.add(Int64(bitPattern: record.entryIndex))
+        binder.add(send.forwardedAt)
+        let details = SendRecord.Details(
+            type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
+        let row = SendColumns.sendRow(record, caller: send.caller)
+        try details.withSealedFields { plaintext in
+            try binder.add(byteCount: cipher.byteCount(of: plaintext.count)) { sealed in
+                try row.withUnsafeBytes {
+                    try seal(plaintext, in: SendColumns.send, row: $0, into: sealed)
+                }
+            }
+        }
     }
 
     /// Adds a row to a person's history.
@@ -81,6 +100,7 @@ extension GateTransaction {
     /// A send counts once, at its first forward, however many destinations it has.
     func countForward(of subject: SubjectID, _ forward: ForwardRecord) throws {
         guard let send = forward.send else { return }
+        try writeSends()
         let number = try requiredNumber(of: send)
         let isFirst = try gate.change(Self.setForwarded) {
             $0.add(forward.at)
@@ -129,21 +149,7 @@ extension GateTransaction {
         let reason: [UInt8]?
     }
 
-    private static let insertEvent = StatementText(
-        "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-    /// How many events one statement inserts. For fewer, one for each costs less: SQLite keeps a copy of each page that a
-    /// statement of many rows changes, to undo it halfway.
-    private static let eventGroupCounts = 4...32
-    private static let eventColumnCount = 10
-    /// A row whose cursor is NULL is left out.
-    private static let insertEvents = StatementText(
-        "event",
-        "INSERT INTO event "
-            + (0..<eventGroupCounts.upperBound).map { row in
-                let first = row * eventColumnCount + 1
-                let marks = (first..<first + eventColumnCount).map { "?\($0)" }.joined(separator: ", ")
-                return "SELECT \(marks) WHERE ?\(first) IS NOT NULL"
-            }.joined(separator: " UNION ALL "))
+    private static let eventRows = RowGroup("event", columnCount: 10)
 
     func appendEvent(_ event: EventRecord) throws {
         var event = event
@@ -163,24 +169,13 @@ extension GateTransaction {
         if let subject = event.subject, sendNumber == nil {
             try note(HistoryKind.event, of: subject, at: event.at, number: cursor)
         }
-        if newEvents.count == Self.eventGroupCounts.upperBound { try writeEvents() }
+        if newEvents.count == RowGroup.counts.upperBound { try writeEvents() }
     }
 
-    /// Writes the rows of the events since the last call. Of many with one statement, because a third of what it costs to
-    /// insert one is the statement, and the search for the ends of the table and its indexes, where nearly all of them go.
+    /// Writes the rows of the events since the last call.
     func writeEvents() throws {
         guard !newEvents.isEmpty else { return }
-        if Self.eventGroupCounts.contains(newEvents.count) {
-            try gate.change(Self.insertEvents) {
-                for event in newEvents { Self.add(event, to: &$0) }
-                for _ in newEvents.count..<Self.eventGroupCounts.upperBound {
-                    $0.addNull()
-                    $0.skip(Self.eventColumnCount - 1)
-                }
-            }
-        } else {
-            for event in newEvents { try gate.change(Self.insertEvent) { Self.add(event, to: &$0) } }
-        }
+        try gate.insert(newEvents, into: Self.eventRows) { Self.add($0, to: &$1) }
         newEvents.removeAll(keepingCapacity: true)
     }
 
@@ -234,6 +229,7 @@ extension GateTransaction {
     /// between two of them, at the first that is young enough. A send that was forwarded later than it came (it had to wait)
     /// is kept until its counter is old enough too.
     func prune(before: Instant) throws -> Int {
+        try writeSends()
         try writeEvents()
         let steps = try timeSteps()
         var count = try pruneSends(before: before, steps)

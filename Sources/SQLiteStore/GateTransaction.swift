@@ -35,8 +35,12 @@ final class GateTransaction: GateReading {
     @exclusivity(unchecked) var endedOffers: [(number: Int64, segment: Int64)] = []
     /// Messages that no row has yet.
     @exclusivity(unchecked) var newOffers: OfferedSegment
+    /// Sends that no row has yet. Written before rows of sends are changed, and after the last change.
+    @exclusivity(unchecked) var newSends: [NewSend] = []
     /// Events that no row has yet. Written before rows of events are deleted, and by the commit.
     @exclusivity(unchecked) var newEvents: [NewEvent] = []
+    /// Whether each send is written at once, so that one that does not fit what is stored is known by its change.
+    let writesRowByRow: Bool
     private var writesMappings = false
     private let dataKeys: DataKeys
     /// The data key that seals once this is committed, where it is another.
@@ -48,8 +52,9 @@ final class GateTransaction: GateReading {
 
     init(
         writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,
-        dataKeys: DataKeys, prunedRowCountMax: Int, damages: DamageLog, changeCount: Int = 1
+        dataKeys: DataKeys, prunedRowCountMax: Int, damages: DamageLog, changeCount: Int, rowByRow: Bool
     ) {
+        writesRowByRow = rowByRow
         segment = EntrySegment(expectedCount: changeCount)
         newOffers = OfferedSegment(expectedCount: changeCount)
         sendNumbers = Dictionary(minimumCapacity: changeCount)

@@ -262,41 +262,51 @@ package final class SQLiteStore: GateStore {
             try writer.connection.exclusively {
                 try refuseWhenStopped()
                 return try subjectsForWriting.exclusively {
-                    try write(changes, expecting: state.tail?.entryCount ?? 0)
+                    try write(
+                        changes, expecting: state.tail?.entryCount ?? 0,
+                        rowByRow: changes.count < RowGroup.counts.lowerBound)
                 }
             }
         }
     }
 
-    private func transaction(of changeCount: Int = 1) -> GateTransaction {
+    private func transaction(of changeCount: Int = 1, rowByRow: Bool = false) -> GateTransaction {
         GateTransaction(
             writer: writer, subjectsWriter: subjectsWriter, subjects: subjectsForWriting, mappings: mappings,
             dataKeys: dataKeys, prunedRowCountMax: limits.prunedRowCountMax, damages: damages,
-            changeCount: changeCount)
+            changeCount: changeCount, rowByRow: rowByRow)
     }
 
-    private func write(_ changes: [Change], expecting index: UInt64) throws -> CommitOutcome {
-        var (entries, prunedRowCount) = ([StoredEntry](), 0)
+    /// - Parameter rowByRow: Whether each send is written at once.
+    private func write(
+        _ changes: [Change], expecting index: UInt64, rowByRow: Bool
+    ) throws -> CommitOutcome {
+        var (entries, prunedRowCount, position) = ([StoredEntry](), 0, 0)
         entries.reserveCapacity(changes.count)
         try writer.connection.begin(writing: true)
-        let transaction = transaction(of: changes.count)
+        let transaction = transaction(of: changes.count, rowByRow: rowByRow)
+        defer { transaction.close() }
         do {
-            for (position, change) in changes.enumerated() {
-                do {
-                    prunedRowCount += try damages.noting { try transaction.write(change, entries: &entries) }
-                } catch let error where StoreFailure.isOfOneChange(error) {
-                    transaction.rollBack()
-                    transaction.close()
-                    return .refused(change: position, error)
+            while position < changes.count {
+                prunedRowCount += try damages.noting {
+                    try transaction.write(changes[position], entries: &entries)
                 }
+                position += 1
             }
+            try damages.noting { try transaction.writeSends() }
+        } catch {
+            transaction.rollBack()
+            guard StoreFailure.isOfOneChange(error) else { throw error }
+            // Sends of many changes were written together, so that it may be of any of them.
+            guard rowByRow else { return try write(changes, expecting: index, rowByRow: true) }
+            return .refused(change: position, error)
+        }
+        do {
             try damages.noting { try transaction.commit() }
         } catch {
             transaction.rollBack()
-            transaction.close()
             throw error
         }
-        defer { transaction.close() }
         try transaction.moveLogs(largerThan: limits.logByteCountBeforeCheckpoint)
         return .done(
             CommitReceipt(

@@ -112,14 +112,13 @@ import Testing
         let subjects = try opened.write { (transaction) throws in
             try (1...3).map { try transaction.register("u_\($0)", $0) }
         }
+        func put(_ number: Int, _ transaction: StepView) throws {
+            let (subject, at) = (subjects[number - 1], Instant.sample(Int64(number) * 10))
+            try transaction.insertSend(.sample(number, subject: subject, at: at))
+            try transaction.appendEvent(.sample(number, subject: subject, at: at))
+        }
         let outcome = try opened.commit([
-            { transaction in
-                for (number, subject) in zip(1..., subjects) {
-                    let at = Instant.sample(Int64(number) * 10)
-                    try transaction.insertSend(.sample(number, subject: subject, at: at))
-                    try transaction.appendEvent(.sample(number, subject: subject, at: at))
-                }
-            },
+            { try put(1, $0) }, { try put(2, $0) }, { try put(3, $0) },
             { try $0.prune(before: .sample(15)) }, { try $0.eraseSubject(.sample(2)) },
         ])
         guard case .done = outcome else {
