@@ -31,12 +31,13 @@ final class SendOperation: EngineOperation {
             switch try batch.step({ try send.run(in: $0) }) {
             case .decided(let decided):
                 let (outcome, answer) = (decided.outcome, decided.answer)
-                return { [isStreamLine, reply] places in
+                return { [self] places in
+                    // The answer keeps the operation, so that the thread that writes it frees the request.
                     reply(
                         Answer(
                             status: SendAnswer.status(of: outcome),
                             contentType: SendAnswer.contentType(of: outcome),
-                            making: { answer(places).bytes(isStreamLine: isStreamLine) }))
+                            making: { [self] in answer(places).bytes(isStreamLine: isStreamLine) }))
                 }
             case .decidedBefore(let earlier): return answerAgain(earlier, under: batch.policy)
             }
