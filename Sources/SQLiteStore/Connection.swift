@@ -38,6 +38,8 @@ final class Connection: @unchecked Sendable {
     @exclusivity(unchecked) private var lostTransaction = false
     /// Pages in the write-ahead log after the newest commit; written by SQLite's hook.
     private let logPageCount: UnsafeMutablePointer<Int32>
+    /// Where the connection writes to a file.
+    private let log: LogSynchronization?
     let pageByteCount: Int
 
     /// - Throws: `StoreError` or ``StoreOpeningError``.
@@ -56,6 +58,13 @@ final class Connection: @unchecked Sendable {
             if let codes { try Self.check(codes.register(on: handle), handle, file: file) }
             try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
             pageByteCount = Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file)) ?? 4096
+            if case .writer = role {
+                // Reads the first page, which opens the log.
+                _ = try Self.value(of: "PRAGMA schema_version", on: handle, file: file)
+                log = try LogSynchronization(of: handle, name: file)
+            } else {
+                log = nil
+            }
         } catch {
             sqlite3_close_v2(handle)
             throw error
@@ -113,6 +122,7 @@ final class Connection: @unchecked Sendable {
         lock.withLock {
             guard !isClosed else { return }
             isClosed = true
+            log?.close()
             for statement in prepared { sqlite3_finalize(statement) }
             prepared = []
             _ = sqlite3_wal_hook(handle, nil, nil)
@@ -128,9 +138,18 @@ final class Connection: @unchecked Sendable {
         try check(sendgate_keep_small_memory(handle, 1200, 256), handle, file: file)
     }
 
+    /// Who synchronizes the write-ahead log after a commit.
+    enum Synchronous: String {
+        /// ``LogSynchronization``.
+        case normal = "1"
+        /// SQLite, before the commit returns.
+        case full = "2"
+    }
+
     /// Sets what must hold on this connection, and reads it back.
     static func configure(
-        _ handle: OpaquePointer, file: String, role: Role, cacheByteCount: Int
+        _ handle: OpaquePointer, file: String, role: Role, cacheByteCount: Int,
+        synchronous: Synchronous = .normal
     ) throws {
         try check(sendgate_refuse_double_quoted_strings(handle), handle, file: file)
         func set(_ setting: String, _ value: String) throws {
@@ -150,9 +169,8 @@ final class Connection: @unchecked Sendable {
         try set("cache_size", "-\(max(cacheByteCount / 1024, 1))")
         guard case .writer(let byteCountMax) = role else { return }
         try set("journal_mode", "wal")
-        // After the journal mode, because libraries change it along with that; 2 is FULL: every commit is
-        // synchronized before it returns.
-        try set("synchronous", "2")
+        // After the journal mode, because libraries change it along with that.
+        try set("synchronous", synchronous.rawValue)
         try set("secure_delete", "1")
         // Gives the disk back after a burst once the log has been moved.
         try set("journal_size_limit", "67108864")
@@ -230,8 +248,13 @@ final class Connection: @unchecked Sendable {
 
     /// When this throws `StoreError.unavailable`, nothing was committed and the transaction is over.
     ///
-    /// - Parameter anchor: A statement that writes more of the row with the sums, which are its first parameter.
-    func commit(_ anchor: (text: StatementText, bind: (inout Binder) -> Void)? = nil) throws {
+    /// - Parameters:
+    ///   - synchronizing: Whether everything is durable when this returns; else once ``synchronize()`` has returned.
+    ///   - anchor: A statement that writes more of the row with the sums, which are its first parameter.
+    /// - Throws: Also `StoreError.lostDurability`, when the commit is written and may not be on disk.
+    func commit(
+        synchronizing: Bool = true, _ anchor: (text: StatementText, bind: (inout Binder) -> Void)? = nil
+    ) throws {
         do {
             if let sums, let writeSums, anchor != nil || !sums.isWritten {
                 let count = try change(anchor?.text ?? writeSums) {
@@ -242,14 +265,22 @@ final class Connection: @unchecked Sendable {
                     throw StoreError.damaged(table: writeSums.table, "its only row is missing")
                 }
             }
-            try change(Self.commitText)
+            if let log {
+                try log.writing { _ = try change(Self.commitText) }
+            } else {
+                try change(Self.commitText)
+            }
             sums?.didCommit()
             isInTransaction = false
         } catch {
             rollBack()
             throw error
         }
+        if synchronizing { try synchronize() }
     }
+
+    /// Blocks until everything that was committed before the call is durable. On any thread, inside `exclusively` or not.
+    func synchronize() throws { try log?.synchronize() }
 
     func rollBack() {
         isInTransaction = false
@@ -515,11 +546,12 @@ final class Connection: @unchecked Sendable {
 }
 
 extension SQLiteStore {
-    /// Gives a new connection of the caller's own the settings of the one that writes `gate.db`: what a benchmark compares with.
+    /// Gives a new connection of the caller's own the settings of the one that writes `gate.db`, but that each commit is durable
+    /// when it returns: what a benchmark compares with.
     package static func configureWriter(_ handle: OpaquePointer, limits: SQLiteStoreLimits) throws {
         try Connection.limitMemory(handle, file: Schema.gate.file)
         try Connection.configure(
             handle, file: Schema.gate.file, role: .writer(byteCountMax: limits.gateByteCountMax),
-            cacheByteCount: limits.writerCacheByteCount)
+            cacheByteCount: limits.writerCacheByteCount, synchronous: .full)
     }
 }

@@ -146,8 +146,9 @@ struct Sequences: Equatable {
     }
 
     /// Commits with the row of the sums, which is this one.
-    func commit(to gate: Connection) throws {
+    func commit(to gate: Connection, synchronizing: Bool = true) throws {
         try gate.commit(
+            synchronizing: synchronizing,
             (
                 Self.write,
                 {

@@ -302,9 +302,11 @@ final class GateTransaction: GateReading {
 
     /// Writes the pending changes and commits: subjects first, then the gate.
     ///
-    /// Durable after the first commit: new mappings, which nothing refers to. After the second: everything. On an
+    /// Durable after the first commit: new mappings, which nothing refers to. Written after the second: everything. On an
     /// error the caller rolls back.
-    func commit() throws {
+    ///
+    /// - Parameter synchronizing: Whether everything is durable when this returns.
+    func commit(synchronizing: Bool = true) throws {
         // Deletes come first: their pages are free for the writes.
         try deleteEndedOffers()
         try writeEvents()
@@ -319,7 +321,11 @@ final class GateTransaction: GateReading {
                 return try SubjectMappings.generation(in: mappings)
             }
         }
-        if sequences == writer.sequences { try gate.commit() } else { try sequences.commit(to: gate) }
+        if sequences == writer.sequences {
+            try gate.commit(synchronizing: synchronizing)
+        } else {
+            try sequences.commit(to: gate, synchronizing: synchronizing)
+        }
         strings.commit()
         writer.sequences = sequences
         writer.counters = counters
@@ -358,7 +364,7 @@ final class GateTransaction: GateReading {
 
     /// After ``commit()``: moves each log that has grown past `byteCount` into its database.
     ///
-    /// What was committed is durable already and stays so whatever happens here.
+    /// What was committed stays so whatever happens here; SQLite synchronizes a log before it moves it.
     func moveLogs(largerThan byteCount: Int) throws {
         defer { if writesMappings { endMappings() } }
         if writesMappings { try withMappings { try $0.moveLog(largerThan: byteCount) } }

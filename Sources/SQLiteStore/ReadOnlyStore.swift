@@ -74,6 +74,7 @@ package final class ReadOnlyStore: GateStore {
     package func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
         throw Self.refusal
     }
+    package func synchronize() throws { throw Self.refusal }
     package func finishErasures() throws { throw Self.refusal }
     package func space() throws -> StoreSpace { throw Self.refusal }
     package func checkRows(countMax: Int) throws -> Bool { throw Self.refusal }

@@ -6,8 +6,9 @@ import Synchronization
 
 /// The store of a gateway: two SQLite files in one state directory.
 ///
-/// - `gate.db`: everything, keyed by pseudonym; `subjects.db`: which user has which pseudonym. Both in WAL mode with
-///   `synchronous=FULL`, read back when the connection opens.
+/// - `gate.db`: everything, keyed by pseudonym; `subjects.db`: which user has which pseudonym. Both in WAL mode; the store
+///   synchronizes the logs itself (``LogSynchronization``), so that the next batch is stepped while the last one is made
+///   durable.
 /// - One writer: `commit` runs one `BEGIN IMMEDIATE … COMMIT` at a time; `read` uses a small pool of
 ///   read-only connections beside it.
 /// - A failed synchronization is remembered: from then on every call throws
@@ -302,7 +303,7 @@ package final class SQLiteStore: GateStore {
             return .refused(change: position, error)
         }
         do {
-            try damages.noting { try transaction.commit() }
+            try damages.noting { try transaction.commit(synchronizing: false) }
         } catch {
             transaction.rollBack()
             throw error
@@ -314,9 +315,19 @@ package final class SQLiteStore: GateStore {
                 resealing: transaction.resealing))
     }
 
+    package func synchronize() throws {
+        try watchingDurability {
+            try refuseWhenStopped()
+            try writer.connection.synchronize()
+        }
+    }
+
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
         try refuseWhenStopped()
-        return try readers.lend { try $0.read(mappings, damages, body) }
+        let result = try readers.lend { try $0.read(mappings, damages, body) }
+        // The snapshot may show a commit that a power cut would take back.
+        try synchronize()
+        return result
     }
 
     package var dataKeyUse: DataKeyUse {

@@ -384,12 +384,14 @@ extension GatewayHarness {
 // MARK: - The disk
 
 /// A store that fails as it is told to.
-private final class FailingStore: GateStore {
+final class FailingStore: GateStore {
     private let store: SQLiteStore
     private let state = Mutex<(failure: StoreError?, erasureFailure: StoreError?, writeCount: Int)>(
         (nil, nil, 0))
     /// What looking for a message throws.
     let loadFailure = Mutex<StoreError?>(nil)
+    /// What making commits durable throws.
+    let synchronizeFailure = Mutex<StoreError?>(nil)
 
     init(_ store: SQLiteStore) { self.store = store }
 
@@ -413,6 +415,10 @@ private final class FailingStore: GateStore {
         return try store.commit(changes, against: loaded)
     }
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result { try store.read(body) }
+    func synchronize() throws {
+        if let failure = synchronizeFailure.withLock({ $0 }) { throw failure }
+        try store.synchronize()
+    }
     func finishErasures() throws {
         if let failure = state.withLock({ $0.erasureFailure }) { throw failure }
         try store.finishErasures()

@@ -675,6 +675,7 @@ private final class CountingStore: GateStore {
         state.withLock { $0.reads += 1 }
         return try store.read(body)
     }
+    func synchronize() throws { try store.synchronize() }
     func finishErasures() throws { try store.finishErasures() }
     func space() throws -> StoreSpace { try store.space() }
     var damagedRows: [StoredDamage] { store.damagedRows }

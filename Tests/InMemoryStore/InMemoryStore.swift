@@ -20,11 +20,16 @@ package final class InMemoryStore: GateStore {
         case unavailable
         /// The process ends after the commit, before it is told.
         case lostAnswer
+        /// The power goes after the commit, before it is durable. The store is as it was before it, and takes nothing more.
+        case lostCommit
     }
 
     private let contents: Mutex<StoreContents>
     private let disturb: @Sendable (_ commitNumber: Int) -> Disturbance?
     private let commitNumber = Mutex(0)
+    /// What is durable, once the power is to go.
+    private let durable = Mutex<StoreContents?>(nil)
+    private let hasEnded = Mutex(false)
 
     /// - Parameter disturb: Asked before each commit what goes wrong with it; `nil` for nothing.
     package init(
@@ -42,13 +47,21 @@ package final class InMemoryStore: GateStore {
     /// What is committed; a store opened over it goes on from there.
     package var committed: StoreContents { contents.withLock { $0 } }
 
+    private static let end = StoreError.unavailable("the test ended the process")
+
+    private func refuseAtEnd() throws {
+        if hasEnded.withLock({ $0 }) { throw Self.end }
+    }
+
     package func load(_ asks: [Ask], into state: BatchState) throws {
+        try refuseAtEnd()
         let contents = committed
         state.begin(at: try contents.trailTail())
         try contents.answer(asks, into: state)
     }
 
     package func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
+        try refuseAtEnd()
         let number = commitNumber.withLock { number in
             number += 1
             return number
@@ -62,6 +75,9 @@ package final class InMemoryStore: GateStore {
             case .otherEntries(let entries):
                 let time = contents.entries.last?.time ?? Instant(milliseconds: 0)
                 for bytes in entries { contents.append(bytes, at: time) }
+            case .lostCommit:
+                let before = contents
+                durable.withLock { $0 = $0 ?? before }
             case .lostAnswer, nil: break
             }
             var receipt = CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
@@ -77,9 +93,16 @@ package final class InMemoryStore: GateStore {
                         key: contents.dataKey, visitedRowCount: 0, unreadableRowCount: 0, isDone: true)
                 }
             }
-            if case .lostAnswer = disturbance { throw StoreError.unavailable("the test ended the process") }
+            if case .lostAnswer = disturbance { throw Self.end }
             return .done(receipt)
         }
+    }
+
+    package func synchronize() throws {
+        guard let left = durable.withLock({ $0 }) else { return }
+        contents.withLock { $0 = left }
+        hasEnded.withLock { $0 = true }
+        throw Self.end
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {

@@ -315,6 +315,49 @@ import Testing
 
     // MARK: Power cuts
 
+    /// Opens the bytes that were synchronized, and no others.
+    private func powerCut(leaving durable: TemporaryFolder, in afterwards: TemporaryFolder) throws
+        -> SQLiteStore
+    {
+        try FileManager.default.createDirectory(
+            atPath: afterwards.state, withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700])
+        for name in try FileManager.default.contentsOfDirectory(atPath: durable.path) {
+            try FileManager.default.copyItem(
+                atPath: durable.path + "/" + name, toPath: afterwards.state + "/" + name)
+        }
+        return try openStore(afterwards.state)
+    }
+
+    @Test func `a commit is durable once it is synchronized, or once it was read`() throws {
+        let durable = try TemporaryFolder()
+        let state = try FaultyState(durable: durable.path)
+        let store = try #require(state.store)
+        func setting(_ name: String) throws -> String? {
+            let afterwards = try TemporaryFolder()
+            return try powerCut(leaving: durable, in: afterwards).read { try $0.setting(name) }
+        }
+        func commit(_ name: String) throws {
+            let loaded = BatchState()
+            try store.load([], into: loaded)
+            let change = try store.step({ try $0.setSetting(name, to: "1") }, over: loaded).view.change
+            guard case .done = try store.commit([change], against: loaded) else {
+                Issue.record("\(name) was not committed")
+                return
+            }
+        }
+        try perform(1, on: store)
+        try commit("a")
+        try commit("b")
+        #expect(try setting("a") == nil)
+        try store.synchronize()
+        #expect(try (setting("a"), setting("b")) == ("1", "1"))
+        try commit("c")
+        #expect(try setting("c") == nil)
+        #expect(try store.read { try $0.setting("c") } == "1")
+        #expect(try setting("c") == "1")
+    }
+
     @Test func `what a write returned from survives the loss of everything that was not synchronized`() throws
     {
         let durable = try TemporaryFolder()
@@ -322,16 +365,8 @@ import Testing
         let store = try #require(state.store)
         for number in 1...12 {
             try perform(number, on: store)
-            // The power goes here: only synchronized bytes are left.
             let afterwards = try TemporaryFolder()
-            try FileManager.default.createDirectory(
-                atPath: afterwards.state, withIntermediateDirectories: false,
-                attributes: [.posixPermissions: 0o700])
-            for name in try FileManager.default.contentsOfDirectory(atPath: durable.path) {
-                try FileManager.default.copyItem(
-                    atPath: durable.path + "/" + name, toPath: afterwards.state + "/" + name)
-            }
-            let recovered = try openStore(afterwards.state)
+            let recovered = try powerCut(leaving: durable, in: afterwards)
             #expect(try isThere(number, in: recovered))
             let user = UserID(Canary.user + "-\(number)")
             #expect(try recovered.read { try $0.subject(of: user)?.id } == .sample(number))

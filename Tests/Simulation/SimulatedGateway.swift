@@ -150,7 +150,12 @@ final class SimulatedGateway {
     }
 
     /// Runs what waits in the engine's queue.
-    private func step() { while engine.load.queuedCount > 0 { _ = engine.commitNext(identifiers) } }
+    private func step() {
+        while engine.load.queuedCount > 0 {
+            _ = engine.commitNext(identifiers)
+            engine.answering.finish()
+        }
+    }
 
     func replacePolicy(with policy: CompiledPolicy) {
         engine.submit(

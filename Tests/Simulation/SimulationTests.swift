@@ -216,6 +216,7 @@ struct Simulation {
                 case 2...3: .stale
                 case 4: .unavailable
                 case 5 where dice.onceIn(10) && losesAnswers: .lostAnswer
+                case 6 where dice.onceIn(10): .lostCommit
                 default: nil
                 }
             self.trouble.next.withLock { $0 = trouble }
@@ -227,6 +228,12 @@ struct Simulation {
             case .lostAnswer:
                 // The process is gone, and with it what it would have answered.
                 count("lost answer")
+                crash()
+                continue
+            case .lostCommit:
+                // Where nothing was committed it was answered all the same.
+                guard reply.status == 503 else { return reply }
+                count("lost commit")
                 crash()
                 continue
             case .unavailable, .otherEntries, nil: break

@@ -277,13 +277,14 @@ package final class Batch {
         }
     }
 
-    /// After the commit: the relay may take what this batch offers.
-    func release() {
+    /// After the commit: the next batch finds in flight what this one offers. The relay may take it once it is durable.
+    func handOn() {
         let used = state.recalled
         inFlight.remove(recalled.keys.filter(used.contains))
-        inFlight.add(recalled.values.filter { !used.contains($0.delivery.message) })
         inFlight.due = state.due
-        for change in state.applied { inFlight.add(change.effects.offers) }
+        inFlight.hold(
+            recalled.values.filter { !used.contains($0.delivery.message) }
+                + state.applied.lazy.flatMap(\.effects.offers))
     }
 
     /// Called instead of the commit: nothing of this batch happened.

@@ -9,14 +9,17 @@ import WireProtocol
 ///
 /// Takes the operations that have queued up as a micro-batch: loads everything that the operations ask for, runs
 /// their steps in the order they came, each on top of the changes of those before it; sealing runs on the pool
-/// meanwhile; one commit makes everything durable; only then are the answers given. Batches form by themselves under
-/// load; no timer delays them.
+/// meanwhile; one commit writes everything. Another thread makes it durable and only then gives the answers
+/// (``CommitAnswering``), while the next batch is stepped over it. Batches form by themselves under load; no timer delays
+/// them.
 ///
-///     queue → load → step 1 … step n → seals are ready → commit → answers
+///     queue → load → step 1 … step n → seals are ready → commit ┬→ durable → answers
+///             load → step 1 … of the next batch              ←──┘
 ///
 /// Crash points. Before the commit returns nothing happened and no caller was answered: a restart knows nothing of
-/// the batch, and callers repeat their requests. After it everything happened, some may not have been answered: a
-/// repeated id gets the first answer.
+/// the batch, and callers repeat their requests. Until it is durable a power cut may take it back, with everything after it,
+/// and nothing of it was told. After that everything happened, some may not have been answered: a repeated id gets the first
+/// answer.
 package final class Engine: Sendable {
     private let queue: OperationQueue
     private let store: any GateStore
@@ -27,8 +30,9 @@ package final class Engine: Sendable {
     /// Counts of the decisions and their results, since the process started.
     package let observed = GatewayCounters()
     private let stopped = DispatchSemaphore(value: 0)
+    let answering: CommitAnswering
     private let counters = Mutex(EngineCounters())
-    /// Recorded in front of everything else; `nil` once it is durable.
+    /// Recorded in front of everything else; `nil` once it is committed.
     private let opening = Mutex<Opening?>(nil)
 
     package typealias Opening = @Sendable (_ step: StepContext, _ now: Instant) throws -> Void
@@ -38,6 +42,7 @@ package final class Engine: Sendable {
         self.policy = policy
         self.dependencies = dependencies
         self.queue = OperationQueue(limits: dependencies.limits)
+        answering = CommitAnswering(store: store)
     }
 
     /// Starts the engine's thread. Call it once.
@@ -46,8 +51,10 @@ package final class Engine: Sendable {
     ///   durable nothing else is committed, and every operation is refused with the reason.
     package func start(opening: Opening? = nil) {
         self.opening.withLock { $0 = opening }
+        answering.start()
         let thread = Thread { [self] in
             run()
+            answering.close()
             stopped.signal()
         }
         thread.start()
@@ -81,6 +88,9 @@ package final class Engine: Sendable {
     ///
     /// - Returns: Whether there is more to come.
     func commitNext(_ identifiers: IdentifierSupply) -> Bool {
+        // First, so that what comes meanwhile is in the batch too.
+        answering.takePlace()
+        answering.givePlaceBack()
         let operations = queue.take(countMax: dependencies.limits.batchOperationCountMax)
         // An operation that asks the store which rows there are begins a batch, so that the store knows of everything before.
         var rest = operations[...]
@@ -92,8 +102,24 @@ package final class Engine: Sendable {
         return !operations.isEmpty
     }
 
-    /// Commits operations together, without those whose steps turn out to fail.
     private func commit(_ operations: [any EngineOperation], _ identifiers: IdentifierSupply) {
+        let isPipelined = operations.allSatisfy(\.isPipelined)
+        if !isPipelined { answering.finish() }
+        answering.takePlace()
+        if let committed = write(operations, identifiers) {
+            answering.add(committed)
+            if !isPipelined { answering.finish() }
+        } else {
+            answering.givePlaceBack()
+        }
+    }
+
+    /// Commits operations together, without those whose steps turn out to fail.
+    ///
+    /// - Returns: `nil` when nothing was committed, and every operation was refused.
+    private func write(
+        _ operations: [any EngineOperation], _ identifiers: IdentifierSupply
+    ) -> CommitAnswering.Batch? {
         var failures: [Batch.StepNumber: Batch.StepFailure] = [:]
         var refusals: [Int: EngineFailure] = [:]
         for _ in 0..<Self.tryCountMax {
@@ -107,14 +133,10 @@ package final class Engine: Sendable {
                     continue
                 }
                 opening.withLock { $0 = nil }
-                batch.release()
-                observed.count(batch.observations)
-                // Durable from here on. A crash now loses answers, never what they say.
-                if batch.provesCommits { health.committed(at: dependencies.clock.reading().uptime) }
-                answer(operations, outcomes, EntryPlaces(receipt: receipt, origin: dependencies.trailOrigin))
-                for alarm in batch.alarms { dependencies.alarm(alarm) }
-                if batch.hasNews { dependencies.committed() }
-                return
+                batch.handOn()
+                return committed(
+                    batch, operations, outcomes,
+                    EntryPlaces(receipt: receipt, origin: dependencies.trailOrigin))
             } catch let failed as Batch.FailedSteps {
                 batch.abandon()
                 // All operations run again; the steps that failed are given their failure.
@@ -125,20 +147,47 @@ package final class Engine: Sendable {
             } catch let error as StoreError {
                 batch.abandon()
                 refuse(operations, error)
-                return
+                return nil
             } catch {
                 batch.abandon()
                 refuse(operations, EngineFailure(error))
-                return
+                return nil
             }
         }
         refuse(operations, EngineFailure.unavailable("a batch was begun too often"))
+        return nil
+    }
+
+    /// A batch that is written: what waits for it to be durable.
+    private func committed(
+        _ batch: Batch, _ operations: [any EngineOperation], _ outcomes: [OperationOutcome],
+        _ places: EntryPlaces
+    ) -> CommitAnswering.Batch {
+        let (observations, alarms) = (Array(batch.observations), batch.alarms)
+        let (provesCommits, hasNews) = (batch.provesCommits, batch.hasNews)
+        return CommitAnswering.Batch(
+            complete: { [self] in
+                // Durable from here on. A crash now loses answers, never what they say.
+                inFlight.letGo()
+                observed.count(observations)
+                if provesCommits { health.committed(at: dependencies.clock.reading().uptime) }
+                answer(operations, outcomes, places)
+                for alarm in alarms { dependencies.alarm(alarm) }
+                if hasNews { dependencies.committed() }
+            },
+            refuse: { [self] error in
+                if let error = error as? StoreError {
+                    refuse(operations, error)
+                } else {
+                    refuse(operations, EngineFailure(error))
+                }
+            })
     }
 
     /// Times that one batch is begun at most: each that ends with a failed step refuses one more.
     private static let tryCountMax = 2048
 
-    private enum OperationOutcome {
+    private enum OperationOutcome: Sendable {
         case done(@Sendable (EntryPlaces) -> Void)
         case refused(EngineFailure)
     }

@@ -26,10 +26,10 @@ package struct EngineDependencies: Sendable {
     package var freeDiskByteCount: @Sendable () throws -> Int64
     /// An entry the store no longer holds, from the published tree.
     package var publishedEntry: @Sendable (UInt64) throws -> [UInt8]?
-    /// Called after every commit that leaves something to publish or to hand over, on the engine's thread: wakes publisher and
-    /// relay. Must not block.
+    /// Called once a commit is durable that leaves something to publish or to hand over: wakes publisher and relay. Must not
+    /// block.
     package var committed: @Sendable () -> Void
-    /// Called after a commit with the text of an alarm for an operator, which holds no personal data.
+    /// Called once a commit is durable with the text of an alarm for an operator, which holds no personal data.
     package var alarm: @Sendable (String) -> Void
     /// Called when a commit's durability is unknown; ends the process.
     package var durabilityLost: @Sendable (String) -> Never

@@ -20,6 +20,11 @@ package protocol EngineOperation: Sendable {
     /// has the changes of all operations before it.
     var scans: Bool { get }
 
+    /// Whether the batch before may still be on its way to the disk while this is performed, and the batch after begin before
+    /// this is durable. Only for an operation whose completion nothing but its caller sees: what the next step looks at is in
+    /// the store when it is committed, and not when it is completed.
+    var isPipelined: Bool { get }
+
     /// Runs its steps, most often one. When it throws, ``refuse(_:)`` is called.
     ///
     /// May run again, when the batch it was in could not be committed; it must therefore keep nothing from the first
@@ -38,6 +43,7 @@ extension EngineOperation {
     package var order: CallerOrder { .free }
     package var asks: [Ask] { [] }
     package var scans: Bool { false }
+    package var isPipelined: Bool { false }
 }
 
 /// How an operation is ordered with others of the same caller.

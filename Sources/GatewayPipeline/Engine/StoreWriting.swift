@@ -1,7 +1,7 @@
 package import GateSteps
 
 extension GateStore {
-    /// Runs one step and commits it: for writers other than the engine, while no engine runs.
+    /// Runs one step and commits it, durably: for writers other than the engine, while no engine runs.
     ///
     /// - Parameter body: May run more than once.
     /// - Throws: What `body` or the store does; nothing happened then.
@@ -19,7 +19,9 @@ extension GateStore {
             try load([], into: state)
             let (view, result) = try step(body, over: state)
             switch try commit([view.change], against: state) {
-            case .done(let receipt): return (result, receipt)
+            case .done(let receipt):
+                try synchronize()
+                return (result, receipt)
             case .refused(_, let error): throw error
             case .conflict, .stale: break
             }

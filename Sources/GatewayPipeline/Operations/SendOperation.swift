@@ -25,6 +25,7 @@ final class SendOperation: EngineOperation {
     var caller: CallerName? { send.attested.caller }
     var order: CallerOrder { .send(send.request.user) }
     var asks: [Ask] { send.asks }
+    var isPipelined: Bool { true }
 
     func perform(in batch: Batch) throws -> Completion {
         do {

@@ -109,6 +109,7 @@ struct ReportOperation: EngineOperation {
     var asks: [Ask] {
         results.map { $0.outcome.ask(for: $0.message) }
     }
+    var isPipelined: Bool { true }
 
     func perform(in batch: Batch) throws -> Completion {
         /// By the place of their result.

@@ -5,13 +5,13 @@ package import GateVocabulary
 ///
 /// - Steps: a batch is told what it names by `load`, steps over that, and hands over everything its steps did with
 ///   `commit`, once. Nothing above knows how it is kept.
-/// - Durability: when `commit` returns `done`, everything survives a power cut. When it throws or returns anything else,
-///   nothing of it happened. There is no other case; a store that cannot tell must stop the process
-///   (`StoreError.lostDurability`).
+/// - Durability: when `commit` returns `done`, everything survives the end of the process, and once `synchronize` has returned
+///   a power cut too. When it throws or returns anything else, nothing of it happened. There is no other case; a store that
+///   cannot tell must stop the process (`StoreError.lostDurability`).
 /// - Ordering: commits come one after another, entries in the order of their changes. The store gives entries their
 ///   index; a batch whose steps are older than the newest entry is `stale`.
-/// - Concurrency: `read` may be called from any thread beside a running `commit`, and sees one consistent snapshot of what
-///   is committed.
+/// - Concurrency: `read` and `synchronize` may be called from any thread beside a running `commit`. `read` gives nothing
+///   away that a power cut could take back, and sees one consistent snapshot.
 /// - Retry: none inside. A full or read-only disk throws `StoreError.unavailable`, and the next call
 ///   tries afresh, so that the gate recovers by itself when space returns.
 package protocol GateStore: AnyObject, Sendable {
@@ -23,6 +23,12 @@ package protocol GateStore: AnyObject, Sendable {
     ///
     /// - Parameter state: What they stepped over; a store that others write to compares it with what is there now.
     func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome
+
+    /// Blocks until everything that was committed before the call is durable, the earliest first: of two commits the later
+    /// never survives without the earlier.
+    ///
+    /// - Throws: `StoreError.lostDurability` when what is on disk cannot be known any more.
+    func synchronize() throws
 
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result
 
@@ -85,7 +91,7 @@ package struct StoreSpace: Sendable, Hashable {
 
 /// The result of a commit.
 package enum CommitOutcome {
-    /// Everything is durable, with the entries in the order of the changes.
+    /// Everything is written, with the entries in the order of the changes, and the next `load` sees it.
     case done(CommitReceipt)
     /// Another writer changed rows of these people that the steps read: the batch begins again on the rows as they
     /// are now.

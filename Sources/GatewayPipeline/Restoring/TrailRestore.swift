@@ -178,7 +178,7 @@ package struct TrailRestore {
 
     private func finish(_ changes: [Change], against batch: BatchState) throws {
         switch try store.commit(changes, against: batch) {
-        case .done: return
+        case .done: try store.synchronize()
         case .refused(_, let error): throw error
         case .conflict, .stale: throw RestoreFailure.changedMeanwhile
         }

@@ -1,0 +1,90 @@
+import Dispatch
+import Foundation
+import GateSteps
+import Synchronization
+
+/// Makes committed batches durable in their order, and answers them then, while the engine steps the next one.
+///
+///     engine    step 1  commit 1 │ step 2         commit 2 │ step 3 …
+///     answers                    │ synchronize 1  answer 1 │ synchronize 2  answer 2
+///
+/// - Ordering: that of the commits. Nothing of a batch is answered or handed over before it and every earlier one is durable.
+/// - Bounds: ``placeCount`` batches; the engine waits then, and the next batch grows meanwhile.
+/// - Failure: a lost synchronization ends the process, so no batch that is committed on top of it is ever answered.
+final class CommitAnswering: Sendable {
+    /// A batch that is written and not answered yet.
+    struct Batch: Sendable {
+        /// Its answers, and what else waits for it to be durable.
+        var complete: @Sendable () -> Void
+        /// Called in place of it when the batch cannot be made durable.
+        var refuse: @Sendable (any Error) -> Void
+    }
+
+    /// Batches under way at once: one that is being made durable, and one that is being stepped over it.
+    private static let placeCount = 2
+
+    private let store: any GateStore
+    private let waiting = Mutex<[Batch]>([])
+    /// Held while batches are made durable and answered: the threads that do so come one after another.
+    private let turn = NSLock()
+    private let places = DispatchSemaphore(value: placeCount)
+    private let added = DispatchSemaphore(value: 0)
+    private let ended = DispatchSemaphore(value: 0)
+    private let isClosed = Atomic(false)
+
+    init(store: any GateStore) { self.store = store }
+
+    /// Starts the thread that answers. Call it once, and ``close()`` at the end.
+    func start() {
+        let thread = Thread { [self] in
+            repeat {
+                added.wait()
+                finish()
+            } while !isClosed.load(ordering: .acquiring)
+            ended.signal()
+        }
+        thread.start()
+        thread.name = "answers"
+    }
+
+    /// Answers what is left, and ends the thread. Blocks until it has.
+    func close() {
+        isClosed.store(true, ordering: .releasing)
+        added.signal()
+        ended.wait()
+    }
+
+    /// Blocks until one more batch may be begun. Then either ``add(_:)`` or ``givePlaceBack()`` is called.
+    func takePlace() { places.wait() }
+
+    /// After a batch that was not committed.
+    func givePlaceBack() { places.signal() }
+
+    /// A batch that was just committed. Does not block.
+    func add(_ batch: Batch) {
+        waiting.withLock { $0.append(batch) }
+        added.signal()
+    }
+
+    /// Makes everything durable that was added before the call, and answers it, on the caller's thread. Blocks.
+    func finish() {
+        turn.withLock {
+            let batches = waiting.withLock { waiting in
+                defer { waiting = [] }
+                return waiting
+            }
+            guard !batches.isEmpty else { return }
+            let failure: (any Error)?
+            do {
+                try store.synchronize()
+                failure = nil
+            } catch {
+                failure = error
+            }
+            for batch in batches {
+                if let failure { batch.refuse(failure) } else { batch.complete() }
+                places.signal()
+            }
+        }
+    }
+}
