@@ -321,6 +321,24 @@ final class Connection: @unchecked Sendable {
         return count
     }
 
+    /// The same for a change that deletes rows and leaves their bytes in the pages it frees, until these are used again:
+    /// written over, each of those pages would go through the log. Pages that stay in use lose them as ever.
+    ///
+    /// SQLite sets this while it compiles the pragma, so that no compiled one is kept (sqlite.org/pragma.html#pragma_secure_delete).
+    ///
+    /// - Warning: For rows alone that may stay readable for ever. Everything else is deleted by ``change(_:_:)``.
+    func changeKeepingFreedPages(_ text: StatementText, _ bind: (inout Binder) throws -> Void) throws {
+        let result = Result {
+            _ = try pragma("PRAGMA secure_delete = FAST")
+            try change(text, bind)
+        }
+        // Fails only for want of memory. The store then serves nothing more, so that what is deleted next is not left behind.
+        guard (try? pragma("PRAGMA secure_delete = 1")) == "1" else {
+            throw StoreError.lostDurability("`\(file)` no longer overwrites what it deletes")
+        }
+        try result.get()
+    }
+
     /// Inserts rows, at most ``RowGroup/counts`` says.
     ///
     /// - Parameter bind: Adds the columns of a row.

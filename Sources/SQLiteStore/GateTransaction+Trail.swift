@@ -50,7 +50,10 @@ extension GateTransaction {
         try writeSegment()
         let keptFrom = size / Self.bundleEntryCount * Self.bundleEntryCount
         if keptFrom > sequences.publishedSize / Self.bundleEntryCount * Self.bundleEntryCount {
-            try gate.change(Self.deleteEntries) { $0.add(Int64(bitPattern: keptFrom)) }
+            // Their bytes may stay in free pages: the same bytes are in the published tree, which an erasure does not change
+            // either. A page that had other rows before was overwritten when these were deleted. Rows of `offered` are overwritten:
+            // the data key that opens them outlives an erasure.
+            try gate.changeKeepingFreedPages(Self.deleteEntries) { $0.add(Int64(bitPattern: keptFrom)) }
         }
         sequences.publishedSize = size
     }

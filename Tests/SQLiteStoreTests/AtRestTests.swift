@@ -250,6 +250,67 @@ import Testing
         #expect(try store.read { try $0.subject(of: UserID(Canary.user + "-1000")) } == nil)
     }
 
+    @Test func `published entries are deleted without a page of theirs being written`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        let entry = Array("{}".utf8) + [UInt8](repeating: UInt8(ascii: " "), count: 2_000)
+        try store.write { step in
+            for index in 0...256 {
+                try step.appendEntry(StoredEntry(index: UInt64(index), time: .sample, bytes: entry))
+            }
+        }
+        func logByteCount() throws -> Int {
+            try Data(contentsOf: URL(fileURLWithPath: folder.state + "/gate.db-wal")).count
+        }
+        let before = try logByteCount()
+        try store.write { try $0.setPublishedSize(256) }
+        #expect(try logByteCount() - before < 256 * entry.count / 8)
+        // What is deleted next is overwritten again.
+        let connection = store.writer.connection
+        #expect(try connection.exclusively { try connection.pragma("PRAGMA secure_delete") } == "1")
+    }
+
+    @Test func `pages that are freed as they are keep only what was deleted so`() throws {
+        let folder = try TemporaryFolder()
+        func bytes(_ word: String) -> [UInt8] { Array(String(repeating: word, count: 1_000).utf8) }
+        try tamper(folder.path + "/some.db") { (connection) throws in
+            func insert(_ word: String, into table: String, from first: Int64) throws {
+                let text = StatementText(table, "INSERT INTO \(table) VALUES (?, ?)")
+                for number in first..<first + 20 {
+                    try connection.change(text) {
+                        $0.add(number)
+                        $0.add(bytes(word))
+                    }
+                }
+            }
+            func found(_ word: String) throws -> [String] {
+                try connection.emptyLog()
+                return try files(in: folder.path, containing: Array(word.utf8))
+            }
+            for table in ["person", "entry"] {
+                try connection.script("CREATE TABLE \(table) (number INTEGER PRIMARY KEY, bytes BLOB)")
+            }
+            try insert("personal", into: "person", from: 0)
+            try insert("another's", into: "person", from: 20)
+            try insert("published", into: "entry", from: 0)
+            // Entries take the pages of a person who goes, and free them in the same transaction.
+            try connection.writing {
+                try connection.change(StatementText("person", "DELETE FROM person WHERE number < 20"))
+                try insert("published", into: "entry", from: 20)
+                try connection.changeKeepingFreedPages(StatementText("entry", "DELETE FROM entry")) { _ in }
+            }
+            #expect(try found("published") == ["some.db"])
+            #expect(try found("personal") == [])
+            // Also after a change that fails.
+            #expect(throws: (any Error).self) {
+                try connection.changeKeepingFreedPages(StatementText("entry", "DELETE FROM none")) { _ in }
+            }
+            #expect(try found("another's") == ["some.db"])
+            try connection.change(StatementText("person", "DELETE FROM person"))
+            #expect(try found("another's") == [])
+        }
+    }
+
     @Test func `an erasure leaves each table as if the person had never come`() throws {
         /// How many rows each table has after these people came and the others among them went.
         func rowCounts(of people: [Int], erasing erased: [Int]) throws -> [String: String] {
