@@ -42,6 +42,8 @@ final class GateTransaction: GateReading {
     /// Whether each send is written at once, so that one that does not fit what is stored is known by its change.
     let writesRowByRow: Bool
     private var writesMappings = false
+    /// Whether the first look-up in `subjects.db` begins a snapshot for all. Who sets this ends it.
+    @exclusivity(unchecked) var beginsMappings = false
     private let dataKeys: DataKeys
     /// The data key that seals once this is committed, where it is another.
     private var nextDataKey: String?
@@ -167,7 +169,13 @@ final class GateTransaction: GateReading {
     }
 
     override func withMappings<Result>(_ body: (Connection) throws -> Result) throws -> Result {
-        guard writesMappings else { return try super.withMappings(body) }
+        guard writesMappings else {
+            if beginsMappings {
+                beginsMappings = false
+                try subjects.begin(writing: false)
+            }
+            return try super.withMappings(body)
+        }
         return try subjectsWriter.connection.exclusively { try body(subjectsWriter.connection) }
     }
 

@@ -244,13 +244,20 @@ package final class SQLiteStore: GateStore {
         try writer.connection.exclusively {
             try refuseWhenStopped()
             // No other connection changes `gate.db`, and an erasure, which changes `subjects.db`, waits for this connection. So one
-            // snapshot of `gate.db` shows nothing that many would not; it only saves to begin and end each.
+            // snapshot of `gate.db` shows nothing that many would not; it only saves to begin and end each. So does one of
+            // `subjects.db`: the mark of an erasure stays in `gate.db` until this is over, whichever mappings are seen.
             try subjectsForWriting.exclusively {
                 let reading = transaction()
                 defer { reading.close() }
                 let isLong = asks.count >= Self.askCountOfSnapshot
                 if isLong { try writer.connection.begin(writing: false) }
-                defer { if isLong { writer.connection.rollBack() } }
+                reading.beginsMappings = isLong
+                defer {
+                    if isLong {
+                        subjectsForWriting.rollBack()
+                        writer.connection.rollBack()
+                    }
+                }
                 state.begin(at: try reading.trailTail())
                 try damages.noting { try reading.answer(asks, into: state) }
                 reading.keepRead()

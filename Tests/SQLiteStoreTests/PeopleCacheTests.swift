@@ -117,6 +117,34 @@ import Testing
         }
     }
 
+    @Test func `a batch looks users up who are not in it, and keeps no snapshot of the mappings`() throws {
+        let folder = try TemporaryFolder()
+        // A log that a snapshot still needs is not emptied, and nothing waits for the snapshot's end.
+        let limits = SQLiteStoreLimits(
+            readerCount: 1, busyTimeoutMilliseconds: 0, cachedPersonCountMax: 0)
+        let store = try openStore(folder.state, limits: limits)
+        func found() throws -> [SubjectID?] {
+            let users = (1...6).map { UserID("u_\($0)") }
+            let state = BatchState()
+            try store.load(users.map { .user($0) }, into: state)
+            return try users.map { try #require(state.users[$0]).get()?.id }
+        }
+        func make(_ numbers: ClosedRange<Int>) throws {
+            try store.write { step in
+                for number in numbers {
+                    _ = try step.makeSubject(for: UserID("u_\(number)"), subject: .sample(number))
+                }
+            }
+        }
+        try make(1...5)
+        #expect(try found() == (1...5).map { .sample($0) } + [nil])
+        try store.write { try $0.eraseSubject(.sample(1)) }
+        #expect(try found() == [nil] + (2...5).map { .sample($0) } + [nil])
+        try store.finishErasures()
+        try make(6...6)
+        #expect(try found() == [nil] + (2...6).map { .sample($0) })
+    }
+
     @Test func `a state past its bound is refused, and nothing of it stays`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.state)
