@@ -17,6 +17,27 @@ package enum AEADAlgorithm: Sendable, CaseIterable {
         case .chaCha20Poly1305: try FetchedCipher.chaCha20Poly1305.withCipher(body)
         }
     }
+
+    /// - Parameters:
+    ///   - key: `nil` where the context has it already.
+    ///   - context: Encrypts with one of these algorithms.
+    ///   - output: The ciphertext and the tag fit there.
+    @inline(__always)
+    fileprivate static func seal(
+        _ plaintext: UnsafeRawBufferPointer, aad: UnsafeRawBufferPointer, key: UnsafePointer<UInt8>?,
+        nonce: UnsafeRawBufferPointer, on context: OpaquePointer, into output: UnsafeMutableRawPointer
+    ) throws {
+        let start = output.assumingMemoryBound(to: UInt8.self)
+        var written: Int32 = 0
+        guard EVP_EncryptInit_ex2(context, nil, key, nonce.bytePointer, nil) == 1,
+            aad.isEmpty || EVP_EncryptUpdate(context, nil, &written, aad.bytePointer, Int32(aad.count)) == 1,
+            plaintext.isEmpty
+                || EVP_EncryptUpdate(context, start, &written, plaintext.bytePointer, Int32(plaintext.count))
+                    == 1,
+            EVP_EncryptFinal_ex(context, start + plaintext.count, &written) == 1,
+            sendgate_aead_get_tag(context, start + plaintext.count) == 1
+        else { throw OpenSSLError.lastFailure(of: "seal") }
+    }
 }
 
 /// A cipher's implementation, looked up once per process: looking it up by name per message costs more
@@ -104,16 +125,8 @@ package struct AEADSealing: ~Copyable {
     ) throws {
         precondition(key.count == AEADAlgorithm.keyByteCount && nonce.count == AEADAlgorithm.nonceByteCount)
         precondition(output.count == plaintext.count + AEADAlgorithm.tagByteCount)
-        let start = output.baseAddress!.assumingMemoryBound(to: UInt8.self)
-        var written: Int32 = 0
-        guard EVP_EncryptInit_ex2(context, nil, key.bytePointer, nonce.bytePointer, nil) == 1,
-            aad.isEmpty || EVP_EncryptUpdate(context, nil, &written, aad.bytePointer, Int32(aad.count)) == 1,
-            plaintext.isEmpty
-                || EVP_EncryptUpdate(context, start, &written, plaintext.bytePointer, Int32(plaintext.count))
-                    == 1,
-            EVP_EncryptFinal_ex(context, start + plaintext.count, &written) == 1,
-            sendgate_aead_get_tag(context, start + plaintext.count) == 1
-        else { throw OpenSSLError.lastFailure(of: "seal") }
+        try AEADAlgorithm.seal(
+            plaintext, aad: aad, key: key.bytePointer, nonce: nonce, on: context, into: output.baseAddress!)
     }
 }
 
@@ -206,16 +219,9 @@ package final class AES256GCMContexts {
         sealing = context
         let nonce = UnsafeMutableRawBufferPointer(rebasing: output[..<AEADAlgorithm.nonceByteCount])
         try SecureRandom.fill(nonce)
-        let start = (output.baseAddress! + nonce.count).assumingMemoryBound(to: UInt8.self)
-        var written: Int32 = 0
-        guard EVP_EncryptInit_ex2(context, nil, nil, UnsafeRawBufferPointer(nonce).bytePointer, nil) == 1,
-            aad.isEmpty || EVP_EncryptUpdate(context, nil, &written, aad.bytePointer, Int32(aad.count)) == 1,
-            plaintext.isEmpty
-                || EVP_EncryptUpdate(context, start, &written, plaintext.bytePointer, Int32(plaintext.count))
-                    == 1,
-            EVP_EncryptFinal_ex(context, start + plaintext.count, &written) == 1,
-            sendgate_aead_get_tag(context, start + plaintext.count) == 1
-        else { throw OpenSSLError.lastFailure(of: "seal") }
+        try AEADAlgorithm.seal(
+            plaintext, aad: aad, key: nil, nonce: UnsafeRawBufferPointer(nonce), on: context,
+            into: output.baseAddress! + nonce.count)
     }
 
     /// - Throws: ``OpenSSLError/authenticationFailed`` for every input that ``seal(_:aad:into:)`` did not make
