@@ -77,6 +77,12 @@ package final class BatchState {
     @exclusivity(unchecked) private(set) var addedDepth = AddedDepth()
     /// The changes of the batch's steps so far. Looked along for messages, events and offers, because few steps ask for these.
     @exclusivity(unchecked) package private(set) var applied: [Change] = []
+    /// Where the rows are that ``applied`` adds: of its first changes, as many as ``listedChangeCount``. The others are looked
+    /// along, together with their writes no more than ``searchedCountMax``.
+    @exclusivity(unchecked) private var addedPlaces: [MessageID: (change: Int, write: Int)] = [:]
+    @exclusivity(unchecked) private var listedChangeCount = 0
+    @exclusivity(unchecked) private var unlistedCount = 0
+    private static let searchedCountMax = 128
     /// One box for all messages that are gone.
     private let noMessage = Known<OutboxRecord?>.success(nil)
     @exclusivity(unchecked) package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
@@ -173,6 +179,7 @@ package final class BatchState {
         }
         // From here on its own offers and new messages are found.
         applied.append(change)
+        unlistedCount += 1 + change.messages.count
         for place in change.messages.indices {
             let isAdded = change.messages[place].isAdded(to: &addedDepth)
             // A message that is composed again takes the place of a row that was removed.
@@ -210,15 +217,23 @@ package final class BatchState {
 
     /// Whether a step of this batch offers the message to the relay.
     func offers(_ message: MessageID) -> Bool {
-        applied.contains { $0.effects.offers.contains { $0.delivery.message == message } }
+        offer(of: message) != nil
     }
 
     private func takeBackOffer(of message: MessageID) {
+        guard let (change, place) = offer(of: message) else { return }
+        offeredCounts[change.effects.offers.remove(at: place).lane] -= 1
+    }
+
+    /// Where a step of this batch offers the message, which none offers while another one's offer stands. Looked along,
+    /// because ``offerRoom`` bounds what all steps of a batch offer.
+    private func offer(of message: MessageID) -> (change: Change, place: Int)? {
         for change in applied {
-            guard let place = change.effects.offers.firstIndex(where: { $0.delivery.message == message })
-            else { continue }
-            offeredCounts[change.effects.offers.remove(at: place).lane] -= 1
+            if let place = change.effects.offers.firstIndex(where: { $0.delivery.message == message }) {
+                return (change, place)
+            }
         }
+        return nil
     }
 
     /// A message as it was loaded, or as the batch's steps left it; `nil` where that is not known.
@@ -230,13 +245,31 @@ package final class BatchState {
     }
 
     /// A message as the step that added it left it.
+    ///
+    /// Each write is listed once, and a look-up passes ``searchedCountMax`` of them at most: n look-ups among m writes take
+    /// n + m steps. A batch with few writes lists none, nor does one without look-ups.
     private func added(_ id: MessageID) -> Known<OutboxRecord?>? {
-        for change in applied {
+        if unlistedCount > Self.searchedCountMax { listAdded() }
+        if let place = addedPlaces[id] {
+            return .success(applied[place.change].messages[place.write].added)
+        }
+        for change in applied[listedChangeCount...] {
             if let write = change.messages.first(where: { $0.message == id }), let record = write.added {
                 return .success(record)
             }
         }
         return nil
+    }
+
+    private func listAdded() {
+        for change in applied.indices[listedChangeCount...] {
+            let writes = applied[change].messages
+            for write in writes.indices where writes[write].isAdded {
+                addedPlaces[writes[write].message] = (change, write)
+            }
+        }
+        listedChangeCount = applied.count
+        unlistedCount = 0
     }
 
     /// Messages that the batch's steps have added, those that were taken out since among them.

@@ -99,6 +99,14 @@ package final class Change {
             }
         }
 
+        /// Whether it adds a row.
+        var isAdded: Bool {
+            switch self {
+            case .insert, .offer: true
+            case .update, .attempt, .postpone, .remove: false
+            }
+        }
+
         /// Counts the row that it adds, in place, because a row is large.
         ///
         /// - Returns: Whether it adds one.

@@ -39,6 +39,36 @@ import Testing
         }
     }
 
+    @Test(arguments: StoreUnderTest.all, [3, 400])
+    func `a step finds each message that the steps before it left, few or many`(
+        _ kind: StoreUnderTest, count: Int
+    ) throws {
+        let opened = try OpenStore(kind)
+        let records = (0..<2 * count).map { OutboxRecord.sample($0) }
+        var (postponed, tried) = (records[1], records[count + 1])
+        postponed.notBefore = .sample(60)
+        (tried.attemptCount, tried.attemptedAt) = (3, .sample(5))
+        var left: [OutboxRecord?] = records
+        left.replaceSubrange(0...1, with: [nil, postponed])
+        left[count + 1] = tried
+        let outcome = try opened.commit([
+            { step in for record in records[..<count] { try step.insertOutbox(record) } },
+            { (step) throws in
+                #expect(try records[..<count].map { try step.outbox($0.message) } == Array(records[..<count]))
+                #expect(try step.outbox(records[count].message) == nil)
+                try step.removeOutbox(records[0].message)
+                try step.postponeOutbox(records[1].message, until: .sample(60))
+                // As many writes in one change, the last of which is of a message that it adds.
+                for record in records[count...] { try step.insertOutbox(record) }
+                try step.markAttempt(tried.message, at: .sample(5))
+            },
+            { (step) throws in #expect(try records.map { try step.outbox($0.message) } == left) },
+            { (step) throws in #expect(try records.map { try step.outboxHead($0.message) } == left) },
+        ])
+        #expect(outcome.refusedChange == nil)
+        #expect(try opened.read { store in try records.map { try store.outbox($0.message) } } == left)
+    }
+
     @Test(arguments: StoreUnderTest.all)
     func `a message that is offered is found by every way, and is due only where it waits after all`(
         _ kind: StoreUnderTest
