@@ -3,7 +3,9 @@ import GateVocabulary
 
 /// Where a payload is written to: as bytes, or as their number alone.
 ///
-/// What goes nowhere is weighed as well, and its length comes from the code that would write it.
+/// What goes nowhere is weighed as well, and its length comes from the code that would write it: bodies and sealed contents
+/// are written by functions that are generic over the sink. So a way to write that only one of the sinks has does not compile
+/// where a payload would use it, and a member that is written is counted by the same line.
 protocol PayloadSink: ~Copyable {
     /// Bytes so far.
     var byteCount: Int { get }
