@@ -176,7 +176,7 @@ package struct ForwardRecord: Hashable, Sendable {
     package var at: Instant
     package var type: TypeID
     package var category: Category
-    /// `nil` where the send itself is not known any more.
+    /// `nil` where it was read and the send itself is not known any more. What a step counts has one.
     package var send: SendID?
 
     package init(at: Instant, type: TypeID, category: Category, send: SendID?) {

@@ -98,8 +98,7 @@ extension GateTransaction {
     }
 
     /// A send counts once, at its first forward, however many destinations it has.
-    func countForward(of subject: SubjectID, _ forward: ForwardRecord) throws {
-        guard let send = forward.send else { return }
+    func countForward(of subject: SubjectID, _ forward: ForwardRecord, of send: SendID) throws {
         try writeSends()
         let number = try requiredNumber(of: send)
         let isFirst = try gate.change(Self.setForwarded) {

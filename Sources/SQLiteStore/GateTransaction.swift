@@ -227,7 +227,10 @@ final class GateTransaction: GateReading {
             try insertSend(send, counting: forwards.first { counts(send, $0.subject, $0.record) }?.record)
         }
         for (subject, record) in forwards where !sends.contains(where: { counts($0, subject, record) }) {
-            try countForward(of: subject, record)
+            guard let send = record.send else {
+                throw StoreConflict(table: "send", message: "a forward counts for no send")
+            }
+            try countForward(of: subject, record, of: send)
         }
         if !isOfSendsAlone { try writeDuties(change) }
         for write in change.messages {

@@ -146,6 +146,29 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `a forward of no send, or of one that is not known, cannot be written`(
+        _ kind: StoreUnderTest
+    ) throws {
+        let opened = try OpenStore(kind)
+        let type = TypeID("offer.weekly")
+        try opened.write { view in
+            _ = try view.makeSubject(for: UserID("u_1"), subject: .sample(1))
+            try view.insertSend(.sample(1, subject: .sample(1)))
+        }
+        for send in [nil, SendID.sample(2), .sample(1)] {
+            let state = BatchState()
+            try opened.store.load([], into: state)
+            let change = Change()
+            change.forwards.append(
+                (.sample(1), ForwardRecord(at: .sample(9), type: type, category: .marketing, send: send)))
+            let outcome = try opened.store.commit([Change(), change], against: state)
+            #expect(outcome.refusedChange == (send == .sample(1) ? nil : 1), "\(String(describing: send))")
+        }
+        let counted = try opened.read { try $0.forwards(of: .sample(1), since: .sample(), limit: 9) }
+        #expect(counted.map(\.send) == [.sample(1)])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `an idempotency key can be taken once`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try opened.write { try $0.insertSend(.sample(1)) }
