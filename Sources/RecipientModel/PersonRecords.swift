@@ -9,7 +9,7 @@ package final class Subject: Sendable {
     package let id: SubjectID
     /// K_s: destroying it makes every tag of this person meaningless.
     package let tagKey: SecretBytes
-    private let keyed = AtomicLazyReference<HMACKey>()
+    private let keyed = Mutex<HMACKey?>(nil)
 
     package static let tagKeyByteCount = 32
 
@@ -20,7 +20,15 @@ package final class Subject: Sendable {
 
     /// K_s with its pads hashed, which is half of a tag's work, and every send of a caller has a tag. Made with the first one,
     /// because most steps make none, and zeroed where K_s is: when the last reference to the person ends.
-    var hashedTagKey: HMACKey { keyed.load() ?? keyed.storeIfNil(HMACKey(tagKey)) }
+    var hashedTagKey: HMACKey {
+        // The lock is two atomic operations. An `AtomicLazyReference` is not specialised, and looks up its type at every call.
+        keyed.withLock { keyed in
+            if let keyed { return keyed }
+            let made = HMACKey(tagKey)
+            keyed = made
+            return made
+        }
+    }
 }
 
 /// What is registered of a person.
