@@ -263,7 +263,13 @@ package final class CompiledPolicy: Sendable {
 
     /// Whether every message of the type carries the link that mutes its category without a login.
     package func hasUnsubscribeLink(_ type: NotificationType) -> Bool {
-        category(type.category).hasUnsubscribeLink
+        // Of the rule itself: ``category(_:)`` copies all of it.
+        switch type.category {
+        case .transactional: transactional.hasUnsubscribeLink
+        case .security: security.hasUnsubscribeLink
+        case .social: social.hasUnsubscribeLink
+        case .marketing: marketing.hasUnsubscribeLink
+        }
     }
 
     package func channel(_ channel: Channel) -> ChannelRule { bundle.channels.rules[channel] }

@@ -93,18 +93,12 @@ package final class SendContent: Sendable {
             hasAlertRecord: type.hasAlertRecord,
             category: type.category, tier: type.tier, brand: brand,
             texts: texts, constantText: constantText, params: material.params, references: references,
-            deepLink: material.deepLink ?? type.deepLink, thread: Self.thread(of: type.id), sound: type.sound,
+            deepLink: material.deepLink ?? type.deepLink, thread: type.thread, sound: type.sound,
             actionCategory: type.apnsCategory, androidChannel: type.androidChannel, badge: type.badge,
             interruption: interruption, privacy: privacy ?? .generic, sentAt: material.sentAt,
             composedAt: composedAt, expiresAt: material.expiresAt, collapse: material.collapse,
             closedCollapse: closedCollapse,
             unsubscribeLink: hasUnsubscribeLink ? unsubscribeLink() : nil, rotateKeyBy: rotateKeyBy)
-    }
-
-    /// The family of a type, `transaction` of `transaction.failed`: what a device stacks together.
-    private static func thread(of type: TypeID) -> String {
-        let text = type.text
-        return text.utf8.firstIndex(of: UInt8(ascii: ".")).map { String(text[..<$0]) } ?? text
     }
 }
 
