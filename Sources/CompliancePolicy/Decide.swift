@@ -22,6 +22,16 @@ package func decide(given facts: Facts, under rule: CompiledRule, of policy: Com
     decide(given: facts, in: policy.jurisdiction(of: facts, under: rule), under: rule)
 }
 
+extension Decision {
+    /// The decision on facts that differ in their ``Facts/sizes`` alone from those that this one was made on.
+    ///
+    /// No gate but gate 12 reads a size, so where that one finds the same, every gate does.
+    package func again(given facts: Facts, under rule: CompiledRule, of policy: CompiledPolicy) -> Decision {
+        sizeGate(facts, rule, form: payloadForm(given: facts, under: rule)) == trace[.size]
+            ? self : decide(given: facts, under: rule, of: policy)
+    }
+}
+
 /// The same as an earlier build decided, which asked fewer gates. A fact that only a later gate reads is not missing.
 ///
 /// - Parameters:

@@ -69,6 +69,26 @@ import Testing
         for (edge, count) in edges { #expect(count > 1_000, "\(edge)") }
     }
 
+    @Test func `a decision made before its sizes were known is, again, the one on all its facts`() {
+        for policy in [repository, minimal] {
+            var source = RandomSends(policy.bundle, seed: Self.seed)
+            var (kept, changed) = (0, 0)
+            for round in 0..<30_000 {
+                let (request, facts) = source.next()
+                let rule = policy.rule(for: request)
+                var earlier = facts
+                earlier.sizes = PayloadSizes(sealed: 0, generic: 0, full: 0)
+                let preview = decide(given: earlier, under: rule, of: policy)
+                let decision = decide(given: facts, under: rule, of: policy)
+                if preview == decision { kept += 1 } else { changed += 1 }
+                #expect(
+                    preview.again(given: facts, under: rule, of: policy) == decision,
+                    "seed \(Self.seed), round \(round): \(request) \(facts.json)")
+            }
+            #expect(kept > 1_000 && changed > 1_000, "\(kept) and \(changed)")
+        }
+    }
+
     @Test func `dropping any one fact of a hundred thousand random sends turns no refusal into a send`() {
         let parts = 16
         let each = 6_250

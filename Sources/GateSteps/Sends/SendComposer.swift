@@ -108,7 +108,7 @@ struct SendComposer {
                 link = made
                 return unsubscribe.text(of: made)
             }, facts: &facts, under: terms, of: policy)
-        let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
+        let decision = plan.decision(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
             message: decision.outcome.isPromise ? message : nil, material: material, key: key,

@@ -15,6 +15,8 @@ package struct ContentPlan: Sendable {
     /// Of an envelope and a generic push: a class of its tier. The exact time of a sealed one is inside.
     private let closedExpiresAt: Instant
     private let exactExpiresAt: Instant
+    /// What was decided while every size was taken for 0.
+    private let preview: Decision
     private let payloads: [(form: BodyForm, payload: ComposedPayload)]
 
     /// Composes, and writes the sizes into `facts`.
@@ -44,6 +46,7 @@ package struct ContentPlan: Sendable {
         // is asked what it would carry if only the size were right: gate 12 is the one gate that looks at it.
         facts.sizes = PayloadSizes(sealed: 0, generic: 0, full: 0)
         let preview = decide(given: facts, under: terms.rule, of: policy)
+        self.preview = preview
         interruption = preview.outcome.isPromise ? preview.interruption : terms.rule.interruption
 
         var payloads: [(form: BodyForm, payload: ComposedPayload)] = []
@@ -83,6 +86,13 @@ package struct ContentPlan: Sendable {
     private static func forms(of needs: FactNeeds, as preview: Decision, _ facts: Facts) -> [BodyForm] {
         let isCertain = preview.outcome.isPromise && (preview.form == .sealed || facts.privacy != nil)
         return isCertain ? needs.forms.filter { $0 == preview.form } : needs.forms
+    }
+
+    /// The decision on the facts with this plan's sizes in them.
+    package func decision(
+        given facts: Facts, under rule: CompiledRule, of policy: CompiledPolicy
+    ) -> Decision {
+        preview.again(given: facts, under: rule, of: policy)
     }
 
     /// What is to be done about a promise.
