@@ -6,18 +6,20 @@ package import SendPlanning
 
 /// The inputs of a decision besides the request: one snapshot of the store, the policy in force, and the time.
 package struct DecidingContext {
-    let store: any RecordReading
-    let policy: CompiledPolicy
-    let identifiers: any IdentifierDrawing
-    let unsubscribe: UnsubscribeAddress
-    let now: Instant
+    let loading: FactsLoading
+    let identifiers: IdentifierPool
+    let settings: StepSettings
+
+    var store: any RecordReading { loading.store }
+    var policy: CompiledPolicy { loading.policy }
+    var now: Instant { loading.now }
 }
 
 extension StepContext {
     func deciding(at now: Instant) -> DecidingContext {
         DecidingContext(
-            store: view, policy: policy, identifiers: identifiers, unsubscribe: settings.unsubscribe,
-            now: now)
+            loading: FactsLoading(store: view, policy: policy, now: now), identifiers: identifiers,
+            settings: settings)
     }
 }
 
@@ -41,6 +43,7 @@ package final class ConsideredSend {
     ) throws {
         let store = context.store
         let policy = context.policy
+        let now = context.now
         // Gate 0 comes first, and its reason would show a caller that may not send this type what the recipient was told
         // before and when their quiet hours are.
         let terms = policy.terms(of: attested)
@@ -48,7 +51,7 @@ package final class ConsideredSend {
         let isAdmitted = terms.rule.admits(params: paramsCheck.fact)
         let material = Self.material(
             request, as: attested, of: type, to: person,
-            send: try context.identifiers.newSendID(at: context.now), at: context.now)
+            send: try context.identifiers.newSendID(at: now), at: now)
         let eventTags =
             isAdmitted
             ? person?.eventTags(
@@ -62,7 +65,7 @@ package final class ConsideredSend {
         }
         var composer = SendComposer(
             context, person: person, material: material, under: terms, paramsCheck: paramsCheck,
-            fallback: fallback, repetition: repetition ?? .first, due: context.now)
+            fallback: fallback, repetition: repetition ?? .first, due: now)
         self.person = person
         self.material = material
         self.paramsCheck = paramsCheck
@@ -75,7 +78,7 @@ package final class ConsideredSend {
         for destination in found {
             // A time of day is another moment in the zone of each device.
             if isAdmitted, let type, let person {
-                composer.due = person.due(type, at: destination, from: context.now, under: policy)
+                composer.due = person.due(type, at: destination, from: now, under: policy)
             }
             drafts.append(try composer.decide(for: destination))
         }

@@ -10,9 +10,7 @@ import WireProtocol
 ///
 /// Used when a send comes in, when a deferred one becomes due, and for a summary.
 struct SendComposer {
-    let loading: FactsLoading
-    let policy: CompiledPolicy
-    let identifiers: any IdentifierDrawing
+    let context: DecidingContext
     package let person: RecipientSnapshot?
     let material: SendMaterial
     /// What the policy says about the send's request.
@@ -24,8 +22,6 @@ struct SendComposer {
     package var due: Instant
     /// What it tells, for a type that is told once.
     var eventTag: Tag?
-    let now: Instant
-    let unsubscribe: UnsubscribeAddress
     /// Whether the send was decided before and is looked at again.
     var isAgain = false
 
@@ -34,11 +30,7 @@ struct SendComposer {
         under terms: RequestTerms, paramsCheck: ParamsCheck, fallback: FallbackFact,
         repetition: RepetitionFact, due: Instant
     ) {
-        loading = FactsLoading(store: context.store, policy: context.policy, now: context.now)
-        policy = context.policy
-        identifiers = context.identifiers
-        unsubscribe = context.unsubscribe
-        now = context.now
+        self.context = context
         self.person = person
         self.material = material
         self.terms = terms
@@ -47,6 +39,9 @@ struct SendComposer {
         self.repetition = repetition
         self.due = due
     }
+
+    private var policy: CompiledPolicy { context.policy }
+    private var now: Instant { context.now }
 
     private func common(_ material: SendMaterial) -> FactsLoading.Common {
         FactsLoading.Common(
@@ -57,7 +52,7 @@ struct SendComposer {
 
     /// The recipient is unknown, or has no destination: one decision without a destination.
     func decide(without missing: DestinationFact) throws -> DeliveryDraft {
-        let facts = try loading.facts(common(material), person: person, without: missing)
+        let facts = try context.loading.facts(common(material), person: person, without: missing)
         let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
@@ -68,11 +63,11 @@ struct SendComposer {
     func decide(for destination: Destination, as message: MessageID? = nil) throws -> DeliveryDraft {
         guard let person else { preconditionFailure("a destination without a person") }
         // By themselves: a closure below that named a property would take a copy of the whole composer.
-        let (terms, policy, now, unsubscribe) = (terms, policy, now, unsubscribe)
+        let (terms, policy, now, settings) = (terms, policy, now, context.settings)
         var material = material
         // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
         if !isAgain { material.countLife(from: due) }
-        var facts = try loading.facts(common(material), person: person, destination: destination)
+        var facts = try context.loading.facts(common(material), person: person, destination: destination)
         if let departure = terms.rule.waitsUntil(given: facts) {
             material.countLife(from: departure)
             facts.expiry = material.expiresAt
@@ -90,7 +85,7 @@ struct SendComposer {
                 utcOffsetSeconds: LocalTime.offsetSeconds(
                     at: now, zones: destination.timeZones(account: person.record.timeZone)),
                 of: policy) : nil
-        let message = try message ?? identifiers.newMessageID()
+        let message = try message ?? context.identifiers.newMessageID()
         var link: UnsubscribeLink?
         let plan = ContentPlan(
             material, saying: content ?? nil, to: try profile(of: destination, key: key), as: message,
@@ -101,12 +96,12 @@ struct SendComposer {
                 guard material.request.channel != .sms,
                     let category = terms.type?.category
                 else { return nil }
-                guard mayLeave else { return unsubscribe.placeholder }
+                guard mayLeave else { return settings.unsubscribe.placeholder }
                 let made = UnsubscribeLink(
                     of: person.subject, category: category, channel: material.request.channel,
                     destination: destination.tag)
                 link = made
-                return unsubscribe.text(of: made)
+                return settings.unsubscribe.text(of: made)
             }, facts: &facts, under: terms, of: policy)
         let decision = plan.decision(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
