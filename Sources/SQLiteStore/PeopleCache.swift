@@ -57,33 +57,40 @@ final class StoredPerson {
 /// All forwards to one person since a moment, newest first, as the last commit left them. An object, so that a commit adds to
 /// it where it is kept.
 final class RecentForwards {
-    /// Those of a person with more are read from the file each time: as many are kept as caps commonly allow.
-    static let countMax = 32
+    /// More than the 100 an hour that is the highest cap of the repository's bundle. 56 bytes each, 7 KiB in all.
+    static let countMax = 128
 
-    private let since: Instant
+    private var since: Instant
     private var records: [ForwardRecord]
-    private var isWhole = true
 
-    /// - Parameter records: All since then; `nil` is returned for more than are kept.
-    init?(since: Instant, records: [ForwardRecord]) {
-        guard records.count <= Self.countMax else { return nil }
-        self.since = since
-        self.records = records
+    /// - Parameter records: All since then. Of more than are kept, the newest are.
+    init(since: Instant, records: [ForwardRecord]) {
+        guard records.count > Self.countMax else {
+            (self.since, self.records) = (since, records)
+            return
+        }
+        self.since = Self.moment(after: records[Self.countMax])
+        self.records = Array(records.prefix(Self.countMax))
+    }
+
+    /// From when on nothing is missing where a record is.
+    private static func moment(after record: ForwardRecord) -> Instant {
+        Instant(milliseconds: record.at.milliseconds + 1)
     }
 
     /// `nil` where some may be missing.
     func all(since moment: Instant) -> [ForwardRecord]? {
-        guard isWhole, since <= moment else { return nil }
+        guard since <= moment else { return nil }
         guard let oldest = records.last, oldest.at < moment else { return records }
         return Array(records.prefix { $0.at >= moment })
     }
 
-    /// Adds the forward of a send that is newer than every other. Past the bound, and where the clock went back, the file has
-    /// to be asked again.
+    /// Adds the forward of a send that was received after every other, as its number says; its moment is an earlier one where
+    /// the clock went back. In the place of the oldest, past the bound.
     func add(_ record: ForwardRecord) {
-        isWhole =
-            isWhole && records.count < Self.countMax && records.first.map { $0.at <= record.at } != false
-        if isWhole { records.insert(record, at: 0) } else { records = [] }
+        if records.count == Self.countMax { since = Self.moment(after: records.removeLast()) }
+        guard since <= record.at else { return }
+        records.insert(record, at: records.firstIndex { $0.at <= record.at } ?? records.endIndex)
     }
 }
 

@@ -15,7 +15,7 @@ package struct SQLiteStoreLimits: Hashable, Sendable {
     package var logByteCountBeforeCheckpoint: Int
     /// How long a checkpoint waits for readers of an older snapshot, in milliseconds.
     package var busyTimeoutMilliseconds: Int
-    /// People whose state the writer keeps decoded, about 2 KiB each, and as many lists of recent forwards, 2 KiB each at most;
+    /// People whose state the writer keeps decoded, about 2 KiB each, and as many lists of recent forwards, 7 KiB each at most;
     /// 0 keeps none.
     package var cachedPersonCountMax: Int
     /// Rows that one call of `prune` deletes at most; call again until it returns 0.

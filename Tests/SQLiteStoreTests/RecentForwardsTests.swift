@@ -20,9 +20,9 @@ import Testing
         _ location: SourceLocation = #_sourceLocation
     ) throws {
         let (since, expected) = (moment(since), seconds.map(moment))
-        let written = try store.write { try $0.forwards(of: Self.person, since: since, limit: 99) }
+        let written = try store.write { try $0.forwards(of: Self.person, since: since, limit: 999) }
         #expect(written.map(\.at) == expected, "by the writer", sourceLocation: location)
-        let read = try store.read { try $0.forwards(of: Self.person, since: since, limit: 99) }
+        let read = try store.read { try $0.forwards(of: Self.person, since: since, limit: 999) }
         #expect(written == read, "by a reader", sourceLocation: location)
     }
 
@@ -132,16 +132,52 @@ import Testing
         #expect(try store.read { try $0.forwards(of: Self.person, since: moment(0), limit: 99) }.isEmpty)
     }
 
-    @Test func `a list past its bound is read from the file`() throws {
+    @Test func `of a list past its bound the newest are kept, and the file has the others`() throws {
         let folder = try TemporaryFolder()
-        let store = try open(folder)
-        try store.write { _ = try $0.putCanaries(1) }
-        for number in 1...Int64(RecentForwards.countMax) + 2 {
+        var store = try open(folder)
+        let countMax = Int64(RecentForwards.countMax)
+        try store.write { step in
+            _ = try step.putCanaries(1)
+            for number in 1..<countMax { try send(Int(number) + 10, at: number, countedAt: number, in: step) }
+        }
+        for number in countMax...countMax + 2 {
             try store.write { try send(Int(number) + 10, at: number, countedAt: number, in: $0) }
+            // The newest first, because those that the file is asked for take the place of those that were kept.
+            try expect((4...number).reversed(), since: 4, in: store)
             try expect((1...number).reversed(), in: store)
         }
-        #expect(!isKept(in: store))
-        try expect([34, 33], since: 33, in: store)
-        #expect(isKept(in: store))
+        store.close()
+        store = try open(folder)
+        try expect((1...countMax + 2).reversed(), in: store)
+        try store.write { try send(999, at: 999, countedAt: 999, in: $0) }
+        try expect([999] + (4...countMax + 2).reversed(), since: 4, in: store)
+    }
+
+    @Test func `a kept list has all since a moment, or says that it may not`() {
+        func record(_ seconds: Int64) -> ForwardRecord {
+            ForwardRecord(at: moment(seconds), type: TypeID("t"), category: .marketing, send: nil)
+        }
+        let countMax = Int64(RecentForwards.countMax)
+        let list = RecentForwards(since: moment(1), records: [])
+        // Two at each moment, so that one of a pair has to go.
+        for number in 2...countMax { list.add(record(number / 2)) }
+        list.add(record(0))
+        #expect(list.all(since: moment(0)) == nil)
+        #expect(list.all(since: moment(1))?.count == RecentForwards.countMax - 1)
+        list.add(record(countMax / 2))
+        #expect(list.all(since: moment(1))?.count == RecentForwards.countMax)
+        #expect(list.all(since: Instant(milliseconds: moment(1).milliseconds - 1)) == nil)
+        list.add(record(5))
+        #expect(list.all(since: moment(1)) == nil)
+        let left = list.all(since: moment(2))
+        #expect(left?.count == RecentForwards.countMax - 1)
+        #expect(left.map { $0 == $0.sorted { $0.at > $1.at } } == true)
+        #expect(left?.count { $0.at == moment(5) } == 3)
+
+        // The same of a list that was read.
+        let long = RecentForwards(since: moment(1), records: (1...countMax + 3).reversed().map(record))
+        #expect(long.all(since: moment(3)) == nil)
+        #expect(long.all(since: moment(4)) == (4...countMax + 3).reversed().map(record))
+        #expect(long.all(since: moment(countMax)) == (countMax...countMax + 3).reversed().map(record))
     }
 }
