@@ -127,6 +127,8 @@ import Testing
         }
         let left = try opened.read { try $0.events(of: CallerName("payments"), after: 0, limit: 9) }
         #expect(left.map(\.subject) == [.sample(3)])
+        let sends = try opened.read { store in try (1...3).map { try store.send(.sample($0))?.id } }
+        #expect(sends == [nil, nil, .sample(3)])
     }
 
     @Test(arguments: StoreUnderTest.all)
