@@ -286,6 +286,8 @@ final class RowSums {
         var isWritten = true
 
         mutating func endStatement(succeeded: Bool) {
+            // Else the next statement would be refused for a row that it does not change.
+            if !succeeded { damaged = [] }
             guard !pending.isEmpty else { return }
             if succeeded {
                 for (table, change) in pending { sums[table].add(change) }

@@ -287,6 +287,35 @@ import Testing
         #expect(try store.read { try $0.setting("c") } == "4")
     }
 
+    @Test func `a statement is not refused for an altered row that one before it failed to change`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        try store.write { for name in ["a", "b"] { try $0.setSetting(name, to: "1") } }
+        store.close()
+        try tamper(folder.state + "/gate.db") {
+            try $0.script("UPDATE setting SET value = '2' WHERE name = 'a'")
+        }
+        let damages = DamageLog()
+        let connection = try Connection(
+            path: folder.state + "/gate.db", file: "gate.db", role: .writer(byteCountMax: nil),
+            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100, damages: damages, index: .test())
+        // Changes the altered row, and then fails at the other one.
+        let failing = StatementText("setting", "UPDATE setting SET value = iif(name < 'b', '3', NULL)")
+        let whole = StatementText("setting", "UPDATE setting SET value = '4' WHERE name = 'b'")
+        let altered = StatementText("setting", "UPDATE setting SET value = '5' WHERE name = 'a'")
+        try connection.exclusively {
+            try connection.keepSums(of: Schema.gate.shapes(heldAgainst: connection, index: .test()))
+            try connection.begin(writing: true)
+            #expect(throws: StoreConflict.self) { try connection.change(failing) }
+            #expect(try connection.change(whole) == 1)
+            #expect(damages.damages.isEmpty)
+            #expect(throws: StoreError.self) { try connection.change(altered) }
+            connection.rollBack()
+        }
+        connection.close()
+        #expect(damages.damages.map(\.row) == ["a"])
+    }
+
     private static let editsOfOffered = [
         "sealed = x'00'", "sealed = zeroblob(length(sealed))", "heads = x'00'",
         "heads = zeroblob(length(heads))", "last = last + 1", "mac = zeroblob(16)",
