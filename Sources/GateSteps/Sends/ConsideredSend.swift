@@ -28,7 +28,7 @@ extension StepContext {
 /// Serves a send that comes in and a request to explain one, so that the two cannot differ.
 package final class ConsideredSend {
     package let person: RecipientSnapshot?
-    let material: SendMaterial
+    let send: SendID
     package let paramsCheck: ParamsCheck
     /// The tags of the event it tells, by channel; for a type that is told once.
     let eventTags: [Channel: Tag]
@@ -49,9 +49,7 @@ package final class ConsideredSend {
         let terms = policy.terms(of: attested)
         let type = terms.type
         let isAdmitted = terms.rule.admits(params: paramsCheck.fact)
-        let material = Self.material(
-            request, as: attested, of: type, to: person,
-            send: try context.identifiers.newSendID(at: now), at: now)
+        let send = try context.identifiers.newSendID(at: now)
         let eventTags =
             isAdmitted
             ? person?.eventTags(
@@ -60,14 +58,16 @@ package final class ConsideredSend {
             for: request.fallbackFor, of: attested.caller, to: person?.subject.id)
         let repetition = try person.map { person in
             try store.repetition(
-                of: eventTags, in: attested, to: person.subject.id, by: material.send,
+                of: eventTags, in: attested, to: person.subject.id, by: send,
                 replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil)
         }
         var composer = SendComposer(
-            context, person: person, material: material, under: terms, paramsCheck: paramsCheck,
+            context, person: person,
+            material: Self.material(request, as: attested, of: type, to: person, send: send, at: now),
+            under: terms, paramsCheck: paramsCheck,
             fallback: fallback, repetition: repetition ?? .first, due: now)
         self.person = person
-        self.material = material
+        self.send = send
         self.paramsCheck = paramsCheck
         self.eventTags = eventTags
         self.replaced = replaced
@@ -91,17 +91,15 @@ package final class ConsideredSend {
         _ request: SendRequest, as attested: AttestedRequest, of type: NotificationType?,
         to person: RecipientSnapshot?, send: SendID, at now: Instant
     ) -> SendMaterial {
-        var material = SendMaterial(
-            send: send, request: attested, of: type, ttlSeconds: request.ttlSeconds, sentAt: now)
-        material.params = request.params
-        material.deepLink = request.deepLink
-        material.locale = request.locale
         let collapse = type.flatMap {
             SendMaterial.collapseText(
                 of: request.collapseKey, request.params, for: $0, by: attested.caller)
         }
-        material.collapse = collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }
-        return material
+        return SendMaterial(
+            send: send, request: attested, params: request.params, deepLink: request.deepLink,
+            locale: request.locale,
+            collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, of: type,
+            ttlSeconds: request.ttlSeconds, sentAt: now)
     }
 
     /// In the order of the destinations' own names, which breaks ties in the overall answer.

@@ -86,6 +86,7 @@ struct SendComposer {
                     at: now, zones: destination.timeZones(account: person.record.timeZone)),
                 of: policy) : nil
         let message = try message ?? context.identifiers.newMessageID()
+        let channel = material.request.channel
         var link: UnsubscribeLink?
         let plan = ContentPlan(
             material, saying: content ?? nil, to: try profile(of: destination, key: key), as: message,
@@ -93,12 +94,12 @@ struct SendComposer {
             // The one-tap way out that S1 asks for inside every marketing and social push. A text message is answered with
             // a word instead.
             unsubscribeLink: { mayLeave in
-                guard material.request.channel != .sms,
+                guard channel != .sms,
                     let category = terms.type?.category
                 else { return nil }
                 guard mayLeave else { return settings.unsubscribe.placeholder }
                 let made = UnsubscribeLink(
-                    of: person.subject, category: category, channel: material.request.channel,
+                    of: person.subject, category: category, channel: channel,
                     destination: destination.tag)
                 link = made
                 return settings.unsubscribe.text(of: made)

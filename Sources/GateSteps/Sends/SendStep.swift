@@ -88,7 +88,7 @@ package struct SendStep: Sendable {
             : ParamsCheck(request.params, deepLink: request.deepLink, of: request.type, under: policy)
         let considered = try ConsideredSend(
             request, as: attested, to: snapshot, paramsCheck: paramsCheck, in: step.deciding(at: now))
-        let (person, material, drafts) = (considered.person, considered.material, considered.drafts)
+        let (person, send, drafts) = (considered.person, considered.send, considered.drafts)
         let type = policy.type(request.type)
 
         let duty = type.flatMap { type in
@@ -102,21 +102,21 @@ package struct SendStep: Sendable {
                     isInOrder: isUnreached || drafts.contains { $0.decision.outcome.isPromise })
             } ?? []
         let entry = SendEntry(
-            send: material.send, subject: person?.subject.id, caller: attested.caller, peer: peer,
+            send: send, subject: person?.subject.id, caller: attested.caller, peer: peer,
             request: recordedRequest(considered, isRegistered: type != nil, under: policy),
             paramsVerdict: considered.paramsCheck.recorded(for: request.type, under: policy),
             deliveries: drafts.map(\.record), policy: policy.digest, tzdata: LocalTime.dataVersion,
             replaces: considered.replaced, owed: owed)
         let overall = entry.overall
         let record = SendRecord(
-            id: material.send, caller: attested.caller, idHash: idHash, contentMAC: contentMAC,
+            id: send, caller: attested.caller, idHash: idHash, contentMAC: contentMAC,
             subject: person?.subject.id, type: request.type, category: type?.category,
             channel: request.channel, receivedAt: now, entryIndex: step.upcomingIndex,
             requestID: request.id.text,
             destinationNames: drafts.destinationNames)
         if let type, let duty, let person, overall.outcome.isPromise {
             try step.settleDuty(
-                duty, of: type, towards: person.subject.id, owing: !owed.isEmpty, send: material.send,
+                duty, of: type, towards: person.subject.id, owing: !owed.isEmpty, send: send,
                 caller: attested.caller, at: now)
         }
         let trail = try step.commit(
@@ -124,7 +124,7 @@ package struct SendStep: Sendable {
             telling: considered.eventTags[request.channel], requiringRoom: requiringRoom, at: now)
         if let type, !overall.outcome.isPromise, isUnreached, !owed.isEmpty {
             try step.raiseUnreached(
-                type, of: material.send, by: attested.caller, to: person?.subject.id, at: now)
+                type, of: send, by: attested.caller, to: person?.subject.id, at: now)
         }
         let violations = considered.paramsCheck.answered
         let hint = overall.reason == .typeDisabled ? type?.disabledHint : nil

@@ -36,17 +36,23 @@ package struct SendMaterial: Hashable, Sendable {
         self.ttlFromDueSeconds = ttlFromDueSeconds
     }
 
-    /// A send of a type without its content: when it ends, and from when its time to live counts.
+    /// A send of a type: the type says when it ends, and from when its time to live counts.
     package init(
-        send: SendID, request: AttestedRequest, of type: NotificationType?, ttlSeconds asked: Int64?,
+        send: SendID, request: AttestedRequest, params: JSONObject = [:], deepLink: String? = nil,
+        locale: String? = nil, collapse: Tag? = nil, of type: NotificationType?, ttlSeconds asked: Int64?,
         sentAt now: Instant
     ) {
         let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
         let seconds = min(asked ?? typeSeconds, typeSeconds)
-        self.init(
-            send: send, request: request, params: [:], sentAt: now,
-            expiresAt: now.advanced(bySeconds: seconds),
-            ttlFromDueSeconds: type?.ttlCountsFrom == .due ? seconds : nil)
+        self.send = send
+        self.request = request
+        self.params = params
+        self.deepLink = deepLink
+        self.locale = locale
+        self.collapse = collapse
+        sentAt = now
+        expiresAt = now.advanced(bySeconds: seconds)
+        ttlFromDueSeconds = type?.ttlCountsFrom == .due ? seconds : nil
     }
 
     /// Counts the time to live from a moment at which the send may go out, where the type counts it so.
