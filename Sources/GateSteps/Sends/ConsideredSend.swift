@@ -38,16 +38,15 @@ package final class ConsideredSend {
     package let drafts: [DeliveryDraft]
 
     init(
-        _ request: SendRequest, as attested: AttestedRequest, to person: RecipientSnapshot?,
-        paramsCheck: ParamsCheck, in context: DecidingContext
+        _ request: SendRequest, as attested: AttestedRequest, under terms: RequestTerms,
+        to person: RecipientSnapshot?, paramsCheck: ParamsCheck, in context: DecidingContext
     ) throws {
         let store = context.store
         let policy = context.policy
         let now = context.now
+        let type = terms.type
         // Gate 0 comes first, and its reason would show a caller that may not send this type what the recipient was told
         // before and when their quiet hours are.
-        let terms = policy.terms(of: attested)
-        let type = terms.type
         let isAdmitted = terms.rule.admits(params: paramsCheck.fact)
         let send = try context.identifiers.newSendID(at: now)
         let eventTags =

@@ -80,16 +80,18 @@ package struct SendStep: Sendable {
     package func decide(in step: StepContext, requiringRoom: Bool) throws -> Decided {
         let now = try step.now()
         let policy = step.policy
+        let terms = policy.terms(of: attested)
         let snapshot = try RecipientSnapshot.load(request.user, from: step.view)
-        try step.requireForwards(to: snapshot, for: attested, at: now)
+        try step.requireForwards(to: snapshot, under: terms.needs, at: now)
         let paramsCheck =
             fitsUnder == policy.digest
             ? ParamsCheck.fits
             : ParamsCheck(request.params, deepLink: request.deepLink, of: request.type, under: policy)
         let considered = try ConsideredSend(
-            request, as: attested, to: snapshot, paramsCheck: paramsCheck, in: step.deciding(at: now))
+            request, as: attested, under: terms, to: snapshot, paramsCheck: paramsCheck,
+            in: step.deciding(at: now))
         let (person, send, drafts) = (considered.person, considered.send, considered.drafts)
-        let type = policy.type(request.type)
+        let type = terms.type
 
         let duty = type.flatMap { type in
             type.mandatory == nil ? nil : person?.duty(type, request.params)
@@ -202,11 +204,9 @@ extension StepContext {
     /// Where the forwards that a cap counts are not loaded yet, as under a policy that came meanwhile, the step begins again
     /// here and not after all is composed.
     fileprivate func requireForwards(
-        to person: RecipientSnapshot?, for request: AttestedRequest, at now: Instant
+        to person: RecipientSnapshot?, under needs: FactNeeds?, at now: Instant
     ) throws {
-        guard let person, let needs = policy.needs(for: request),
-            let window = needs.longestWindowSeconds
-        else { return }
+        guard let person, let window = needs?.longestWindowSeconds else { return }
         try view.require(.forwards(person.subject.id, since: now.advanced(bySeconds: -window)))
     }
 }
