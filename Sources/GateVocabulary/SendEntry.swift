@@ -207,12 +207,12 @@ package struct SendEntry: Hashable, FieldObject {
 
     /// What follows from the deliveries: the answer for all of them, and the facts that all have.
     struct Common: Hashable {
-        var outcome = Outcome.reject
-        var reason = Reason.factMissing
+        var outcome: Outcome
+        var reason: Reason
         var detail: Detail?
-        var facts = FactsPart.read(Facts(), [])
+        var facts: FactsPart
         /// Whether the deliveries are still those that it follows from.
-        var isCurrent = false
+        var isCurrent: Bool
 
         static func == (_: Common, _: Common) -> Bool { true }
         func hash(into _: inout Hasher) {}
@@ -234,7 +234,7 @@ package struct SendEntry: Hashable, FieldObject {
     }
     /// A key path to a property with an observer would copy the whole entry.
     private var records: [DeliveryRecord]
-    private var common = Common()
+    private var common: Common
     package var policy: PolicyDigest
     /// The version of the time zone data that local times were resolved with, e.g. `2026b`.
     package var tzdata: String
@@ -256,15 +256,17 @@ package struct SendEntry: Hashable, FieldObject {
         self.peer = peer
         self.request = request
         self.paramsVerdict = paramsVerdict
-        records = deliveries
+        precondition(
+            Self.isComplete(deliveries),
+            "a send's deliveries are one or more destinations, or one without any")
+        var records = deliveries
+        // Of the deliveries and not of the entry: an initialiser that changes itself copies all of itself at its end.
+        (common, _) = Self.common(of: &records)
+        self.records = records
         self.policy = policy
         self.tzdata = tzdata
         self.replaces = replaces
         owedMeans = Filled(owed)
-        precondition(
-            Self.isComplete(deliveries),
-            "a send's deliveries are one or more destinations, or one without any")
-        deriveCommon()
     }
 
     // Of the deliveries and not of the entry, which a property would copy while the entry is made or changed.
@@ -348,15 +350,24 @@ package struct SendEntry: Hashable, FieldObject {
     /// - Returns: The facts that are the same at every destination.
     @discardableResult
     private mutating func deriveCommon() -> FactSet {
+        let (common, shared) = Self.common(of: &records)
+        self.common = common
+        return shared
+    }
+
+    /// What follows from some deliveries, which then keep the facts that are not the same in all.
+    ///
+    /// - Returns: It, and the facts that are the same at every destination.
+    private static func common(of records: inout [DeliveryRecord]) -> (Common, shared: FactSet) {
         let shared = records.count == 1 ? .all : EncodedFacts.shared(records.map(\.encodedFacts))
         let own = FactSet.all.subtracting(shared)
         // Those that keep them already are left alone: the caller has the same array, and a change would copy it.
         for position in records.indices where !records[position].keeps(own) { records[position].keep(own) }
         let overall = Self.overall(records)
-        common = Common(
+        let common = Common(
             outcome: overall.outcome, reason: overall.reason, detail: overall.detail,
             facts: .written(records[0].encodedFacts, shared), isCurrent: true)
-        return shared
+        return (common, shared)
     }
 
     // These are called from other modules and are not generic: a generic function would look the key paths up when it runs.
