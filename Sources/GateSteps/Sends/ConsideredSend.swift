@@ -38,7 +38,7 @@ package final class ConsideredSend {
     package let drafts: [DeliveryDraft]
 
     init(
-        _ request: SendRequest, as attested: AttestedRequest, under terms: RequestTerms,
+        _ request: borrowing SendRequest, as attested: AttestedRequest, under terms: RequestTerms,
         to person: RecipientSnapshot?, paramsCheck: ParamsCheck, in context: DecidingContext
     ) throws {
         let store = context.store
