@@ -101,10 +101,21 @@ package final class RecipientSnapshot {
 
     /// Where a send of one channel could go, ordered by tag so that every machine sees one order.
     package func destinations(on channel: Channel) -> [Destination] {
+        var found: [Destination] = []
+        // By position: an element of a loop is a copy of the device.
         switch channel {
-        case .push: devices.filter(\.isActive).map(Destination.device)
-        case .sms, .email: addresses.filter { $0.channel == channel }.map(Destination.address)
+        case .push:
+            let devices = devices
+            for index in devices.indices where devices[index].isActive {
+                found.append(.device(devices[index]))
+            }
+        case .sms, .email:
+            let addresses = addresses
+            for index in addresses.indices where addresses[index].channel == channel {
+                found.append(.address(addresses[index]))
+            }
         }
+        return found
     }
 
     /// The destination a send names; `nil` when there is none of that name on the channel.
