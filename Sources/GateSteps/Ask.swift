@@ -77,6 +77,9 @@ package struct RequestKey: Hashable, Sendable {
 
     /// `idHash` covers the caller, and its start is as random as the rest, so that is enough.
     package func hash(into hasher: inout Hasher) { hasher.combine(start) }
+
+    /// The same where it is a key by itself; called in the place of `hash(into:)`.
+    package func _rawHashValue(seed: Int) -> Int { KeyedHash.of(start, 0, seed: seed) }
 }
 
 /// A tag under one person's key: of an event that they were told of, or of a duty to tell them one.

@@ -55,6 +55,14 @@ package enum KeyedHash {
         return Int(truncatingIfNeeded: fold(hash ^ CodeUnits.rest(bytes, from: offset), second))
     }
 
+    /// Of two words.
+    @inlinable
+    package static func of(_ high: UInt64, _ low: UInt64, seed: Int) -> Int {
+        let (first, second) = identifierHashKeys
+        return Int(
+            truncatingIfNeeded: fold(low ^ first ^ UInt64(bitPattern: Int64(seed)), high ^ second))
+    }
+
     @inlinable
     @inline(__always)
     static func fold(_ one: UInt64, _ other: UInt64) -> UInt64 {
@@ -157,11 +165,7 @@ extension RandomIdentifier {
     /// One multiplication instead of SipHash, which nearly every look-up of a send would spend its time in: the ids
     /// are random already. A requirement of `Hashable` that has an underscore and is called in the place of `hash(into:)`.
     @inlinable
-    package func _rawHashValue(seed: Int) -> Int {
-        let keys = identifierHashKeys
-        return Int(
-            truncatingIfNeeded: KeyedHash.fold(low ^ keys.0 ^ UInt64(bitPattern: Int64(seed)), high ^ keys.1))
-    }
+    package func _rawHashValue(seed: Int) -> Int { KeyedHash.of(high, low, seed: seed) }
 
     /// - Parameter bytes: Exactly 16, big-endian.
     @inlinable
