@@ -10,7 +10,7 @@ package struct EncodedFacts: Sendable {
     /// Where each of ``Facts/names`` ends; an unknown one ends where the one before it does.
     private let ends: Ends
 
-    package init(_ facts: Facts) {
+    package init(_ facts: borrowing Facts) {
         // The pointer is used until the closure ends. A writer that held the facts would copy them.
         (bytes, ends) = withUnsafePointer(to: facts) { facts in
             var writer = FactWriter(facts)
