@@ -179,13 +179,14 @@ package final class StepView: HistoryReading {
         var records: [ForwardRecord] = []
         for (owner, record) in change.forwards.reversed() where owner == subject { records.append(record) }
         if let added = state.addedForwards[subject] { records += added.reversed() }
-        if try hasState(subject) {
-            let ask = Ask.forwards(subject, since: since)
-            let loaded = try known(state.forwards[subject], ask)
-            guard loaded.since <= since else { throw MissingRows(ask) }
+        if let loaded = try state.forwards[subject]?.get() {
+            guard loaded.since <= since else { throw MissingRows(.forwards(subject, since: since)) }
             // The store has each send once.
             guard !records.isEmpty else { return Self.newest(loaded.records, since: since, limit: limit) }
             records += loaded.records
+        } else if try hasState(subject) {
+            // A person that this batch adds has none to load.
+            throw MissingRows(.forwards(subject, since: since))
         }
         // A send counts once, from its first forward: the last of its records here.
         var seen: Set<SendID> = []
