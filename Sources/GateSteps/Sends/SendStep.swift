@@ -96,7 +96,8 @@ package struct SendStep: Sendable {
         let duty = type.flatMap { type in
             type.mandatory == nil ? nil : person?.duty(type, request.params)
         }
-        let isUnreached = isUnreached(drafts)
+        // Asked of a type that owes something: of another, nothing follows from it.
+        let isUnreached = type?.mandatory != nil && isUnreached(drafts)
         let owed =
             try type.map {
                 try step.owed(
