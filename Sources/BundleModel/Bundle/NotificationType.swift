@@ -20,6 +20,8 @@ package final class NotificationType: Sendable {
     package let body: ByChannel<BodyForm>
     package let withoutKey: WithoutKey
     package let params: [String: ParamSchema]
+    /// The kinds of ``params``, in the order in which a canonical object has its members.
+    package let paramKinds: [(name: String, kind: ParamSchema.Kind)]
     /// Params that no text says and the app needs: a sealed content carries them all.
     package let appParams: [String]
     /// The param that makes two sends the same event.
@@ -116,6 +118,8 @@ package final class NotificationType: Sendable {
             params[key] = ParamSchema(value)
         }
         self.params = params
+        paramKinds = params.map { (name: $0.key, kind: $0.value.kind) }
+            .sorted { CodeUnits.precedes($0.name, $1.name) }
         let users = members.optional("used_by", "What uses a param that no text says.")?.members()
         appParams =
             users?.texts(

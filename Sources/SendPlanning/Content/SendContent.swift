@@ -48,10 +48,17 @@ package final class SendContent: Sendable {
         }
         var named: [(name: String, value: ParamValue)] = []
         named.reserveCapacity(material.params.count)
+        let kinds = type.paramKinds
+        var place = 0
         references = material.params.filtered { name, json in
-            guard let schema = type.params[name] else { return false }
-            if let value = Self.value(json, of: schema.kind) { named.append((name, value)) }
-            return schema.kind == .uuid
+            // Both are in order: the kind is the next one, but for optional params that are not there.
+            var next = place
+            while next < kinds.count, !CodeUnits.equal(kinds[next].name, name) { next += 1 }
+            guard next < kinds.count else { return false }
+            place = next + 1
+            let kind = kinds[next].kind
+            if let value = Self.value(json, of: kind) { named.append((name, value)) }
+            return if case .uuid = kind { true } else { false }
         }
         var values = ParamValues(named, in: language)
         if values.hasMoment { values.utcOffsetSeconds = utcOffsetSeconds() }
