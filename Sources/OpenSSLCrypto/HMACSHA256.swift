@@ -1,4 +1,5 @@
 import COpenSSL
+import Synchronization
 
 /// HMAC-SHA256 (RFC 2104) under one key, with both pads hashed ahead: a code of a short message takes two compressions, where
 /// one under a key that is not kept ready takes four.
@@ -63,6 +64,24 @@ package final class HMACKey: Sendable {
                 left.count == right.count
                     && (left.isEmpty || CRYPTO_memcmp(left.baseAddress, right.baseAddress, left.count) == 0)
             }
+        }
+    }
+}
+
+/// The ``HMACKey`` of one secret, made when it is first asked for and then kept.
+package struct LazyHMACKey: ~Copyable, Sendable {
+    // Two atomic operations. An `AtomicLazyReference` is not specialised, and looks up its type at every call.
+    private let made = Mutex<HMACKey?>(nil)
+
+    package init() {}
+
+    /// - Parameter secret: The same in every call.
+    package func of(_ secret: SecretBytes) -> HMACKey {
+        made.withLock { made in
+            if let made { return made }
+            let key = HMACKey(secret)
+            made = key
+            return key
         }
     }
 }

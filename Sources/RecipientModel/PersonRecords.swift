@@ -1,6 +1,5 @@
 package import GateVocabulary
 package import OpenSSLCrypto
-import Synchronization
 
 /// A person as the trail knows them, and the key that makes their tags.
 ///
@@ -9,7 +8,7 @@ package final class Subject: Sendable {
     package let id: SubjectID
     /// K_s: destroying it makes every tag of this person meaningless.
     package let tagKey: SecretBytes
-    private let keyed = Mutex<HMACKey?>(nil)
+    private let keyed = LazyHMACKey()
 
     package static let tagKeyByteCount = 32
 
@@ -20,15 +19,7 @@ package final class Subject: Sendable {
 
     /// K_s with its pads hashed, which is half of a tag's work, and every send of a caller has a tag. Made with the first one,
     /// because most steps make none, and zeroed where K_s is: when the last reference to the person ends.
-    var hashedTagKey: HMACKey {
-        // The lock is two atomic operations. An `AtomicLazyReference` is not specialised, and looks up its type at every call.
-        keyed.withLock { keyed in
-            if let keyed { return keyed }
-            let made = HMACKey(tagKey)
-            keyed = made
-            return made
-        }
-    }
+    var hashedTagKey: HMACKey { keyed.of(tagKey) }
 }
 
 /// What is registered of a person.
