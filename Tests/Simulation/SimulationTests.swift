@@ -82,7 +82,7 @@ struct Simulation {
     /// What has to happen in every run.
     static let kinds: Set<String> = [
         "forward", "refusal", "repeat", "consent", "withdrawal", "handed over", "turned away", "in doubt",
-        "cancel",
+        "cancel", "lost commit",
         "erasure", "policy", "crash", "lost answer", "conflict", "stale", "capped", "told before",
         "together", "key registered", "key proved", "key replaced", "proof wrong", "proof too late",
         "key changed", "key revoked", "key compromised", "compromised key refused", "sealed", "constant text",
