@@ -54,7 +54,8 @@ package struct GatewayManagement: Sendable {
             .publishLag, [], .milliseconds(max(0, gateway.dependencies.publishLagMilliseconds())))
         let (inFlight, now) = (engine.inFlight.all, gateway.dependencies.clock.now())
         // Counts that cannot be read are left out: a store that answers nothing fails readiness, which says why.
-        try? gateway.store.read { store in
+        let counted = try? gateway.store.read { store in
+            var page = page
             let depth = try store.outboxDepth()
             page.add(.outboxRows, [], depth.rowCount)
             page.add(.outboxBytes, [], .integer(depth.byteCount))
@@ -67,7 +68,9 @@ package struct GatewayManagement: Sendable {
                 page.add(.outboxDueAge, [lane.rawValue], .milliseconds(late))
             }
             page.add(.trailEntries, [], try store.entryCount())
+            return page
         }
+        page = counted ?? page
         addMetrics(&page)
         return page.text
     }

@@ -511,24 +511,36 @@ final class Connection: @unchecked Sendable {
     /// - Throws: `StoreError.lostDurability` when that synchronization failed.
     func moveLog(largerThan byteCount: Int) throws {
         guard Int(logPageCount.pointee) * pageByteCount >= byteCount else { return }
-        let code = sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
-        switch code & 0xFF {
-        case SQLITE_OK: logPageCount.pointee = 0
-        case SQLITE_BUSY, SQLITE_LOCKED: return  // A reader of an old snapshot; the next commit tries again.
-        default:
-            let error = StoreFailure.error(
-                code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
-                file: file, table: "log")
+        do {
+            let code = try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+            // Otherwise a reader of an old snapshot is in the way; the next commit tries again.
+            if code == SQLITE_OK { logPageCount.pointee = 0 }
+        } catch StoreError.unavailable {
             // A full disk leaves the log as it is: nothing is lost, and the next commit tries again.
-            if case StoreError.unavailable = error { return }
-            throw error
         }
+    }
+
+    /// Moves the log, while nothing else synchronizes it.
+    ///
+    /// - Returns: `SQLITE_OK`, `SQLITE_BUSY` or `SQLITE_LOCKED`, with extended codes.
+    private func checkpoint(_ mode: Int32) throws -> Int32 {
+        func run() throws -> Int32 {
+            let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, nil, nil)
+            switch code & 0xFF {
+            case SQLITE_OK, SQLITE_BUSY, SQLITE_LOCKED: return code
+            default:
+                throw StoreFailure.error(
+                    code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
+                    file: file, table: "log")
+            }
+        }
+        return try log?.moving(run) ?? run()
     }
 
     /// Moves the whole log into the database and cuts the file to nothing. Waits for readers of older
     /// snapshots up to the busy timeout.
     func emptyLog() throws {
-        let code = sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
+        let code = try checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
         guard code == SQLITE_OK else {
             throw StoreFailure.error(
                 code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),

@@ -11,20 +11,28 @@ import Synchronization
 ///     commit 1 written ── synchronized ── answered
 ///                   commit 2 written ──── synchronized ── answered
 final class LogSynchronization: @unchecked Sendable {
-    // @unchecked is sound because `file` is set once and used inside `progress` only, until `close`. SQLite frees it with its
-    // connection, which is closed later. Its functions for a file have no state but the descriptor, which `xSync` only reads.
+    // @unchecked is sound because `file` is set once. SQLite frees it with its connection, which is closed after `close`. Beside
+    // SQLite's own calls, only `xSync` is called, inside `progress`: it reads the descriptor, and where a file is new it
+    // synchronizes its folder and takes down a flag, which opening the store has done on one thread.
     private let file: UnsafeMutablePointer<sqlite3_file>
     private let name: String
 
-    /// Commits that were written; held while one is, so that no reader can see more than is counted.
-    private let written = Mutex<UInt64>(0)
+    /// Commits that were written, the first for what an earlier process wrote. The lock is held during a commit: a reader that
+    /// sees it already waits here until it is counted.
+    private let writtenCount = Mutex<UInt64>(1)
 
     private struct Progress {
-        var durable: UInt64 = 0
+        var durableCount: UInt64 = 0
         /// Why nothing more can be made durable.
-        var end: StoreError?
+        var failure: StoreError?
+
+        mutating func fail(_ error: StoreError) -> StoreError {
+            failure = error
+            return error
+        }
     }
-    /// Held while the log is synchronized: who comes meanwhile finds its commit durable most often.
+    /// Held while the log is synchronized, by the store or by SQLite: the kernel reports a failed write-back to one of two that
+    /// share a descriptor (fsync(2)). A caller that waits for this lock usually finds its commit durable when it gets it.
     private let progress = Mutex(Progress())
 
     /// - Parameters:
@@ -42,7 +50,7 @@ final class LogSynchronization: @unchecked Sendable {
 
     /// Runs a commit.
     func writing(_ commit: () throws -> Void) rethrows {
-        try written.withLock { count in
+        try writtenCount.withLock { count in
             try commit()
             count += 1
         }
@@ -50,24 +58,35 @@ final class LogSynchronization: @unchecked Sendable {
 
     /// Blocks until all commits are durable that were written before the call, or were being written.
     func synchronize() throws {
-        let wanted = written.withLock { $0 }
+        let target = writtenCount.withLock { $0 }
         try progress.withLock { progress in
-            guard progress.durable < wanted else { return }
-            if let end = progress.end { throw end }
+            if let failure = progress.failure { throw failure }
+            guard progress.durableCount < target else { return }
             let code = file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
             guard code == SQLITE_OK else {
-                // The kernel tells a failed write-back once (fsync(2)): a second try could succeed without the pages.
-                let end = StoreError.lostDurability(
-                    "the log of `\(name)` could not be synchronized (\(code))")
-                progress.end = end
-                throw end
+                // A second try could succeed without the pages.
+                throw progress.fail(
+                    .lostDurability("the log of `\(name)` could not be synchronized (\(code))"))
             }
-            progress.durable = wanted
+            progress.durableCount = target
+        }
+    }
+
+    /// Runs what moves the log into the database, for which SQLite synchronizes it.
+    func moving<Result>(_ checkpoint: () throws -> Result) throws -> Result {
+        try progress.withLock { progress in
+            if let failure = progress.failure { throw failure }
+            do {
+                return try checkpoint()
+            } catch let error as StoreError {
+                guard case .lostDurability = error else { throw error }
+                throw progress.fail(error)
+            }
         }
     }
 
     /// Waits for a synchronization under way. Call before the connection closes.
     func close() {
-        progress.withLock { $0.end = $0.end ?? .unavailable("`\(name)` is closed") }
+        progress.withLock { $0.failure = $0.failure ?? .unavailable("`\(name)` is closed") }
     }
 }

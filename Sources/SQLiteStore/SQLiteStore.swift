@@ -128,6 +128,9 @@ package final class SQLiteStore: GateStore {
         self.indexKey = indexKey
         self.limits = limits
         self.directory = directory
+        // An earlier process may have ended between a commit and its synchronization.
+        try subjects.synchronize()
+        try gate.synchronize()
         try finishErasures()
         try checkAtStart()
         try queueOffered()
@@ -331,10 +334,10 @@ package final class SQLiteStore: GateStore {
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
         try refuseWhenStopped()
-        let result = try readers.lend { try $0.read(mappings, damages, body) }
-        // The snapshot may show a commit that a power cut would take back.
+        // What `body` throws was found in the snapshot as well, which may show a commit that a power cut would take back.
+        let result = Result { try readers.lend { try $0.read(mappings, damages, body) } }
         try synchronize()
-        return result
+        return try result.get()
     }
 
     package var dataKeyUse: DataKeyUse {
@@ -379,6 +382,8 @@ package final class SQLiteStore: GateStore {
                 try gate.everyReadable(Self.marked) { try $0.id(SubjectID.self) }
             }
             guard !subjects.isEmpty else { return }
+            // A mapping that is destroyed cannot come back, so the marks are durable first.
+            try gate.synchronize()
             try destroyMappings(of: subjects)
             // Durable now: the mappings are gone. A crash here finds the marks again, and nothing to delete.
             try gate.exclusively {

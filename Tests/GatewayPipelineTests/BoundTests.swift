@@ -246,7 +246,7 @@ private struct IdleOperation: EngineOperation {
         }
         #expect(ask(1_000))
         health.probed(.overloaded)
-        health.committed(at: 1_000)
+        health.committed(at: 1_000, after: health.failureCount)
         #expect(!ask(1_000) && !ask(60_999))
         #expect(answers.all == ["not ready", "ready", "ready"])
         // A time since boot that went back is no proof either.
@@ -254,10 +254,18 @@ private struct IdleOperation: EngineOperation {
         #expect(answers.all.count == 3)
         health.probed(nil)
         #expect(answers.all.count == 6 && answers.all.last == "ready")
-        health.committed(at: 62_000)
+        let failureCount = health.failureCount
+        health.committed(at: 62_000, after: failureCount)
+        #expect(!ask(62_000))
         _ = health.failed(.overloaded)
         #expect(ask(62_001))
         health.probed(nil)
+        // A commit that was written before the failure, and is durable after it.
+        health.committed(at: 62_002, after: failureCount)
+        #expect(ask(62_003))
+        health.probed(nil)
+        health.committed(at: 62_004, after: health.failureCount)
+        #expect(!ask(62_004))
     }
 
     // MARK: The outbox

@@ -177,7 +177,7 @@ private final class SlowStore: GateStore {
         #expect(DeliveryLane.allCases.allSatisfy { gate.engine.inFlight.take(9, of: $0).isEmpty })
     }
 
-    @Test func `what is held counts as offered, and may be called back and given back`() throws {
+    @Test func `what is not durable counts as offered, and may be called back and given back`() throws {
         let inFlight = MessagesInFlight()
         _ = inFlight.setHopUsable(true)
         let room = inFlight.room(in: .general)
@@ -192,19 +192,19 @@ private final class SlowStore: GateStore {
                 decidedAt: now)
         }
         func taken() -> [UInt64] { inFlight.take(9, of: .general).map(\.delivery.message.low) }
-        inFlight.hold([offer(1), offer(2), offer(3)])
-        inFlight.hold([offer(4)])
+        inFlight.awaitDurability(of: [offer(1), offer(2), offer(3)])
+        inFlight.awaitDurability(of: [offer(4)])
         #expect(inFlight.room(in: .general) == room - 4 && inFlight.all.count == 4 && taken() == [])
         let recalled = try #require(inFlight.recall(offer(2).delivery.message))
         // Given back, it waits for the newest batch.
         inFlight.add([recalled])
-        inFlight.letGo()
+        _ = inFlight.releaseOldest()
         #expect(taken() == [1, 3])
-        inFlight.letGo()
+        _ = inFlight.releaseOldest()
         #expect(taken() == [4, 2])
-        inFlight.hold([offer(5)])
+        inFlight.awaitDurability(of: [offer(5)])
         #expect(inFlight.setHopUsable(false).map(\.delivery.message.low) == [5])
-        inFlight.letGo()
+        _ = inFlight.releaseOldest()
         #expect(taken() == [])
     }
 }

@@ -106,7 +106,9 @@ package final class InMemoryStore: GateStore {
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
-        try body(committed)
+        let result = Result { try body(committed) }
+        try synchronize()
+        return try result.get()
     }
 
     package func finishErasures() throws {

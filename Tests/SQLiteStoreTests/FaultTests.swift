@@ -356,6 +356,59 @@ import Testing
         #expect(try setting("c") == nil)
         #expect(try store.read { try $0.setting("c") } == "1")
         #expect(try setting("c") == "1")
+        // What is refused on reading was found there too.
+        try commit("d")
+        #expect(throws: StoreError.self) {
+            try store.read { reading in
+                if try reading.setting("d") == "1" { throw StoreError.unavailable("it is there") }
+            }
+        }
+        #expect(try setting("d") == "1")
+    }
+
+    @Test func `a mapping is not destroyed before its mark is durable`() throws {
+        let state = try FaultyState()
+        let store = try #require(state.store)
+        try perform(1, on: store)
+        let loaded = BatchState()
+        try store.load([], into: loaded)
+        let change = try store.step({ try $0.eraseSubject(.sample(1)) }, over: loaded).view.change
+        guard case .done = try store.commit([change], against: loaded) else {
+            Issue.record("the erasure was not committed")
+            return
+        }
+        state.files.fail(.synchronize, at: 1, code: Self.fsyncError)
+        #expect(throws: StoreError.lostDurability("the log of `gate.db` could not be synchronized (1034)")) {
+            try store.finishErasures()
+        }
+        #expect(state.files.count(.synchronize) == 1)
+        state.files.heal()
+        let mapped = try store.subjectsWriter.connection.exclusively {
+            try store.subjectsWriter.connection.pragma("SELECT count(*) FROM subject")
+        }
+        #expect(mapped == "1")
+    }
+
+    @Test func `a checkpoint that lost the log ends the use of the store, and no commit is called durable`()
+        throws
+    {
+        let state = try FaultyState(
+            limits: SQLiteStoreLimits(readerCount: 1, logByteCountBeforeCheckpoint: 1))
+        let store = try #require(state.store)
+        try perform(1, on: store)
+        let loaded = BatchState()
+        try store.load([], into: loaded)
+        let change = try store.step({ try $0.setSetting("a", to: "1") }, over: loaded).view.change
+        // The first synchronization after this commit is the checkpoint's, of the log.
+        state.files.fail(.synchronize, at: 1, code: Self.fsyncError)
+        func isLost(_ body: () throws -> Void) -> Bool {
+            do { try body() } catch StoreError.lostDurability { return true } catch { return false }
+            return false
+        }
+        #expect(isLost { _ = try store.commit([change], against: loaded) })
+        state.files.heal()
+        #expect(isLost { try store.writer.connection.synchronize() })
+        #expect(isLost { try store.synchronize() })
     }
 
     @Test func `what a write returned from survives the loss of everything that was not synchronized`() throws

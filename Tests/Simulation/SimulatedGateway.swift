@@ -153,7 +153,7 @@ final class SimulatedGateway {
     private func step() {
         while engine.load.queuedCount > 0 {
             _ = engine.commitNext(identifiers)
-            engine.answering.finish()
+            engine.answering.answerWaiting()
         }
     }
 

@@ -277,13 +277,14 @@ package final class Batch {
         }
     }
 
-    /// After the commit: the next batch finds in flight what this one offers. The relay may take it once it is durable.
-    func handOn() {
+    /// After the commit: hands on what the next batch's steps look at and no row says, which messages are in flight and when the
+    /// next is due. The relay may take what this batch offers once it is durable.
+    func carryOver() {
         let used = state.recalled
         inFlight.remove(recalled.keys.filter(used.contains))
         inFlight.due = state.due
-        inFlight.hold(
-            recalled.values.filter { !used.contains($0.delivery.message) }
+        inFlight.awaitDurability(
+            of: recalled.values.filter { !used.contains($0.delivery.message) }
                 + state.applied.lazy.flatMap(\.effects.offers))
     }
 
@@ -291,6 +292,8 @@ package final class Batch {
     func abandon() {
         inFlight.add(Array(recalled.values))
         recalled = [:]
+        // Orders that no thread has taken yet hold plaintext.
+        dependencies.sealers.wake()
     }
 }
 

@@ -11,16 +11,22 @@ package final class CommitHealth: Sendable {
     private struct State {
         /// Time since boot of the last commit that left an entry or a probe; `nil` after a failure.
         var workedAt: Int64?
+        /// Counts failures, so that a commit that was written before one does not speak against it when it is durable.
+        var failureCount = 0
         /// Whether the alarm about a clock that cannot be believed was raised.
         var isClockTold = false
         var waiting: [@Sendable (EngineFailure?) -> Void] = []
     }
     private let state = Mutex(State())
 
-    func committed(at uptime: Int64) {
-        state.withLock {
-            $0.workedAt = uptime
-            $0.isClockTold = false
+    var failureCount: Int { state.withLock { $0.failureCount } }
+
+    /// - Parameter failureCount: As it was when the commit was written.
+    func committed(at uptime: Int64, after failureCount: Int) {
+        state.withLock { state in
+            guard state.failureCount == failureCount else { return }
+            state.workedAt = uptime
+            state.isClockTold = false
         }
     }
 
@@ -29,6 +35,7 @@ package final class CommitHealth: Sendable {
     func failed(_ failure: EngineFailure) -> Bool {
         state.withLock { state in
             state.workedAt = nil
+            state.failureCount += 1
             guard failure.isOfClock, !state.isClockTold else { return false }
             state.isClockTold = true
             return true
@@ -83,8 +90,8 @@ struct ProbeOperation: EngineOperation {
 }
 
 extension Engine {
-    /// Whether a send would be committed now; `nil` when it would. Never blocks; `answer` may be called later, on the
-    /// engine's thread.
+    /// Whether a send would be committed now; `nil` when it would. Never blocks; `answer` may be called later, on
+    /// another thread.
     package func askCommit(_ answer: @escaping @Sendable (EngineFailure?) -> Void) {
         if health.ask(at: dependencies.clock.reading().uptime, answer) {
             submit(ProbeOperation(health: health))

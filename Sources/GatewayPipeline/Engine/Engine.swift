@@ -48,7 +48,7 @@ package final class Engine: Sendable {
     /// Starts the engine's thread. Call it once.
     ///
     /// - Parameter opening: Recorded by the first batch that can be committed, before its own steps. Until it is
-    ///   durable nothing else is committed, and every operation is refused with the reason.
+    ///   committed nothing else is, and every operation is refused with the reason.
     package func start(opening: Opening? = nil) {
         self.opening.withLock { $0 = opening }
         answering.start()
@@ -88,9 +88,9 @@ package final class Engine: Sendable {
     ///
     /// - Returns: Whether there is more to come.
     func commitNext(_ identifiers: IdentifierSupply) -> Bool {
-        // First, so that what comes meanwhile is in the batch too.
-        answering.takePlace()
-        answering.givePlaceBack()
+        // Waits for a free slot before it takes operations, so that those arriving meanwhile join this batch; `commit` takes the slot.
+        answering.acquireSlot()
+        answering.releaseSlot()
         let operations = queue.take(countMax: dependencies.limits.batchOperationCountMax)
         // An operation that asks the store which rows there are begins a batch, so that the store knows of everything before.
         var rest = operations[...]
@@ -104,13 +104,13 @@ package final class Engine: Sendable {
 
     private func commit(_ operations: [any EngineOperation], _ identifiers: IdentifierSupply) {
         let isPipelined = operations.allSatisfy(\.isPipelined)
-        if !isPipelined { answering.finish() }
-        answering.takePlace()
+        if !isPipelined { answering.answerWaiting() }
+        answering.acquireSlot()
         if let committed = write(operations, identifiers) {
             answering.add(committed)
-            if !isPipelined { answering.finish() }
+            if !isPipelined { answering.answerWaiting() }
         } else {
-            answering.givePlaceBack()
+            answering.releaseSlot()
         }
     }
 
@@ -119,7 +119,7 @@ package final class Engine: Sendable {
     /// - Returns: `nil` when nothing was committed, and every operation was refused.
     private func write(
         _ operations: [any EngineOperation], _ identifiers: IdentifierSupply
-    ) -> CommitAnswering.Batch? {
+    ) -> CommitAnswering.CommittedBatch? {
         var failures: [Batch.StepNumber: Batch.StepFailure] = [:]
         var refusals: [Int: EngineFailure] = [:]
         for _ in 0..<Self.tryCountMax {
@@ -133,7 +133,7 @@ package final class Engine: Sendable {
                     continue
                 }
                 opening.withLock { $0 = nil }
-                batch.handOn()
+                batch.carryOver()
                 return committed(
                     batch, operations, outcomes,
                     EntryPlaces(receipt: receipt, origin: dependencies.trailOrigin))
@@ -162,18 +162,21 @@ package final class Engine: Sendable {
     private func committed(
         _ batch: Batch, _ operations: [any EngineOperation], _ outcomes: [OperationOutcome],
         _ places: EntryPlaces
-    ) -> CommitAnswering.Batch {
+    ) -> CommitAnswering.CommittedBatch {
         let (observations, alarms) = (Array(batch.observations), batch.alarms)
-        let (provesCommits, hasNews) = (batch.provesCommits, batch.hasNews)
-        return CommitAnswering.Batch(
+        let (provesCommits, hasNews, failureCount) = (
+            batch.provesCommits, batch.hasNews, health.failureCount
+        )
+        return CommitAnswering.CommittedBatch(
             complete: { [self] in
-                // Durable from here on. A crash now loses answers, never what they say.
-                inFlight.letGo()
+                let hasOffers = inFlight.releaseOldest()
                 observed.count(observations)
-                if provesCommits { health.committed(at: dependencies.clock.reading().uptime) }
+                if provesCommits {
+                    health.committed(at: dependencies.clock.reading().uptime, after: failureCount)
+                }
                 answer(operations, outcomes, places)
                 for alarm in alarms { dependencies.alarm(alarm) }
-                if hasNews { dependencies.committed() }
+                if hasNews || hasOffers { dependencies.committed() }
             },
             refuse: { [self] error in
                 if let error = error as? StoreError {

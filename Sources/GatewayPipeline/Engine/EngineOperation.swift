@@ -20,9 +20,9 @@ package protocol EngineOperation: Sendable {
     /// has the changes of all operations before it.
     var scans: Bool { get }
 
-    /// Whether the batch before may still be on its way to the disk while this is performed, and the batch after begin before
-    /// this is durable. Only for an operation whose completion nothing but its caller sees: what the next step looks at is in
-    /// the store when it is committed, and not when it is completed.
+    /// Whether this may be committed before the batch in front is durable, and the batch behind before this is. Only where the
+    /// completion changes nothing that a step looks at: it answers the caller. A claim must not, for its completion puts
+    /// messages in flight; a hop's result may, for a step looks at offers, and those are carried over with the commit.
     var isPipelined: Bool { get }
 
     /// Runs its steps, most often one. When it throws, ``refuse(_:)`` is called.

@@ -9,8 +9,8 @@ import Synchronization
 /// beside the engine: an order is taken as soon as a send is planned, and the engine waits for the
 /// results only once, before the commit.
 ///
-/// - Ordering: none; each ``Ticket`` is filled when its order is done. A thread that sleeps is woken for several orders, because
-///   to wake it costs as much as a fifth of an order, or once a result is waited for.
+/// - Ordering: none; each ``Ticket`` is filled when its order is done. Every fourth order that waits wakes a thread that
+///   sleeps, and ``Ticket/wait()`` as many as are needed for the rest.
 /// - Bounds: the engine's batch bounds how many orders can be under way.
 package final class SealerPool: Sendable {
     package typealias Job = @Sendable (_ sealer: inout Sealer) throws -> [UInt8]
@@ -84,7 +84,7 @@ package final class SealerPool: Sendable {
     }
 
     /// Has as many threads take what is left as there are orders.
-    private func wake() {
+    func wake() {
         for _ in 0..<min(jobs.withLock { $0.count }, threadCount) { available.signal() }
     }
 

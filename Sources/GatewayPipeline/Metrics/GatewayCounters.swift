@@ -12,7 +12,7 @@ package final class GatewayCounters: Sendable {
 
     package init() {}
 
-    /// Counts what one commit made durable. Call it on the engine's thread, once for each commit.
+    /// Counts what one commit made durable. Call it once for each commit, in their order.
     package func count(_ steps: some Sequence<Observations>) {
         tables.withLock { tables in
             for step in steps {

@@ -124,7 +124,7 @@ extension Gateway {
                     let (keyring, key) = (changed.keyring, changed.key)
                     return { [trail = changed.trail] places in
                         do {
-                            // On the engine's thread: the next batch already seals and signs with what is in use now.
+                            // Before the next batch begins: it already seals and signs with what is in use now.
                             try privateKeys.follow(keyring)
                         } catch {
                             alarm(

@@ -8,9 +8,9 @@ import Synchronization
 /// A message that may go at once is written as one that was tried and goes to the relay from here, without being read
 /// back:
 ///
-///     committed → held → offered → under way → result
-///                    ↓       ↓
-///                    called back: waits in the store again, as if it had never been offered
+///     committed → durable: offered → under way → result
+///         ↓                ↓
+///        called back: waits in the store again, as if it had never been offered
 ///
 /// Nothing of this is durable. After a crash the rows were tried and have no result: the hop may have them, and they go
 /// again under the same id.
@@ -28,14 +28,14 @@ final class MessagesInFlight: Sendable {
         var isHopUsable = false
         var offers = LaneValues<[MessageOffer]>(repeating: [])
         /// Offers of each batch that is committed and not durable yet, the oldest batch first.
-        var held: [[MessageOffer]] = []
-        /// Held, offered and under way: these must not be claimed from the store.
+        var undurable: [[MessageOffer]] = []
+        /// Not durable, offered and under way: these must not be claimed from the store.
         var messages: Set<MessageID> = []
         /// At or before the time of the next row to claim; `nil` where there is none. Nothing is known of what an earlier
         /// process left.
         var due = LaneValues<Instant?>(repeating: .longAgo)
 
-        mutating func note(_ offers: [MessageOffer]) {
+        mutating func markInFlight(_ offers: [MessageOffer]) {
             for offer in offers { messages.insert(offer.delivery.message) }
         }
     }
@@ -64,23 +64,27 @@ final class MessagesInFlight: Sendable {
     func room(in lane: DeliveryLane) -> Int {
         state.withLock { state in
             guard state.isHopUsable else { return 0 }
-            let heldCount = state.held.reduce(0) { $0 + $1.count { $0.lane == lane } }
-            return max(0, Self.offerCountMax(in: lane) - state.offers[lane].count - heldCount)
+            let undurableCount = state.undurable.reduce(0) { $0 + $1.count { $0.lane == lane } }
+            return max(0, Self.offerCountMax(in: lane) - state.offers[lane].count - undurableCount)
         }
     }
 
-    /// Holds what a batch offers until it is durable. Called once for each committed batch, with nothing too.
-    func hold(_ offers: [MessageOffer]) {
+    /// Keeps what a batch offers from the relay until it is durable. Called once for each committed batch, with nothing too.
+    func awaitDurability(of offers: [MessageOffer]) {
         state.withLock { state in
-            state.held.append(offers)
-            state.note(offers)
+            state.undurable.append(offers)
+            state.markInFlight(offers)
         }
     }
 
-    /// The oldest batch that is held is durable: the relay may take what it offers.
-    func letGo() {
+    /// The oldest batch of those is durable now: the relay may take what it offers.
+    ///
+    /// - Returns: Whether there is anything to take.
+    func releaseOldest() -> Bool {
         state.withLock { state in
-            for offer in state.held.removeFirst() { state.offers[offer.lane].append(offer) }
+            let offers = state.undurable.removeFirst()
+            for offer in offers { state.offers[offer.lane].append(offer) }
+            return !offers.isEmpty
         }
     }
 
@@ -88,9 +92,9 @@ final class MessagesInFlight: Sendable {
     func add(_ offers: [MessageOffer]) {
         guard !offers.isEmpty else { return }
         state.withLock { state in
-            state.note(offers)
-            guard state.held.isEmpty else {
-                state.held[state.held.count - 1] += offers
+            state.markInFlight(offers)
+            guard state.undurable.isEmpty else {
+                state.undurable[state.undurable.count - 1] += offers
                 return
             }
             for offer in offers { state.offers[offer.lane].append(offer) }
@@ -127,10 +131,10 @@ final class MessagesInFlight: Sendable {
     /// recalled it is committed (``remove(_:)``) or undone (``add(_:)``).
     func recall(_ message: MessageID) -> MessageOffer? {
         state.withLock { state in
-            for batch in state.held.indices {
-                guard let index = state.held[batch].firstIndex(where: { $0.delivery.message == message })
+            for batch in state.undurable.indices {
+                guard let index = state.undurable[batch].firstIndex(where: { $0.delivery.message == message })
                 else { continue }
-                return state.held[batch].remove(at: index)
+                return state.undurable[batch].remove(at: index)
             }
             for lane in DeliveryLane.allCases {
                 guard let index = state.offers[lane].firstIndex(where: { $0.delivery.message == message })
@@ -148,10 +152,10 @@ final class MessagesInFlight: Sendable {
             guard !isUsable else { return [] }
             defer {
                 state.offers = LaneValues(repeating: [])
-                state.held = state.held.map { _ in [] }
+                state.undurable = state.undurable.map { _ in [] }
             }
-            // In the order in which they would have been taken: what is held comes after what is durable.
-            return DeliveryLane.allCases.flatMap { state.offers[$0] } + state.held.joined()
+            // In the order in which they would have been taken: what is not durable comes last.
+            return DeliveryLane.allCases.flatMap { state.offers[$0] } + state.undurable.joined()
         }
     }
 }

@@ -10,8 +10,8 @@ package import GateVocabulary
 ///   cannot tell must stop the process (`StoreError.lostDurability`).
 /// - Ordering: commits come one after another, entries in the order of their changes. The store gives entries their
 ///   index; a batch whose steps are older than the newest entry is `stale`.
-/// - Concurrency: `read` and `synchronize` may be called from any thread beside a running `commit`. `read` gives nothing
-///   away that a power cut could take back, and sees one consistent snapshot.
+/// - Concurrency: `read` and `synchronize` may be called from any thread beside a running `commit`. `read` sees one
+///   consistent snapshot, and returns only what is durable.
 /// - Retry: none inside. A full or read-only disk throws `StoreError.unavailable`, and the next call
 ///   tries afresh, so that the gate recovers by itself when space returns.
 package protocol GateStore: AnyObject, Sendable {

@@ -33,7 +33,7 @@ struct EngineService: Service {
     /// Counts the next of all recipients; gives whether that was the last.
     let countPersons: @Sendable () throws -> Bool
     let driftSchedule: DriftSchedule
-    /// Erases the files of destroyed data keys that stored values were under until now. Called on the engine's thread.
+    /// Erases the files of destroyed data keys that stored values were under until now. Called before the next batch begins.
     let eraseUnneededKeys: @Sendable () throws -> Void
     let logger: Logger
 
