@@ -335,7 +335,7 @@ package final class SQLiteStore: GateStore {
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
         try refuseWhenStopped()
         // What `body` throws was found in the snapshot as well, which may show a commit that a power cut would take back.
-        let result = Result { try readers.lend { try $0.read(mappings, damages, body) } }
+        let result = Swift.Result { try readers.lend { try $0.read(mappings, damages, body) } }
         try synchronize()
         return try result.get()
     }

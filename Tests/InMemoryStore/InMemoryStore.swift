@@ -106,7 +106,7 @@ package final class InMemoryStore: GateStore {
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
-        let result = Result { try body(committed) }
+        let result = Swift.Result { try body(committed) }
         try synchronize()
         return try result.get()
     }
