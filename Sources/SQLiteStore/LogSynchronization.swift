@@ -21,8 +21,10 @@ final class LogSynchronization: @unchecked Sendable {
     /// sees it already waits here until it is counted.
     private let writtenCount = Mutex<UInt64>(1)
 
+    /// Commits that are durable. Set inside `progress`.
+    private let durableCount = Atomic<UInt64>(0)
+
     private struct Progress {
-        var durableCount: UInt64 = 0
         /// Why nothing more can be made durable.
         var failure: StoreError?
 
@@ -33,6 +35,8 @@ final class LogSynchronization: @unchecked Sendable {
     }
     /// Held while the log is synchronized, by the store or by SQLite: the kernel reports a failed write-back to one of two that
     /// share a descriptor (fsync(2)). A caller that waits for this lock usually finds its commit durable when it gets it.
+    /// Not held while a commit synchronizes the header of a log that begins anew: by then all its frames are durable in the
+    /// database, so a report that is lost there is about no earlier commit.
     private let progress = Mutex(Progress())
 
     /// - Parameters:
@@ -59,16 +63,18 @@ final class LogSynchronization: @unchecked Sendable {
     /// Blocks until all commits are durable that were written before the call, or were being written.
     func synchronize() throws {
         let target = writtenCount.withLock { $0 }
+        // Without waiting for a checkpoint under way, which may wait for a reader.
+        if durableCount.load(ordering: .acquiring) >= target { return }
         try progress.withLock { progress in
             if let failure = progress.failure { throw failure }
-            guard progress.durableCount < target else { return }
+            guard durableCount.load(ordering: .relaxed) < target else { return }
             let code = file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
             guard code == SQLITE_OK else {
                 // A second try could succeed without the pages.
                 throw progress.fail(
                     .lostDurability("the log of `\(name)` could not be synchronized (\(code))"))
             }
-            progress.durableCount = target
+            durableCount.store(target, ordering: .releasing)
         }
     }
 

@@ -291,6 +291,8 @@ package final class Batch {
     /// Called instead of the commit: nothing of this batch happened.
     func abandon() {
         inFlight.add(Array(recalled.values))
+        // The relay may have looked while they were called back.
+        if !recalled.isEmpty { dependencies.committed() }
         recalled = [:]
         // Orders that no thread has taken yet hold plaintext.
         dependencies.sealers.wake()

@@ -58,6 +58,12 @@ final class CommitAnswering: Sendable {
         ended.wait()
     }
 
+    /// Blocks until a slot is free, and leaves it so.
+    func waitForSlot() {
+        acquireSlot()
+        releaseSlot()
+    }
+
     /// Blocks until one more batch may be begun. Then either ``add(_:)`` or ``releaseSlot()`` is called.
     func acquireSlot() { slots.wait() }
 

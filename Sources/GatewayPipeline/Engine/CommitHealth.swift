@@ -11,7 +11,7 @@ package final class CommitHealth: Sendable {
     private struct State {
         /// Time since boot of the last commit that left an entry or a probe; `nil` after a failure.
         var workedAt: Int64?
-        /// Counts failures, so that a commit that was written before one does not speak against it when it is durable.
+        /// Failures so far. A commit that was written before the newest proves nothing about what came after it.
         var failureCount = 0
         /// Whether the alarm about a clock that cannot be believed was raised.
         var isClockTold = false
@@ -24,9 +24,9 @@ package final class CommitHealth: Sendable {
     /// - Parameter failureCount: As it was when the commit was written.
     func committed(at uptime: Int64, after failureCount: Int) {
         state.withLock { state in
+            state.isClockTold = false
             guard state.failureCount == failureCount else { return }
             state.workedAt = uptime
-            state.isClockTold = false
         }
     }
 

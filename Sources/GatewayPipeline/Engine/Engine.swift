@@ -88,9 +88,8 @@ package final class Engine: Sendable {
     ///
     /// - Returns: Whether there is more to come.
     func commitNext(_ identifiers: IdentifierSupply) -> Bool {
-        // Waits for a free slot before it takes operations, so that those arriving meanwhile join this batch; `commit` takes the slot.
-        answering.acquireSlot()
-        answering.releaseSlot()
+        // So that operations that arrive meanwhile join this batch.
+        answering.waitForSlot()
         let operations = queue.take(countMax: dependencies.limits.batchOperationCountMax)
         // An operation that asks the store which rows there are begins a batch, so that the store knows of everything before.
         var rest = operations[...]

@@ -26,8 +26,8 @@ package struct EngineDependencies: Sendable {
     package var freeDiskByteCount: @Sendable () throws -> Int64
     /// An entry the store no longer holds, from the published tree.
     package var publishedEntry: @Sendable (UInt64) throws -> [UInt8]?
-    /// Called once a commit is durable that leaves something to publish or to hand over: wakes publisher and relay. Must not
-    /// block.
+    /// Called once a commit is durable that leaves something to publish or to hand over, or messages are offered again: wakes
+    /// publisher and relay. Must not block.
     package var committed: @Sendable () -> Void
     /// Called once a commit is durable with the text of an alarm for an operator, which holds no personal data.
     package var alarm: @Sendable (String) -> Void

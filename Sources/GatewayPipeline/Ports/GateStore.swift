@@ -16,7 +16,8 @@ package import GateVocabulary
 ///   tries afresh, so that the gate recovers by itself when space returns.
 package protocol GateStore: AnyObject, Sendable {
     /// Answers what steps ask for, and where the trail ends, into a batch's state. A row that cannot be read is the
-    /// answer to its own ask.
+    /// answer to its own ask. It may answer with what is committed and not durable yet: nothing of that is told before
+    /// ``synchronize()`` has returned.
     func load(_ asks: [Ask], into state: BatchState) throws
 
     /// Writes everything that steps did, or nothing.
@@ -27,7 +28,8 @@ package protocol GateStore: AnyObject, Sendable {
     /// Blocks until everything that was committed before the call is durable, the earliest first: of two commits the later
     /// never survives without the earlier.
     ///
-    /// - Throws: `StoreError.lostDurability` when what is on disk cannot be known any more.
+    /// - Throws: `StoreError.lostDurability` when what is on disk cannot be known any more; anything else only after the store
+    ///   was closed.
     func synchronize() throws
 
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result
