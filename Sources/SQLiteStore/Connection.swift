@@ -36,8 +36,8 @@ final class Connection: @unchecked Sendable {
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
     /// the body would then be written without a transaction, so every further statement is refused.
     @exclusivity(unchecked) private var lostTransaction = false
-    /// Pages in the write-ahead log after the newest commit; written by SQLite's hook.
-    private let logPageCount: UnsafeMutablePointer<Int32>
+    /// Written by SQLite's hook.
+    private let logState: UnsafeMutablePointer<LogState>
     /// Where the connection writes to a file.
     private let log: LogSynchronization?
     let pageByteCount: Int
@@ -51,6 +51,7 @@ final class Connection: @unchecked Sendable {
         self.file = file
         self.damages = damages
         codes = try index.map { try RowCodes(index: $0) }
+        let isLogEmpty = StateDirectory.byteCount(at: path + "-wal") == 0
         let handle = try Self.open(path: path, file: file, role: role)
         do {
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
@@ -61,7 +62,7 @@ final class Connection: @unchecked Sendable {
             if case .writer = role {
                 // Reads the first page, which opens the log.
                 _ = try Self.value(of: "PRAGMA schema_version", on: handle, file: file)
-                log = try LogSynchronization(of: handle, name: file)
+                log = try LogSynchronization(of: handle, name: file, isEmpty: isLogEmpty)
             } else {
                 log = nil
             }
@@ -71,23 +72,24 @@ final class Connection: @unchecked Sendable {
         }
         self.handle = handle
         boundMemory = .allocate(byteCount: 16_384, alignment: 8)
-        logPageCount = .allocate(capacity: 1)
-        logPageCount.initialize(to: 0)
+        logState = .allocate(capacity: 1)
+        logState.initialize(to: LogState())
         if case .writer = role {
             // Replaces SQLite's own checkpointing, which ignores its errors: a failed fsync of the database
             // must be seen (see `moveLog`).
             sqlite3_wal_hook(
                 handle,
                 { context, _, _, pageCount in
-                    context?.assumingMemoryBound(to: Int32.self).pointee = pageCount
+                    context?.assumingMemoryBound(to: LogState.self).pointee = LogState(
+                        pageCount: pageCount, wasWritten: true)
                     return SQLITE_OK
-                }, logPageCount)
+                }, logState)
         }
     }
 
     deinit {
         close()
-        logPageCount.deallocate()
+        logState.deallocate()
         boundMemory.deallocate()
     }
 
@@ -136,6 +138,13 @@ final class Connection: @unchecked Sendable {
     static func limitMemory(_ handle: OpaquePointer, file: String) throws {
         // What is bound to a statement keeps its place until it is bound anew, and every statement is kept.
         try check(sendgate_keep_small_memory(handle, 1200, 256), handle, file: file)
+    }
+
+    /// The write-ahead log after the newest commit that wrote to it.
+    private struct LogState {
+        var pageCount: Int32 = 0
+        /// Set by each commit that writes.
+        var wasWritten = false
     }
 
     /// Who synchronizes the write-ahead log after a commit.
@@ -266,7 +275,11 @@ final class Connection: @unchecked Sendable {
                 }
             }
             if let log {
-                try log.writing { _ = try change(Self.commitText) }
+                try log.writing {
+                    logState.pointee.wasWritten = false
+                    try change(Self.commitText)
+                    return logState.pointee.wasWritten
+                }
             } else {
                 try change(Self.commitText)
             }
@@ -510,11 +523,11 @@ final class Connection: @unchecked Sendable {
     ///
     /// - Throws: `StoreError.lostDurability` when that synchronization failed.
     func moveLog(largerThan byteCount: Int) throws {
-        guard Int(logPageCount.pointee) * pageByteCount >= byteCount else { return }
+        guard Int(logState.pointee.pageCount) * pageByteCount >= byteCount else { return }
         do {
             let code = try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
             // Otherwise a reader of an old snapshot is in the way; the next commit tries again.
-            if code == SQLITE_OK { logPageCount.pointee = 0 }
+            if code == SQLITE_OK { logState.pointee.pageCount = 0 }
         } catch StoreError.unavailable {
             // A full disk leaves the log as it is: nothing is lost, and the next commit tries again.
         }
@@ -546,7 +559,7 @@ final class Connection: @unchecked Sendable {
                 code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
                 file: file, table: "log")
         }
-        logPageCount.pointee = 0
+        logState.pointee.pageCount = 0
     }
 
     /// Gives the raw bytes of the database file, piece by piece, as they are on disk, through SQLite's own

@@ -17,9 +17,9 @@ final class LogSynchronization: @unchecked Sendable {
     private let file: UnsafeMutablePointer<sqlite3_file>
     private let name: String
 
-    /// Commits that were written, the first for what an earlier process wrote. The lock is held during a commit: a reader that
+    /// Commits that were written, the first for what an earlier process left. The lock is held during a commit: a reader that
     /// sees it already waits here until it is counted.
-    private let writtenCount = Mutex<UInt64>(1)
+    private let writtenCount: Mutex<UInt64>
 
     /// Commits that are durable. Set inside `progress`.
     private let durableCount = Atomic<UInt64>(0)
@@ -42,7 +42,8 @@ final class LogSynchronization: @unchecked Sendable {
     /// - Parameters:
     ///   - handle: A database in WAL mode that was read, so that its log is open.
     ///   - name: The database's file name, for errors.
-    init(of handle: OpaquePointer, name: String) throws {
+    ///   - isEmpty: Whether there was no log before.
+    init(of handle: OpaquePointer, name: String, isEmpty: Bool) throws {
         var file: UnsafeMutablePointer<sqlite3_file>?
         guard sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK,
             let file,
@@ -50,13 +51,15 @@ final class LogSynchronization: @unchecked Sendable {
         else { throw StoreError.unavailable("the log of `\(name)` is not open") }
         self.file = file
         self.name = name
+        writtenCount = Mutex(isEmpty ? 0 : 1)
     }
 
     /// Runs a commit.
-    func writing(_ commit: () throws -> Void) rethrows {
+    ///
+    /// - Parameter commit: Gives whether it wrote anything.
+    func writing(_ commit: () throws -> Bool) rethrows {
         try writtenCount.withLock { count in
-            try commit()
-            count += 1
+            if try commit() { count += 1 }
         }
     }
 

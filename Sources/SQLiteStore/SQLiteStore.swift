@@ -128,12 +128,9 @@ package final class SQLiteStore: GateStore {
         self.indexKey = indexKey
         self.limits = limits
         self.directory = directory
-        // An earlier process may have ended between a commit and its synchronization, or because that failed: then the kernel may
-        // keep pages that are not on disk and never writes them. Moving the log writes them again, into the database.
-        for connection in [subjects, gate] {
-            try connection.exclusively { try connection.moveLog(largerThan: 0) }
-            try connection.synchronize()
-        }
+        // An earlier process may have ended between a commit and its synchronization.
+        try subjects.synchronize()
+        try gate.synchronize()
         try finishErasures()
         try checkAtStart()
         try queueOffered()

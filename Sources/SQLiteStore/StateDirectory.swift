@@ -147,8 +147,11 @@ final class StateDirectory: Sendable {
     }
 
     /// Size of one file in bytes; 0 when it does not exist. Asks by name: see the warning above.
-    func byteCount(of name: String) -> Int64 {
+    func byteCount(of name: String) -> Int64 { Self.byteCount(at: path + "/" + name) }
+
+    /// 0 where there is no such file.
+    static func byteCount(at path: String) -> Int64 {
         var status = stat()
-        return stat(path + "/" + name, &status) == 0 ? Int64(status.st_size) : 0
+        return stat(path, &status) == 0 ? Int64(status.st_size) : 0
     }
 }

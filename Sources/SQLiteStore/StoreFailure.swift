@@ -34,8 +34,8 @@ enum StoreFailure {
                 "`\(file)` is read-only: make the file system writable for this process (\(message))")
         case SQLITE_IOERR where code == ioErrorFsync || code == ioErrorDirectoryFsync:
             // The kernel may have dropped the pages it could not write and forgotten the error, so a second
-            // fsync that succeeds proves nothing (PostgreSQL's "fsyncgate", 2018). Only a restart, which writes
-            // anew what it finds in the log, tells what is true.
+            // fsync that succeeds proves nothing (PostgreSQL's "fsyncgate", 2018). Only a restart, which
+            // reads what is really there, tells what is true.
             return StoreError.lostDurability("`\(file)` could not be synchronized (\(message))")
         case SQLITE_IOERR:
             return StoreError.unavailable(

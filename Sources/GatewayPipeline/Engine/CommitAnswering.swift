@@ -76,6 +76,12 @@ final class CommitAnswering: Sendable {
         batchAdded.signal()
     }
 
+    /// A batch that was just committed, made durable and answered on the caller's thread. Blocks.
+    func answer(_ batch: CommittedBatch) {
+        waiting.withLock { $0.append(batch) }
+        answerWaiting()
+    }
+
     /// Makes everything durable that was added before the call, and answers it, on the caller's thread. Blocks.
     func answerWaiting() {
         answeringLock.withLock {

@@ -106,8 +106,7 @@ package final class Engine: Sendable {
         if !isPipelined { answering.answerWaiting() }
         answering.acquireSlot()
         if let committed = write(operations, identifiers) {
-            answering.add(committed)
-            if !isPipelined { answering.answerWaiting() }
+            if isPipelined { answering.add(committed) } else { answering.answer(committed) }
         } else {
             answering.releaseSlot()
         }
