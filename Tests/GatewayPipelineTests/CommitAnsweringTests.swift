@@ -181,16 +181,7 @@ private final class SlowStore: GateStore {
         let inFlight = MessagesInFlight()
         _ = inFlight.setHopUsable(true)
         let room = inFlight.room(in: .general)
-        func offer(_ number: UInt64) -> MessageOffer {
-            let now = Instant(milliseconds: 1_795_000_000_000)
-            let delivery = Delivery(
-                message: MessageID(high: 1, low: number), send: SendID(high: 1, low: number),
-                destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "app", token: "t",
-                headers: Array("{}".utf8), body: [], expiresAt: now, attemptCount: 0, handedOverAt: now)
-            return .init(
-                delivery: delivery, lane: .general, tier: .important, caller: CallerName("payments"),
-                decidedAt: now)
-        }
+        func offer(_ number: UInt64) -> MessageOffer { .sample(number) }
         func taken() -> [UInt64] { inFlight.take(9, of: .general).map(\.delivery.message.low) }
         inFlight.awaitDurability(of: [offer(1), offer(2), offer(3)])
         inFlight.awaitDurability(of: [offer(4)])

@@ -296,13 +296,7 @@ import Testing
     @Test func `offers go by tier, then by callers in turn, then by age`() throws {
         let inFlight = MessagesInFlight()
         func offer(_ number: UInt64, _ tier: Tier, _ caller: String) -> MessageOffer {
-            let now = Instant(milliseconds: 1_795_000_000_000)
-            let delivery = Delivery(
-                message: MessageID(high: 1, low: number), send: SendID(high: 1, low: number),
-                destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "app", token: "t",
-                headers: Array("{}".utf8), body: [], expiresAt: now, attemptCount: 0, handedOverAt: now)
-            return .init(
-                delivery: delivery, lane: .general, tier: tier, caller: CallerName(caller), decidedAt: now)
+            .sample(number, tier, caller)
         }
         inFlight.add([
             offer(1, .promotional, "marketing"), offer(2, .important, "payments"),
@@ -392,4 +386,19 @@ private struct FailingOperation: EngineOperation {
         }
     }
     func refuse(_ failure: EngineFailure) { done() }
+}
+
+extension MessageOffer {
+    /// A push of the general lane, with a message of this number.
+    static func sample(
+        _ number: UInt64, _ tier: Tier = .important, _ caller: String = "payments"
+    ) -> MessageOffer {
+        let now = Instant(milliseconds: 1_795_000_000_000)
+        let delivery = Delivery(
+            message: MessageID(high: 1, low: number), send: SendID(high: 1, low: number),
+            destination: DestinationID("d_1"), channel: .push, platform: .ios, app: "app", token: "t",
+            headers: Array("{}".utf8), body: [], expiresAt: now, attemptCount: 0, handedOverAt: now)
+        return MessageOffer(
+            delivery: delivery, lane: .general, tier: tier, caller: CallerName(caller), decidedAt: now)
+    }
 }

@@ -156,7 +156,7 @@ package final class Engine: Sendable {
         return nil
     }
 
-    /// A batch that is written: what waits for it to be durable.
+    /// The answers of a written batch, which wait until it is durable.
     private func committed(
         _ batch: Batch, _ operations: [any EngineOperation], _ outcomes: [OperationOutcome],
         _ places: EntryPlaces
