@@ -142,13 +142,9 @@ package final class Engine: Sendable {
             } catch let refused as RefusedOperation {
                 batch.abandon()
                 refusals[refused.position] = refused.failure
-            } catch let error as StoreError {
-                batch.abandon()
-                refuse(operations, error)
-                return nil
             } catch {
                 batch.abandon()
-                refuse(operations, EngineFailure(error))
+                refuse(operations, error)
                 return nil
             }
         }
@@ -176,13 +172,7 @@ package final class Engine: Sendable {
                 for alarm in alarms { dependencies.alarm(alarm) }
                 if hasNews || hasOffers { dependencies.committed() }
             },
-            refuse: { [self] error in
-                if let error = error as? StoreError {
-                    refuse(operations, error)
-                } else {
-                    refuse(operations, EngineFailure(error))
-                }
-            })
+            refuse: { [self] in refuse(operations, $0) })
     }
 
     /// Times that one batch is begun at most: each that ends with a failed step refuses one more.
@@ -255,9 +245,9 @@ package final class Engine: Sendable {
         }
     }
 
-    private func refuse(_ operations: [any EngineOperation], _ error: StoreError) {
-        counters.withLock { $0.failedBatchCount += 1 }
-        if case .lostDurability(let what) = error {
+    private func refuse(_ operations: [any EngineOperation], _ error: any Error) {
+        if error is StoreError { counters.withLock { $0.failedBatchCount += 1 } }
+        if case StoreError.lostDurability(let what) = error {
             // What is on disk is unknown, and a retry could trust the page cache wrongly. Answering
             // anything now could be a lie; a restart reads what is true.
             dependencies.durabilityLost(what)
