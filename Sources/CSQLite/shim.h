@@ -21,9 +21,4 @@ static inline int sendgate_refuse_double_quoted_strings(sqlite3 *database) {
 // Before the first connection is opened. sqlite3_config takes variable arguments, too.
 static inline int sendgate_count_no_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
-// So many pieces of a connection's own for what is small (sqlite.org/malloc.html, section 3.4).
-static inline int sendgate_keep_small_memory(sqlite3 *database, int size, int count) {
-    return sqlite3_db_config(database, SQLITE_DBCONFIG_LOOKASIDE, (void *)0, size, count);
-}
-
 #endif

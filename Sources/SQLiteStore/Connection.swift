@@ -55,7 +55,6 @@ final class Connection: @unchecked Sendable {
         let handle = try Self.open(path: path, file: file, role: role)
         do {
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
-            try Self.limitMemory(handle, file: file)
             if let codes { try Self.check(codes.register(on: handle), handle, file: file) }
             try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
             pageByteCount = Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file)) ?? 4096
@@ -132,12 +131,6 @@ final class Connection: @unchecked Sendable {
             // A failure leaves an unused descriptor open; there is nothing to do about it at the end.
             sqlite3_close_v2(handle)
         }
-    }
-
-    /// Call before anything else: a connection that uses memory already keeps what it has.
-    static func limitMemory(_ handle: OpaquePointer, file: String) throws {
-        // What is bound to a statement keeps its place until it is bound anew, and every statement is kept.
-        try check(sendgate_keep_small_memory(handle, 1200, 256), handle, file: file)
     }
 
     /// The write-ahead log after the newest commit that wrote to it.
@@ -350,25 +343,6 @@ final class Connection: @unchecked Sendable {
             throw StoreError.lostDurability("`\(file)` no longer overwrites what it deletes")
         }
         try result.get()
-    }
-
-    /// Inserts rows, at most ``RowGroup/counts`` says.
-    ///
-    /// - Parameter bind: Adds the columns of a row.
-    func insert<Row>(
-        _ rows: [Row], into group: RowGroup, _ bind: (Row, inout Binder) throws -> Void
-    ) throws {
-        guard RowGroup.counts.contains(rows.count) else {
-            for row in rows { try change(group.single) { try bind(row, &$0) } }
-            return
-        }
-        try change(group.many) {
-            for row in rows { try bind(row, &$0) }
-            for _ in rows.count..<RowGroup.counts.upperBound {
-                $0.addNull()
-                $0.skip(group.columnCount - 1)
-            }
-        }
     }
 
     /// Refuses a change to rows that were altered before it.
@@ -592,7 +566,6 @@ extension SQLiteStore {
     /// Gives a new connection of the caller's own the settings of the one that writes `gate.db`, but that each commit is durable
     /// when it returns: what a benchmark compares with.
     package static func configureWriter(_ handle: OpaquePointer, limits: SQLiteStoreLimits) throws {
-        try Connection.limitMemory(handle, file: Schema.gate.file)
         try Connection.configure(
             handle, file: Schema.gate.file, role: .writer(byteCountMax: limits.gateByteCountMax),
             cacheByteCount: limits.writerCacheByteCount, synchronous: .full)

@@ -181,8 +181,6 @@ extension GateTransaction {
     /// Opens nothing but rows of `offered` that other persons' messages share: one that no longer authenticates must not keep
     /// a person from being forgotten.
     func eraseSubject(_ subject: SubjectID) throws {
-        try writeSends()
-        try writeEvents()
         try removeOffered(of: subject)
         try removeOutboxRows(Self.outboxOfSubject) { $0.add(subject) }
         if let person = try person(subject) {

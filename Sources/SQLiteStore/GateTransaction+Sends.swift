@@ -3,71 +3,47 @@ import GateVocabulary
 import GatewayPipeline
 
 extension GateTransaction {
-    private static let sendRows = RowGroup("send", columnCount: 14)
+    private static let insertSend = StatementText(
+        "send", "INSERT INTO send VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
     private static let insertHistory = StatementText(
         "history", "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)")
     private static let setForwarded = StatementText(
         "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
 
-    /// A send that no row has yet.
-    struct NewSend {
-        let record: SendRecord
-        let number: Int64
-        let caller: Int64
-        let person: Int64?
-        /// The type and the moment of the forward that it counts as from when it was received.
-        let type: Int64?
-        let forwardedAt: Instant?
-    }
-
     /// - Parameter forward: The forward that it counts as from the moment it was received.
     func insertSend(_ record: SendRecord, counting forward: ForwardRecord? = nil) throws {
         let number = sequences.sendNumber + 1
-        newSends.append(
-            NewSend(
-                record: record, number: number,
-                caller: try strings.makeNumber(of: record.caller.text, in: gate),
-                person: try record.subject.map { try makePerson($0) },
-                type: try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) },
-                forwardedAt: forward?.at))
-        sequences.sendNumber = number
-        sendNumbers[record.id] = number
-        if let forward, let subject = record.subject { note(forward, to: subject) }
-        if writesRowByRow || newSends.count == RowGroup.counts.upperBound { try writeSends() }
-    }
-
-    /// Writes the rows of the sends since the last call.
-    func writeSends() throws {
-        guard !newSends.isEmpty else { return }
-        try gate.insert(newSends, into: Self.sendRows) { try add($0, to: &$1) }
-        newSends.removeAll(keepingCapacity: true)
-    }
-
-    private func add(_ send: NewSend, to binder: inout Binder) throws {
-        let record = send.record
-        binder.add(send.number)
-        binder.add(record.id)
-        binder.add(send.caller)
-        binder.add(record.idHash)
-        binder.add(record.contentMAC)
-        binder.add(record.subject)
-        binder.add(send.person)
-        binder.add(send.type)
-        binder.add(record.category)
-        binder.add(record.channel)
-        binder.add(record.receivedAt)
-        binder.add(Int64(bitPattern: record.entryIndex))
-        binder.add(send.forwardedAt)
-        let details = SendRecord.Details(
-            type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
-        let row = SendColumns.sendRow(record, caller: send.caller)
-        try details.withSealedFields { plaintext in
-            try binder.add(byteCount: cipher.byteCount(of: plaintext.count)) { sealed in
-                try row.withUnsafeBytes {
-                    try seal(plaintext, in: SendColumns.send, row: $0, into: sealed)
+        let caller = try strings.makeNumber(of: record.caller.text, in: gate)
+        let person = try record.subject.map { try makePerson($0) }
+        let type = try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) }
+        try gate.change(Self.insertSend) { binder in
+            binder.add(number)
+            binder.add(record.id)
+            binder.add(caller)
+            binder.add(record.idHash)
+            binder.add(record.contentMAC)
+            binder.add(record.subject)
+            binder.add(person)
+            binder.add(type)
+            binder.add(record.category)
+            binder.add(record.channel)
+            binder.add(record.receivedAt)
+            binder.add(Int64(bitPattern: record.entryIndex))
+            binder.add(forward?.at)
+            let details = SendRecord.Details(
+                type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
+            let row = SendColumns.sendRow(record, caller: caller)
+            try details.withSealedFields { plaintext in
+                try binder.add(byteCount: cipher.byteCount(of: plaintext.count)) { sealed in
+                    try row.withUnsafeBytes {
+                        try seal(plaintext, in: SendColumns.send, row: $0, into: sealed)
+                    }
                 }
             }
         }
+        sequences.sendNumber = number
+        sendNumbers[record.id] = number
+        if let forward, let subject = record.subject { note(forward, to: subject) }
     }
 
     /// Adds a row to a person's history.
@@ -99,7 +75,6 @@ extension GateTransaction {
 
     /// A send counts once, at its first forward, however many destinations it has.
     func countForward(of subject: SubjectID, _ forward: ForwardRecord, of send: SendID) throws {
-        try writeSends()
         let number = try requiredNumber(of: send)
         let isFirst = try gate.change(Self.setForwarded) {
             $0.add(forward.at)
@@ -138,22 +113,11 @@ extension GateTransaction {
 
     // MARK: Events
 
-    /// An event that no row has yet.
-    struct NewEvent {
-        /// With its cursor.
-        let record: EventRecord
-        let caller: Int64
-        let sendNumber: Int64?
-        /// Its reason as its row has it.
-        let reason: [UInt8]?
-    }
-
-    private static let eventRows = RowGroup("event", columnCount: 10)
+    private static let insertEvent = StatementText(
+        "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 
     func appendEvent(_ event: EventRecord) throws {
-        var event = event
         let cursor = sequences.eventCursor + 1
-        event.cursor = cursor
         let caller = try strings.makeNumber(of: event.caller.text, in: gate)
         let sendNumber = try knownNumber(of: event.send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
@@ -162,33 +126,23 @@ extension GateTransaction {
                 Array($0.utf8), in: SendColumns.event,
                 row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
         }
-        newEvents.append(NewEvent(record: event, caller: caller, sendNumber: sendNumber, reason: reason))
+        try gate.change(Self.insertEvent) {
+            $0.add(cursor)
+            $0.add(caller)
+            $0.add(event.send)
+            $0.add(sendNumber)
+            $0.add(event.subject)
+            $0.add(event.event)
+            $0.add(event.destination)
+            $0.add(event.at)
+            $0.add(event.entryIndex.map { Int64(bitPattern: $0) })
+            $0.add(reason)
+        }
         sequences.eventCursor = cursor
         // The events of a send that is known are found through it.
         if let subject = event.subject, sendNumber == nil {
             try note(HistoryKind.event, of: subject, at: event.at, number: cursor)
         }
-        if newEvents.count == RowGroup.counts.upperBound { try writeEvents() }
-    }
-
-    /// Writes the rows of the events since the last call.
-    func writeEvents() throws {
-        guard !newEvents.isEmpty else { return }
-        try gate.insert(newEvents, into: Self.eventRows) { Self.add($0, to: &$1) }
-        newEvents.removeAll(keepingCapacity: true)
-    }
-
-    private static func add(_ event: NewEvent, to binder: inout Binder) {
-        binder.add(event.record.cursor)
-        binder.add(event.caller)
-        binder.add(event.record.send)
-        binder.add(event.sendNumber)
-        binder.add(event.record.subject)
-        binder.add(event.record.event)
-        binder.add(event.record.destination)
-        binder.add(event.record.at)
-        binder.add(event.record.entryIndex.map { Int64(bitPattern: $0) })
-        binder.add(event.reason)
     }
 
     // MARK: Pruning
@@ -228,8 +182,6 @@ extension GateTransaction {
     /// between two of them, at the first that is young enough. A send that was forwarded later than it came (it had to wait)
     /// is kept until its counter is old enough too.
     func prune(before: Instant) throws -> Int {
-        try writeSends()
-        try writeEvents()
         let steps = try timeSteps()
         var count = try pruneSends(before: before, steps)
         count += try pruneEvents(before: before, steps)

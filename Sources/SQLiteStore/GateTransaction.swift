@@ -35,12 +35,6 @@ final class GateTransaction: GateReading {
     @exclusivity(unchecked) var endedOffers: [(number: Int64, segment: Int64)] = []
     /// Messages that no row has yet.
     @exclusivity(unchecked) var newOffers: OfferedSegment
-    /// Sends that no row has yet. Written before rows of sends are changed, and after the last change.
-    @exclusivity(unchecked) var newSends: [NewSend] = []
-    /// Events that no row has yet. Written before rows of events are deleted, and by the commit.
-    @exclusivity(unchecked) var newEvents: [NewEvent] = []
-    /// Whether each send is written at once, so that one that does not fit what is stored is known by its change.
-    let writesRowByRow: Bool
     private var writesMappings = false
     /// Whether the first look-up in `subjects.db` begins a snapshot for all. Who sets this ends it.
     @exclusivity(unchecked) var beginsMappings = false
@@ -54,9 +48,8 @@ final class GateTransaction: GateReading {
 
     init(
         writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,
-        dataKeys: DataKeys, prunedRowCountMax: Int, damages: DamageLog, changeCount: Int, rowByRow: Bool
+        dataKeys: DataKeys, prunedRowCountMax: Int, damages: DamageLog, changeCount: Int
     ) {
-        writesRowByRow = rowByRow
         segment = EntrySegment(expectedCount: changeCount)
         newOffers = OfferedSegment(expectedCount: changeCount)
         sendNumbers = Dictionary(minimumCapacity: changeCount)
@@ -320,7 +313,6 @@ final class GateTransaction: GateReading {
     func commit(synchronizing: Bool = true) throws {
         // Deletes come first: their pages are free for the writes.
         try deleteEndedOffers()
-        try writeEvents()
         try writeOffered()
         try writeSegment()
         try writeStates(changed.values.map { ($0.person, $0.fields) })

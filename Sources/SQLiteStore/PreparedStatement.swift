@@ -33,33 +33,6 @@ final class StatementText: Sendable {
     }
 }
 
-/// The statements that insert rows of a table by all its columns.
-///
-/// Many with one statement: a part of what it costs to insert one is the statement, and the search for the ends of a table and
-/// its indexes, where most rows of a commit go.
-struct RowGroup: Sendable {
-    /// How many rows one statement inserts. For fewer, one for each costs less: SQLite keeps a copy of each page that a
-    /// statement of many rows changes, to undo it halfway.
-    static let counts = 4...32
-    let columnCount: Int
-    let single: StatementText
-    /// Leaves out a row whose first column, its number, is NULL.
-    let many: StatementText
-
-    init(_ table: String, columnCount: Int) {
-        self.columnCount = columnCount
-        func marks(from first: Int) -> String {
-            (first..<first + columnCount).map { "?\($0)" }.joined(separator: ", ")
-        }
-        single = StatementText(table, "INSERT INTO \(table) VALUES (\(marks(from: 1)))")
-        let rows = (0..<Self.counts.upperBound).map { row in
-            let first = row * columnCount + 1
-            return "SELECT \(marks(from: first)) WHERE ?\(first) IS NOT NULL"
-        }
-        many = StatementText(table, "INSERT INTO \(table) " + rows.joined(separator: " UNION ALL "))
-    }
-}
-
 /// Values for a statement's parameters, in their order.
 ///
 /// A send binds about sixty of them, so they go to SQLite as they are, without being boxed first.
@@ -100,8 +73,6 @@ struct Binder {
         if let integer { add(integer) } else { addNull() }
     }
     mutating func addNull() { note(sqlite3_bind_null(statement, nextPosition())) }
-    /// Leaves parameters as they were bound last, because the statement will not look at them.
-    mutating func skip(_ count: Int) { position += Int32(count) }
     mutating func add(_ flag: Bool) { add(flag ? 1 : 0) }
     mutating func add(_ instant: Instant) { add(instant.milliseconds) }
     mutating func add(_ instant: Instant?) { add(instant?.milliseconds) }

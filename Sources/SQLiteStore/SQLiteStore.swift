@@ -273,29 +273,24 @@ package final class SQLiteStore: GateStore {
             try writer.connection.exclusively {
                 try refuseWhenStopped()
                 return try subjectsForWriting.exclusively {
-                    try write(
-                        changes, expecting: state.tail?.entryCount ?? 0,
-                        rowByRow: changes.count < RowGroup.counts.lowerBound)
+                    try write(changes, expecting: state.tail?.entryCount ?? 0)
                 }
             }
         }
     }
 
-    private func transaction(of changeCount: Int = 1, rowByRow: Bool = false) -> GateTransaction {
+    private func transaction(of changeCount: Int = 1) -> GateTransaction {
         GateTransaction(
             writer: writer, subjectsWriter: subjectsWriter, subjects: subjectsForWriting, mappings: mappings,
             dataKeys: dataKeys, prunedRowCountMax: limits.prunedRowCountMax, damages: damages,
-            changeCount: changeCount, rowByRow: rowByRow)
+            changeCount: changeCount)
     }
 
-    /// - Parameter rowByRow: Whether each send is written at once.
-    private func write(
-        _ changes: [Change], expecting index: UInt64, rowByRow: Bool
-    ) throws -> CommitOutcome {
+    private func write(_ changes: [Change], expecting index: UInt64) throws -> CommitOutcome {
         var (entries, prunedRowCount, position) = ([StoredEntry](), 0, 0)
         entries.reserveCapacity(changes.count)
         try writer.connection.begin(writing: true)
-        let transaction = transaction(of: changes.count, rowByRow: rowByRow)
+        let transaction = transaction(of: changes.count)
         defer { transaction.close() }
         do {
             while position < changes.count {
@@ -304,12 +299,9 @@ package final class SQLiteStore: GateStore {
                 }
                 position += 1
             }
-            try damages.noting { try transaction.writeSends() }
         } catch {
             transaction.rollBack()
             guard StoreFailure.isOfOneChange(error) else { throw error }
-            // Sends of many changes were written together, so that it may be of any of them.
-            guard rowByRow else { return try write(changes, expecting: index, rowByRow: true) }
             return .refused(change: position, error)
         }
         do {
