@@ -5,29 +5,53 @@ package import GateVocabulary
 /// The consent ledger and the history of choices are append-only beside it; of each the state has what it comes to
 /// (``consentsInForce``, ``preferences``) and its length.
 package struct RecipientState: Hashable, Sendable {
-    package let subject: SubjectID
+    /// Shared by every copy of the state, so that a copy counts one reference: a send makes some five, and looks at a few of
+    /// the parts. Never changed; a change of a state makes another.
+    private var box: Box
+
+    private final class Box: Sendable {
+        let parts: Parts
+
+        init(_ parts: Parts) { self.parts = parts }
+    }
+
+    fileprivate struct Parts: Hashable, Sendable {
+        let subject: SubjectID
+        var record: RecipientRecord?
+        var devices: [DeviceRecord] = []
+        var addresses: [AddressRecord] = []
+        var keys: [DeviceKeyRecord] = []
+        var consentsInForce = ConsentsInForce()
+        var preferences: [PreferenceRecord] = []
+        var prompts: [PermissionPrompt] = []
+        var drifts: [DriftFinding] = []
+        var consentCount: Int64 = 0
+        var choiceCount: Int64 = 0
+    }
+
+    package var subject: SubjectID { box.parts.subject }
     /// `nil` for a pseudonym that was made and not registered yet.
-    package private(set) var record: RecipientRecord?
+    package var record: RecipientRecord? { box.parts.record }
     /// By tag; at most 20 by what the pipeline accepts.
-    package private(set) var devices: [DeviceRecord] = []
+    package var devices: [DeviceRecord] { box.parts.devices }
     /// By tag; at most 20 by what the pipeline accepts.
-    package private(set) var addresses: [AddressRecord] = []
+    package var addresses: [AddressRecord] { box.parts.addresses }
     /// Of devices that are registered or were, in the order of their registration. Entries let go of those that ended long
     /// ago (``PersonChange/deviceKeyForgotten(_:)``).
-    package private(set) var keys: [DeviceKeyRecord] = []
+    package var keys: [DeviceKeyRecord] { box.parts.keys }
     /// What the consent ledger comes to.
-    package private(set) var consentsInForce = ConsentsInForce()
+    package var consentsInForce: ConsentsInForce { box.parts.consentsInForce }
     /// The newest transition of every preference ever set.
-    package private(set) var preferences: [PreferenceRecord] = []
-    package private(set) var prompts: [PermissionPrompt] = []
+    package var preferences: [PreferenceRecord] { box.parts.preferences }
+    package var prompts: [PermissionPrompt] { box.parts.prompts }
     /// What the newest drift audit found.
-    package private(set) var drifts: [DriftFinding] = []
+    package var drifts: [DriftFinding] { box.parts.drifts }
     /// Records in the consent ledger.
-    package private(set) var consentCount: Int64 = 0
+    package var consentCount: Int64 { box.parts.consentCount }
     /// Transitions in the history of choices.
-    package private(set) var choiceCount: Int64 = 0
+    package var choiceCount: Int64 { box.parts.choiceCount }
 
-    package init(_ subject: SubjectID) { self.subject = subject }
+    package init(_ subject: SubjectID) { self.init(Parts(subject: subject)) }
 
     /// As it was written before.
     package init(
@@ -35,25 +59,106 @@ package struct RecipientState: Hashable, Sendable {
         keys: [DeviceKeyRecord], consentsInForce: ConsentsInForce, preferences: [PreferenceRecord],
         prompts: [PermissionPrompt], drifts: [DriftFinding], consentCount: Int64, choiceCount: Int64
     ) {
-        self.subject = subject
-        self.record = record
-        self.devices = devices
-        self.addresses = addresses
-        self.keys = keys
-        self.consentsInForce = consentsInForce
-        self.preferences = preferences
-        self.prompts = prompts
-        self.drifts = drifts
-        self.consentCount = consentCount
-        self.choiceCount = choiceCount
+        self.init(
+            Parts(
+                subject: subject, record: record, devices: devices, addresses: addresses, keys: keys,
+                consentsInForce: consentsInForce, preferences: preferences, prompts: prompts, drifts: drifts,
+                consentCount: consentCount, choiceCount: choiceCount))
     }
+
+    private init(_ parts: Parts) { box = Box(parts) }
+
+    private mutating func change<Result>(_ change: (inout Parts) -> Result) -> Result {
+        var parts = box.parts
+        let result = change(&parts)
+        box = Box(parts)
+        return result
+    }
+
+    package static func == (one: Self, other: Self) -> Bool {
+        one.box === other.box || one.box.parts == other.box.parts
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(box.parts) }
 
     // MARK: Changes
 
     /// Applies one change: the only way a state becomes another.
     ///
     /// - Parameter change: With private values where a step made it; without them where an entry was read back.
-    package mutating func apply(_ change: PersonChange) {
+    package mutating func apply(_ change: PersonChange) { self.change { $0.apply(change) } }
+
+    /// Applies the next record of the consent ledger.
+    ///
+    /// - Parameter ledger: The records before it; needed only for one that names another of them
+    ///   (``ConsentRecord/withdraws``).
+    /// - Returns: The record with its position.
+    @discardableResult
+    package mutating func apply(_ record: ConsentRecord, after ledger: [ConsentRecord]) -> ConsentRecord {
+        change { $0.apply(record, after: ledger) }
+    }
+
+    // MARK: Keys
+
+    package func key(_ id: KeyID) -> DeviceKeyRecord? { keys.first { $0.key == id } }
+
+    /// Keys of a device, newest first, in whatever state.
+    package func keys(of device: Tag) -> [DeviceKeyRecord] {
+        keys.filter { $0.device == device }.sorted { ($0.createdAt, $0.key) > ($1.createdAt, $1.key) }
+    }
+
+    // MARK: Drift
+
+    /// The same state without what an audit suppressed: what the recipient themselves chose.
+    package var withoutSuppressions: RecipientState {
+        var parts = box.parts
+        for index in preferences.indices where preferences[index].isSuppression {
+            parts.preferences[index].state = choiceBefore(preferences[index])
+        }
+        return RecipientState(parts)
+    }
+
+    /// Where an audit suppressed a category and no choice was made since: the device, and what was chosen there before.
+    package func suppressions(of category: Category) -> [(device: Tag, before: PreferenceState)] {
+        preferences.filter { $0.isSuppression && $0.scope == category.rawValue }.compactMap { choice in
+            choice.destination.map { ($0, choiceBefore(choice)) }
+        }
+    }
+
+    private func choiceBefore(_ suppression: PreferenceRecord) -> PreferenceState {
+        let finding = drifts.first {
+            $0.action == .suppressed && $0.device == suppression.destination
+                && $0.category?.rawValue == suppression.scope
+        }
+        return finding.flatMap { PreferenceState(rawValue: $0.old) } ?? .default
+    }
+
+    // MARK: Evidence
+
+    /// The same state as the trail alone tells it: without tokens, numbers, names, public keys and open challenges.
+    package var evidence: RecipientState {
+        var parts = box.parts
+        parts.record?.locale = nil
+        for index in parts.devices.indices {
+            parts.devices[index].id = DestinationID("")
+            parts.devices[index].app = ""
+            parts.devices[index].token = ""
+        }
+        for index in parts.addresses.indices {
+            parts.addresses[index].id = DestinationID("")
+            parts.addresses[index].value = ""
+            if parts.addresses[index].verifiedAt != nil { parts.addresses[index].verifiedAt = .longAgo }
+        }
+        for index in parts.keys.indices {
+            parts.keys[index].publicKey = []
+            parts.keys[index].challenge = nil
+        }
+        return RecipientState(parts)
+    }
+}
+
+extension RecipientState.Parts {
+    mutating func apply(_ change: PersonChange) {
         switch change {
         case .recipient(var record, _):
             record.registeredAt = self.record?.registeredAt ?? record.registeredAt
@@ -79,7 +184,7 @@ package struct RecipientState: Hashable, Sendable {
             guard let answer = prompt.answer else { return }
             edit(prompt.device) { $0.osPermission = answer == .granted ? .granted : .denied }
         case .deviceKey(var key, _, _):
-            key.createdAt = self.key(key.key)?.createdAt ?? key.createdAt
+            key.createdAt = keys.first { $0.key == key.key }?.createdAt ?? key.createdAt
             keys.replace(key) { $0.key == key.key }
         case .deviceKeyForgotten(let key): keys.removeAll { $0.key == key.key }
         case .consent(let record):
@@ -100,13 +205,8 @@ package struct RecipientState: Hashable, Sendable {
         }
     }
 
-    /// Applies the next record of the consent ledger.
-    ///
-    /// - Parameter ledger: The records before it; needed only for one that names another of them
-    ///   (``ConsentRecord/withdraws``).
-    /// - Returns: The record with its position.
     @discardableResult
-    package mutating func apply(_ record: ConsentRecord, after ledger: [ConsentRecord]) -> ConsentRecord {
+    mutating func apply(_ record: ConsentRecord, after ledger: [ConsentRecord]) -> ConsentRecord {
         consentCount += 1
         if record.state == .undone {
             consentsInForce = ConsentLedger.consentsInForce(in: ledger + [record])
@@ -132,64 +232,6 @@ package struct RecipientState: Hashable, Sendable {
 
     private mutating func edit(_ device: Tag, _ change: (inout DeviceRecord) -> Void) {
         if let index = devices.firstIndex(where: { $0.tag == device }) { change(&devices[index]) }
-    }
-
-    // MARK: Keys
-
-    package func key(_ id: KeyID) -> DeviceKeyRecord? { keys.first { $0.key == id } }
-
-    /// Keys of a device, newest first, in whatever state.
-    package func keys(of device: Tag) -> [DeviceKeyRecord] {
-        keys.filter { $0.device == device }.sorted { ($0.createdAt, $0.key) > ($1.createdAt, $1.key) }
-    }
-
-    // MARK: Drift
-
-    /// The same state without what an audit suppressed: what the recipient themselves chose.
-    package var withoutSuppressions: RecipientState {
-        var state = self
-        for index in preferences.indices where preferences[index].isSuppression {
-            state.preferences[index].state = choiceBefore(preferences[index])
-        }
-        return state
-    }
-
-    /// Where an audit suppressed a category and no choice was made since: the device, and what was chosen there before.
-    package func suppressions(of category: Category) -> [(device: Tag, before: PreferenceState)] {
-        preferences.filter { $0.isSuppression && $0.scope == category.rawValue }.compactMap { choice in
-            choice.destination.map { ($0, choiceBefore(choice)) }
-        }
-    }
-
-    private func choiceBefore(_ suppression: PreferenceRecord) -> PreferenceState {
-        let finding = drifts.first {
-            $0.action == .suppressed && $0.device == suppression.destination
-                && $0.category?.rawValue == suppression.scope
-        }
-        return finding.flatMap { PreferenceState(rawValue: $0.old) } ?? .default
-    }
-
-    // MARK: Evidence
-
-    /// The same state as the trail alone tells it: without tokens, numbers, names, public keys and open challenges.
-    package var evidence: RecipientState {
-        var state = self
-        state.record?.locale = nil
-        for index in state.devices.indices {
-            state.devices[index].id = DestinationID("")
-            state.devices[index].app = ""
-            state.devices[index].token = ""
-        }
-        for index in state.addresses.indices {
-            state.addresses[index].id = DestinationID("")
-            state.addresses[index].value = ""
-            if state.addresses[index].verifiedAt != nil { state.addresses[index].verifiedAt = .longAgo }
-        }
-        for index in state.keys.indices {
-            state.keys[index].publicKey = []
-            state.keys[index].challenge = nil
-        }
-        return state
     }
 }
 
