@@ -25,8 +25,10 @@ package struct OpenPushContent: Hashable, Sendable {
     /// `count u8 ‖ (lp(name) ‖ lp(value))…`, each member at most once and in the order of ``OpenPushMember``.
     package let bytes: [UInt8]
 
-    /// - Parameter value: The text of a member, or `nil` where the push has none. Texts longer than 65,535 bytes are
-    ///   no push's: a body has 4,096.
+    /// Bytes of the longest text, whose count takes two. A body has 4,096.
+    package static let textByteCountMax = Int(UInt16.max)
+
+    /// - Parameter value: The text of a member, or `nil` where the push has none.
     package init(_ value: (OpenPushMember) -> String?) throws(SealedFormatError) {
         try self.init(OpenPushMember.allCases.compactMap { name in value(name).map { (name, $0) } })
     }
@@ -35,8 +37,8 @@ package struct OpenPushContent: Hashable, Sendable {
     package init(_ members: [(name: OpenPushMember, text: String)]) throws(SealedFormatError) {
         var byteCount = 1
         for (name, text) in members {
-            guard text.utf8.count <= UInt16.max else {
-                throw .malformedField(name.rawValue, expected: "at most \(UInt16.max) bytes")
+            guard text.utf8.count <= Self.textByteCountMax else {
+                throw .malformedField(name.rawValue, expected: "at most \(Self.textByteCountMax) bytes")
             }
             byteCount += 4 + name.rawValue.utf8.count + text.utf8.count
         }

@@ -50,7 +50,7 @@ package func compose(
         if let sealedContent {
             .sealed(sealedContent)
         } else if let platform = target.platform {
-            .open(try (written.texts ?? content.openPushTexts(for: platform, as: form)).content())
+            .open(try OpenPush(content, for: platform, as: form, in: written))
         } else {
             nil
         }
@@ -72,7 +72,7 @@ package func composedByteCount(
 }
 
 /// What is known of a body that was written.
-private struct WrittenBody {
+struct WrittenBody {
     /// Of an open push whose body has them as they are signed.
     var texts: OpenPushTexts?
     var insertion: PayloadBody.Insertion?

@@ -92,15 +92,15 @@ package struct PayloadBody: Hashable, Sendable {
 }
 
 /// What the origin key vouches for in a body, and so what is put into it.
-package enum OriginContent: Hashable, Sendable {
+package enum OriginContent: Sendable {
     /// The content of a seal; the envelope goes in.
     case sealed([UInt8])
     /// What is shown and linked to in the clear; the signature over it goes in, as an ``OriginMark``.
-    case open(OpenPushContent)
+    case open(OpenPush)
 }
 
 /// One payload, ready but for the seal or the signature.
-package struct ComposedPayload: Hashable, Sendable {
+package struct ComposedPayload: Sendable {
     /// Provider headers by name, values are texts: canonical JSON.
     package var headers: [UInt8]
     package var body: PayloadBody

@@ -120,10 +120,9 @@ package struct ContentPlan: Sendable {
         }
         let expiresAt = UInt64(max(0, (form == .full ? exactExpiresAt : closedExpiresAt).seconds))
         switch content {
-        case .open(let content):
+        case .open(let push):
             return .sign(
-                SignOrder(
-                    app: app, device: device, message: message, expiresAt: expiresAt, content: content))
+                SignOrder(app: app, device: device, message: message, expiresAt: expiresAt, push: push))
         case .sealed(let content):
             guard let key else {
                 preconditionFailure("a sealed payload was composed for a destination without a key")

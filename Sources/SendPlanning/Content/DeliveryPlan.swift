@@ -3,7 +3,7 @@ package import PayloadComposition
 package import SealedFormat
 
 /// One message to one destination, ready but for the seal: everything layer 3 has to do, as data.
-package struct DeliveryPlan: Hashable, Sendable {
+package struct DeliveryPlan: Sendable {
     package var message: MessageID
     package var destination: Tag
     package var form: BodyForm
@@ -30,7 +30,7 @@ package struct DeliveryPlan: Hashable, Sendable {
 }
 
 /// What the origin key has to do for one push. Pure data: the sealer brings the key.
-package enum OriginOrder: Hashable, Sendable {
+package enum OriginOrder: Sendable {
     /// Set exactly when the form is sealed.
     case seal(SealOrder)
     case sign(SignOrder)
@@ -39,13 +39,17 @@ package enum OriginOrder: Hashable, Sendable {
 }
 
 /// What to sign of an open push, bound to what.
-package struct SignOrder: Hashable, Sendable {
+package struct SignOrder: Sendable {
     package var app: String
     package var device: DestinationID
     package var message: MessageID
     /// Unix seconds.
     package var expiresAt: UInt64
-    package var content: OpenPushContent
+    var push: OpenPush
+
+    package var content: OpenPushContent {
+        get throws(CompositionError) { try push.content() }
+    }
 }
 
 /// What to seal, to whom, bound to what. Pure data: the sealer brings the origin key and the randomness.
