@@ -10,6 +10,9 @@ package import CanonicalJSON
 /// their delivery. Nothing a caller or a recipient chose is in it but as a keyed tag; texts and params never
 /// are. `outcome`, `reason` and `detail` are those of ``OverallAnswer``. Reading accepts exactly what
 /// writing gives.
+///
+/// Optional properties are spelled `Optional<…>`: one spelled `…?` is `nil` before the initialiser sets it, and the initialiser
+/// then ends with a copy of the whole value.
 package struct SendEntry: Hashable, FieldObject {
     /// The process that asked, as the kernel named it. Evidence, never authority.
     package struct PeerEvidence: Hashable, FieldObject {
@@ -37,29 +40,29 @@ package struct SendEntry: Hashable, FieldObject {
     /// What was asked for, as far as the trail may know.
     package struct RecordedRequest: Hashable, FieldObject {
         /// `nil` for a type that was not in the registry: its name is a text of the caller's.
-        package var type: TypeID?
+        package var type: Optional<TypeID>
         /// tag("type", name) of a type that was not in the registry; `nil` when the recipient is unknown too.
-        package var typeTag: Tag?
+        package var typeTag: Optional<Tag>
         /// UTF-8 bytes of the name of a type that was not in the registry.
-        package var typeByteCount: Int?
+        package var typeByteCount: Optional<Int>
         package var channel: Channel
         package var critical: Bool
         /// tag("request", id); `nil` when the recipient is unknown and so has no key to make tags with.
-        package var idTag: Tag?
+        package var idTag: Optional<Tag>
         /// tag of the destination the send names, if it names one.
-        package var destinationTag: Tag?
+        package var destinationTag: Optional<Tag>
         /// What it tells, for a type that is told once: on its own channel, and on the others where another type may tell
         /// it there.
         package var eventTags: [Channel: Tag] { events?.value ?? [:] }
-        private var events: Filled<[Channel: Tag]>?
+        private var events: Optional<Filled<[Channel: Tag]>>
         /// The send this one says it replaces.
-        package var fallbackFor: SendID?
-        package var ttlSeconds: Int64?
-        package var collapseTag: Tag?
-        package var deepLinkTag: Tag?
+        package var fallbackFor: Optional<SendID>
+        package var ttlSeconds: Optional<Int64>
+        package var collapseTag: Optional<Tag>
+        package var deepLinkTag: Optional<Tag>
         /// Language, script and region of the locale of the bundle's texts that was asked for: a tag of which the bundle has no
         /// texts is free text of the caller's and not recorded.
-        package private(set) var locale: String?
+        package private(set) var locale: Optional<String>
 
         package init(
             type: TypeID?, typeTag: Tag? = nil, typeByteCount: Int? = nil, channel: Channel, critical: Bool,
@@ -121,15 +124,15 @@ package struct SendEntry: Hashable, FieldObject {
         }
         private var place: Nullable<Tag>
         /// Set when a message goes there, now or later.
-        package var message: MessageID?
+        package var message: Optional<MessageID>
         package var facts: Facts { didSet { own.part = .written(EncodedFacts(facts), []) } }
         /// Those of the facts that stand with the delivery.
         fileprivate(set) var own: Derived
         package var decision: Decision
         /// The key the body is sealed to.
-        package var key: KeyID?
+        package var key: Optional<KeyID>
         /// Bytes of the body that was decided on.
-        package var byteCount: Int?
+        package var byteCount: Optional<Int>
 
         /// - Parameter encoded: The facts, where they are written already.
         package init(
@@ -239,10 +242,10 @@ package struct SendEntry: Hashable, FieldObject {
     /// The version of the time zone data that local times were resolved with, e.g. `2026b`.
     package var tzdata: String
     /// The entry of the send this one replaces.
-    package var replaces: UInt64?
+    package var replaces: Optional<UInt64>
     /// By which a duty is still to be done after this send, one of them; empty when none is owed.
     package var owed: [DischargeMeans] { owedMeans?.value ?? [] }
-    private var owedMeans: Filled<[DischargeMeans]>?
+    private var owedMeans: Optional<Filled<[DischargeMeans]>>
 
     /// - Precondition: There is at least one delivery, and one without a destination stands alone.
     package init(
