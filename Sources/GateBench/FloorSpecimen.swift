@@ -288,7 +288,7 @@ private final class FloorSource {
     }
 
     private func append(_ entry: [UInt8], to view: StepView) throws {
-        view.append(try NewEntry(at: start, expectedIndex: view.upcomingIndex) { _, _ in entry })
+        view.append(NewEntry(at: start, expectedIndex: view.upcomingIndex, bytes: entry))
     }
 
     /// As the relay's group of results and the requests behind it come into one batch.

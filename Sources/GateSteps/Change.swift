@@ -1,3 +1,4 @@
+import AuditTrail
 package import GateVocabulary
 package import PayloadSealing
 package import RecipientModel
@@ -207,35 +208,21 @@ package struct NewEntry {
     package let time: Instant
     /// The index it gets when no other writer's entries come before it.
     package let expectedIndex: UInt64
-    private let expectedBytes: [UInt8]
-    private let encode: (_ index: UInt64, _ time: Instant) throws -> [UInt8]
+    private let bytes: [UInt8]
 
-    /// - Parameter encode: Gives the canonical bytes for an index and a time. It may be called again, with those that the
-    ///   store gives.
-    /// - Throws: What `encode` does: an entry that cannot be written fails its own step.
-    package init(
-        at time: Instant, expectedIndex: UInt64,
-        _ encode: @escaping (_ index: UInt64, _ time: Instant) throws -> [UInt8]
-    ) throws {
-        let bytes = try encode(expectedIndex, time)
-        self.init(at: time, expectedIndex: expectedIndex, bytes: bytes, encode)
-    }
-
-    /// - Parameter bytes: What `encode` gives for these.
-    init(
-        at time: Instant, expectedIndex: UInt64, bytes: [UInt8],
-        _ encode: @escaping (_ index: UInt64, _ time: Instant) throws -> [UInt8]
-    ) {
+    /// - Parameter bytes: The canonical bytes, which say both.
+    package init(at time: Instant, expectedIndex: UInt64, bytes: [UInt8]) {
         self.time = time
         self.expectedIndex = expectedIndex
-        self.encode = encode
-        expectedBytes = bytes
+        self.bytes = bytes
     }
 
     /// As it is in the trail; for the store, which gives the index. Its time is its step's, as the state has it.
     package func stored(at index: UInt64) throws -> StoredEntry {
-        let bytes = index == expectedIndex ? expectedBytes : try encode(index, time)
-        return StoredEntry(index: index, time: time, bytes: bytes)
+        guard index != expectedIndex else { return StoredEntry(index: index, time: time, bytes: bytes) }
+        var entry = try TrailEntry(reading: bytes)
+        entry.index = index
+        return StoredEntry(index: index, time: time, bytes: try entry.encoded().bytes)
     }
 }
 

@@ -18,12 +18,8 @@ extension StepContext {
     @discardableResult
     package func record(_ body: some EntryBody, at time: Instant) throws -> EntryReference {
         let index = upcomingIndex
-        // The bytes are the body's own, not the closure's, which would copy the whole body once more.
         let bytes = try body.bytes(index: index, time: time)
-        return try record(
-            NewEntry(at: time, expectedIndex: index, bytes: bytes) { index, time in
-                try body.bytes(index: index, time: time)
-            })
+        return try record(NewEntry(at: time, expectedIndex: index, bytes: bytes))
     }
 }
 

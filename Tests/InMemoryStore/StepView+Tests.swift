@@ -47,11 +47,8 @@ extension StepView {
 
     /// An entry of any bytes, at the index that is next.
     package func appendEntry(_ entry: StoredEntry) throws {
-        append(
-            try NewEntry(at: entry.time, expectedIndex: upcomingIndex) { index, _ in
-                precondition(index == entry.index, "entry \(entry.index) appended as \(index)")
-                return entry.bytes
-            })
+        precondition(entry.index == upcomingIndex, "entry \(entry.index) appended as \(upcomingIndex)")
+        append(NewEntry(at: entry.time, expectedIndex: entry.index, bytes: entry.bytes))
     }
 
     /// A write that no store takes, which undoes everything beside it: there is no such message.

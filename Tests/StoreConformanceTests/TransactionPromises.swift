@@ -197,10 +197,10 @@ import Testing
                         let name = "\(writer)-\(number)"
                         try store.write { view in
                             try view.setSetting(name, to: name)
-                            view.append(
-                                try NewEntry(at: .sample(), expectedIndex: view.upcomingIndex) { index, _ in
-                                    Array("\(index) \(name)".utf8)
-                                })
+                            let index = view.upcomingIndex
+                            let bytes = Array(
+                                #"{"index":\#(index),"kind":"\#(name)","time":0,"v":1}"#.utf8)
+                            view.append(NewEntry(at: .sample(), expectedIndex: index, bytes: bytes))
                         }
                         #expect(try store.read { try $0.setting(name) } == name)
                     }
@@ -211,8 +211,8 @@ import Testing
         // Each entry is told the index that it has in the end.
         let texts = try opened.read { try $0.entries(from: 0, limit: 99) }
             .map { String(decoding: $0.bytes, as: UTF8.self) }
-        #expect(texts.enumerated().allSatisfy { $1.hasPrefix("\($0) ") })
-        #expect(Set(texts.map { $0.split(separator: " ")[1] }).count == 80)
+        #expect(texts.enumerated().allSatisfy { $1.hasPrefix(#"{"index":\#($0),"#) })
+        #expect(Set(texts.map { $0.drop { $0 != "," } }).count == 80)
     }
 
     @Test(arguments: StoreUnderTest.all)
@@ -232,7 +232,7 @@ import Testing
     @Test func `a change with anything but sends in it is not taken for one of sends alone`() throws {
         let subject = SubjectID.sample(1)
         let ofSends: [String: (Change) throws -> Void] = [
-            "entries": { $0.entries.append(try NewEntry(at: .sample(), expectedIndex: 0) { _, _ in [] }) },
+            "entries": { $0.entries.append(NewEntry(at: .sample(), expectedIndex: 0, bytes: [])) },
             "sends": { $0.sends.append(.sample(1)) },
             "forwards": {
                 let record = ForwardRecord(

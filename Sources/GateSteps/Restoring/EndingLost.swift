@@ -101,10 +101,9 @@ extension StepView {
     }
 
     private func record(_ body: some EntryBody, at now: Instant) throws {
-        append(
-            try NewEntry(at: now, expectedIndex: upcomingIndex) { index, time in
-                try body.bytes(index: index, time: time)
-            })
+        let index = upcomingIndex
+        let bytes = try body.bytes(index: index, time: now)
+        append(NewEntry(at: now, expectedIndex: index, bytes: bytes))
     }
 }
 

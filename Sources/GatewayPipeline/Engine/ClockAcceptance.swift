@@ -28,10 +28,9 @@ extension ClockGuard {
             guard error.isOfClock else { throw error }
         }
         try store.write { view in
-            view.append(
-                try NewEntry(at: reading.wall, expectedIndex: view.upcomingIndex) { index, time in
-                    try ClockEntry(previous: newest, user: user).bytes(index: index, time: time)
-                })
+            let index = view.upcomingIndex
+            let bytes = try ClockEntry(previous: newest, user: user).bytes(index: index, time: reading.wall)
+            view.append(NewEntry(at: reading.wall, expectedIndex: index, bytes: bytes))
             try view.setNewestEntryClock(reading)
         }
         return .recorded(index: tail.entryCount, from: newest, to: reading.wall)
