@@ -6,9 +6,11 @@
 package struct CanonicalWriter: ~Copyable {
     // `start` has room for `capacity` bytes, of which the first `count` are initialised. The memory belongs to this value
     // alone: it cannot be copied, hands the pointer out nowhere, reserves before every write and frees the memory at its end.
+    // Memory that is lent is the same, except that its owner keeps it until the writer is gone, and frees it.
     @usableFromInline var start: UnsafeMutablePointer<UInt8>
     @usableFromInline var capacity: Int
     @usableFromInline var count = 0
+    @usableFromInline var isLent = false
 
     /// - Parameter capacity: Bytes that are likely needed; more are made room for as they come.
     @inlinable
@@ -18,19 +20,38 @@ package struct CanonicalWriter: ~Copyable {
         self.capacity = capacity
     }
 
-    deinit { start.deallocate() }
+    deinit { if !isLent { start.deallocate() } }
+
+    /// What is written, in an array that it is written into: nothing is copied at the end.
+    ///
+    /// - Parameter capacity: Bytes that are likely needed, which the array keeps; one that proves too short is replaced.
+    @inlinable
+    @inline(__always)
+    package static func bytes(capacity: Int, _ write: (inout CanonicalWriter) -> Void) -> [UInt8] {
+        var longer: [UInt8]?
+        let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { memory, count in
+            var writer = CanonicalWriter(capacity: capacity, lent: memory.baseAddress!)
+            write(&writer)
+            if writer.isLent { count = writer.count } else { longer = writer.finish() }
+        }
+        return longer ?? bytes
+    }
+
+    /// - Parameter start: Has room for `capacity` bytes until this value is gone.
+    @inlinable
+    init(capacity: Int, lent start: UnsafeMutablePointer<UInt8>) {
+        self.start = start
+        self.capacity = capacity
+        isLent = true
+    }
 
     /// Bytes written so far.
     @inlinable
     package var byteCount: Int { count }
 
     /// Everything written.
-    package consuming func finish() -> [UInt8] {
-        let bytes = [UInt8](UnsafeBufferPointer(start: start, count: count))
-        start.deallocate()
-        discard self
-        return bytes
-    }
+    @usableFromInline
+    package consuming func finish() -> [UInt8] { [UInt8](UnsafeBufferPointer(start: start, count: count)) }
 
     // MARK: Objects and arrays
 
@@ -481,8 +502,9 @@ package struct CanonicalWriter: ~Copyable {
         capacity = max(2 * capacity, count + moreCount)
         let larger = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
         larger.initialize(from: start, count: count)
-        start.deallocate()
+        if !isLent { start.deallocate() }
         start = larger
+        isLent = false
     }
 }
 

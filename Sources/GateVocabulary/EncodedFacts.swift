@@ -11,12 +11,18 @@ package struct EncodedFacts: Sendable {
     private let ends: Ends
 
     package init(_ facts: borrowing Facts) {
-        // The pointer is used until the closure ends. A writer that held the facts would copy them.
-        (bytes, ends) = withUnsafePointer(to: facts) { facts in
-            var writer = FactWriter(facts)
-            Facts.show(to: &writer)
-            return writer.finish()
+        var ends = Ends(repeating: 1)
+        // The pointers are used until the closures end. A writer that held the facts would copy them.
+        bytes = withUnsafePointer(to: facts) { facts in
+            CanonicalWriter.bytes(capacity: 992) { json in
+                ends = withUnsafeMutablePointer(to: &json) { json in
+                    var writer = FactWriter(facts: facts, json: json)
+                    Facts.show(to: &writer)
+                    return writer.finish()
+                }
+            }
         }
+        self.ends = ends
     }
 
     /// Key and value of one fact; empty when it is unknown.
@@ -71,15 +77,15 @@ package struct FactSet: OptionSet, Hashable, Sendable {
 }
 
 /// Writes the facts that are known as members, and notes where each ends. The list is inlined into it.
-private struct FactWriter: FieldVisitor, ~Copyable {
+private struct FactWriter: FieldVisitor {
     let facts: UnsafePointer<Facts>
-    var json = CanonicalWriter(capacity: 1_024)
+    let json: UnsafeMutablePointer<CanonicalWriter>
     var ends = EncodedFacts.Ends(repeating: 1)
     private var index = 0
 
-    init(_ facts: UnsafePointer<Facts>) {
-        self.facts = facts
-        json.raw("{")
+    init(facts: UnsafePointer<Facts>, json: UnsafeMutablePointer<CanonicalWriter>) {
+        (self.facts, self.json) = (facts, json)
+        json.pointee.byte(UInt8(ascii: "{"))
     }
 
     @inline(__always)
@@ -92,22 +98,22 @@ private struct FactWriter: FieldVisitor, ~Copyable {
         _ name: StaticString, _ path: WritableKeyPath<Facts, Value?>, _: String
     ) {
         if let value = facts.pointee[keyPath: path] {
-            json.key(name)
-            value.write(field: &json)
+            json.pointee.key(name)
+            value.write(field: &json.pointee)
         }
         // Far from 65,535: 21 regions, at most 20 of them of devices, have less than 2 KiB.
-        ends[index] = UInt16(json.byteCount)
+        ends[index] = UInt16(json.pointee.byteCount)
         index += 1
     }
 
     /// A place that no fact has yet is empty: it ends where the last fact does.
-    consuming func finish() -> (bytes: [UInt8], ends: EncodedFacts.Ends) {
+    mutating func finish() -> EncodedFacts.Ends {
         while index < ends.count {
-            ends[index] = UInt16(json.byteCount)
+            ends[index] = UInt16(json.pointee.byteCount)
             index += 1
         }
-        json.raw("}")
-        return (json.finish(), ends)
+        json.pointee.byte(UInt8(ascii: "}"))
+        return ends
     }
 }
 

@@ -128,9 +128,7 @@ extension FieldObject {
     /// - Parameter byteCount: How many bytes are likely needed.
     @inline(__always)
     func write(in envelope: EntryEnvelope, byteCount: Int) -> [UInt8] {
-        var json = CanonicalWriter(capacity: byteCount)
-        Self.write(self, in: envelope, to: &json)
-        return json.finish()
+        CanonicalWriter.bytes(capacity: byteCount) { Self.write(self, in: envelope, to: &$0) }
     }
 
     @inline(__always)

@@ -55,6 +55,15 @@ private func canonical(_ text: String) throws -> String {
         }
     }
 
+    @Test(arguments: [1, 60, 4_096])
+    func `an array that is written into may prove too short`(_ capacity: Int) {
+        let text = String(repeating: "a", count: 50)
+        let bytes = CanonicalWriter.bytes(capacity: capacity) { json in
+            json.array([text, text, text]) { $0.text($1) }
+        }
+        #expect(bytes == CanonicalJSON.write(.array([.string(text), .string(text), .string(text)])))
+    }
+
     @Test func `an object is written member by member as its tree is`() {
         var json = CanonicalWriter(capacity: 1)
         json.object { json in
