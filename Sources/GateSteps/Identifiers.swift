@@ -29,13 +29,24 @@ extension IdentifierDrawing {
 
 /// Random ids in the order they are taken, drawn before the step that takes them.
 package final class IdentifierPool: IdentifierDrawing {
-    // Set whole, or shortened by what calls nothing: the check of an access at the same time would find nothing.
-    @exclusivity(unchecked) package var unused: ArraySlice<(high: UInt64, low: UInt64)>
+    // Set whole and read whole: the check of an access at the same time would find nothing.
+    @exclusivity(unchecked) private var drawn: [(high: UInt64, low: UInt64)] = []
+    /// How many of those drawn are taken. Set back, it gives the same ids again.
+    @exclusivity(unchecked) package var takenCount = 0
 
-    package init(_ drawn: ArraySlice<(high: UInt64, low: UInt64)>) { unused = drawn }
+    package init() {}
+
+    package var isEmpty: Bool { takenCount == drawn.count }
+
+    /// Adds ids behind those that are not taken yet.
+    package func add(_ more: [(high: UInt64, low: UInt64)]) {
+        drawn = drawn[takenCount...] + more
+        takenCount = 0
+    }
 
     package func randomBytes16() throws -> (high: UInt64, low: UInt64) {
-        guard let next = unused.popFirst() else { throw MissingRows(.identifiers) }
-        return next
+        guard !isEmpty else { throw MissingRows(.identifiers) }
+        defer { takenCount += 1 }
+        return drawn[takenCount]
     }
 }

@@ -108,6 +108,14 @@ package enum SecureRandom {
         return number
     }
 
+    /// 128 bits each. The generator is asked once, however many they are.
+    package static func numbers(_ count: Int) throws -> [(high: UInt64, low: UInt64)] {
+        try Array(unsafeUninitializedCapacity: count) { buffer, initialized in
+            try fill(UnsafeMutableRawBufferPointer(buffer))
+            initialized = count
+        }
+    }
+
     /// - Parameter bytes: At most 2³¹−1.
     static func fill(_ bytes: UnsafeMutableRawBufferPointer) throws {
         guard bytes.count <= Reserve.drawCountMax else { return try Reserve.draw(into: bytes) }

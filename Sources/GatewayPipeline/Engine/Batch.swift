@@ -106,7 +106,7 @@ package final class Batch {
         while true {
             let moment = Moment(
                 reading, after: state, sealingFailure: sealingFailure, limits: settings.limits)
-            let unused = identifiers.pool.unused
+            let takenCount = identifiers.pool.takenCount
             let context = StepContext(
                 state, moment: moment, policy: policy, settings: settings, identifiers: identifiers.pool)
             do {
@@ -115,7 +115,7 @@ package final class Batch {
                 return result
             } catch {
                 // A step that fails has taken none.
-                identifiers.pool.unused = unused
+                identifiers.pool.takenCount = takenCount
                 guard let missing = error as? MissingRows else { throw error }
                 try load(missing.asks)
             }
@@ -303,18 +303,16 @@ package final class Batch {
 final class IdentifierSupply {
     private let source: any IdentifierSource
     /// What steps take from.
-    let pool = IdentifierPool([])
+    let pool = IdentifierPool()
     /// Sixteen bytes each; a send takes two.
-    private static let drawnCount = 64
+    private static let drawnCount = 256
 
     init(_ source: any IdentifierSource) { self.source = source }
 
-    func draw() throws {
-        for _ in 0..<Self.drawnCount { pool.unused.append(try source.randomBytes16()) }
-    }
+    func draw() throws { pool.add(try source.randomBytes16(count: Self.drawnCount)) }
 
     func take() throws -> (high: UInt64, low: UInt64) {
-        if pool.unused.isEmpty { try draw() }
-        return pool.unused.removeFirst()
+        if pool.isEmpty { try draw() }
+        return try pool.randomBytes16()
     }
 }

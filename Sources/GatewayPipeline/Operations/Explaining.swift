@@ -89,9 +89,10 @@ extension GatewayReading {
         // Enough for a send to as many destinations as a person may have.
         try identifiers.draw()
         let decided = try state.run(loading: { try store.answer($0, into: state) }) {
+            identifiers.pool.takenCount = 0
             let context = StepContext(
                 state, moment: Moment(time: .success(reading.wall), reading: reading), policy: policy,
-                settings: dependencies.settings, identifiers: IdentifierPool(identifiers.pool.unused))
+                settings: dependencies.settings, identifiers: identifiers.pool)
             return try step.decide(in: context, requiringRoom: false)
         }
         let person = decided.considered.person

@@ -10,4 +10,13 @@ package protocol Clock: Sendable {
 }
 
 /// The source of new ids for every thread.
-package protocol IdentifierSource: IdentifierDrawing, Sendable {}
+package protocol IdentifierSource: IdentifierDrawing, Sendable {
+    /// What so many draws of one give, in their order.
+    func randomBytes16(count: Int) throws -> [(high: UInt64, low: UInt64)]
+}
+
+extension IdentifierSource {
+    package func randomBytes16(count: Int) throws -> [(high: UInt64, low: UInt64)] {
+        try (0..<count).map { _ in try randomBytes16() }
+    }
+}

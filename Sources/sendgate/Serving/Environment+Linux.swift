@@ -29,6 +29,9 @@ struct SystemClock: GatewayPipeline.Clock {
 /// OpenSSL's random generator, seeded by the kernel.
 struct SystemIdentifiers: IdentifierSource {
     func randomBytes16() throws -> (high: UInt64, low: UInt64) { try SecureRandom.number() }
+    func randomBytes16(count: Int) throws -> [(high: UInt64, low: UInt64)] {
+        try SecureRandom.numbers(count)
+    }
 }
 
 /// Room on the disk a directory lies on.

@@ -274,6 +274,9 @@ private struct WallClock: GatewayPipeline.Clock {
 
 private struct OpenSSLIdentifiers: IdentifierSource {
     func randomBytes16() throws -> (high: UInt64, low: UInt64) { try SecureRandom.number() }
+    func randomBytes16(count: Int) throws -> [(high: UInt64, low: UInt64)] {
+        try SecureRandom.numbers(count)
+    }
 }
 
 /// No published trail: the publisher is not what is measured here.
