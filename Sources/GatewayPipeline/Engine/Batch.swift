@@ -12,8 +12,9 @@ import SealedFormat
 ///
 ///     load what the operations name → step … step → seals are ready → one commit
 ///
-/// Confined to the engine's thread; it lives exactly as long as one try at one commit. What every step touches is read whole,
-/// or changed by what calls nothing else, so the exclusivity checks that the attributes switch off could find nothing.
+/// Confined to the engine's thread for one try at one commit, and then to the thread that answers, which only reads it. What
+/// every step touches is read whole, or changed by what calls nothing else, so the exclusivity checks that the attributes switch
+/// off could find nothing.
 package final class Batch {
     package let policy: CompiledPolicy
     let dependencies: EngineDependencies
@@ -240,9 +241,7 @@ package final class Batch {
     var provesCommits: Bool { state.applied.contains { $0.effects.provesCommits } }
     var alarms: [String] { state.applied.flatMap(\.effects.alarms) }
     /// The observations of each kept step, in order.
-    var observations: some Sequence<Observations> {
-        state.applied.lazy.map(\.effects.observations)
-    }
+    var observations: some Sequence<Observations> { state.applied.lazy.map(\.effects.observations) }
 
     /// Waits for the envelopes and signatures and puts the bodies into their rows.
     ///

@@ -157,20 +157,19 @@ package final class Engine: Sendable {
         _ batch: Batch, _ operations: [any EngineOperation], _ outcomes: [OperationOutcome],
         _ places: EntryPlaces
     ) -> CommitAnswering.CommittedBatch {
-        let (observations, alarms) = (Array(batch.observations), batch.alarms)
-        let (provesCommits, hasNews, failureCount) = (
-            batch.provesCommits, batch.hasNews, health.failureCount
-        )
+        // The thread that answers has it from now on, by itself: it reads what the steps noted, and frees all that was loaded.
+        nonisolated(unsafe) let batch = batch
+        let failureCount = health.failureCount
         return CommitAnswering.CommittedBatch(
             complete: { [self] in
                 let hasOffers = inFlight.releaseOldest()
-                observed.count(observations)
-                if provesCommits {
+                observed.count(batch.observations)
+                if batch.provesCommits {
                     health.committed(at: dependencies.clock.reading().uptime, after: failureCount)
                 }
                 answer(operations, outcomes, places)
-                for alarm in alarms { dependencies.alarm(alarm) }
-                if hasNews || hasOffers { dependencies.committed() }
+                for alarm in batch.alarms { dependencies.alarm(alarm) }
+                if batch.hasNews || hasOffers { dependencies.committed() }
             },
             refuse: { [self] in refuse(operations, $0) })
     }
