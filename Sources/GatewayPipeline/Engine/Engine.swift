@@ -192,11 +192,15 @@ package final class Engine: Sendable {
     private func perform(
         _ operations: [any EngineOperation], refusing refusals: [Int: EngineFailure], in batch: Batch
     ) throws -> [OperationOutcome] {
-        try batch.load(operations.flatMap(\.asks))
+        var asks: [Ask] = []
+        asks.reserveCapacity(operations.count)
+        // By their places, here and below, so that no operation is copied.
+        for position in operations.indices { asks += operations[position].asks }
+        try batch.load(asks)
         if let opening = opening.withLock({ $0 }) { try batch.step { try opening($0, $0.now()) } }
         var outcomes: [OperationOutcome] = []
         outcomes.reserveCapacity(operations.count)
-        for (position, operation) in operations.enumerated() {
+        for position in operations.indices {
             batch.operation = position
             if let failure = refusals[position] {
                 outcomes.append(.refused(failure))
@@ -204,7 +208,7 @@ package final class Engine: Sendable {
             }
             let keptCount = batch.keptCount
             do {
-                outcomes.append(.done(try operation.perform(in: batch)))
+                outcomes.append(.done(try operations[position].perform(in: batch)))
             } catch {
                 // A failure of the disk and not of the operation: every operation after it would fail too.
                 if let error = error as? StoreError, error.damage == nil { throw error }
