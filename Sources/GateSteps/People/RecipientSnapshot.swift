@@ -6,7 +6,7 @@ package import RecipientModel
 /// A registered person as they are in the transaction that decides.
 ///
 /// An object, because it is large and handed on to everything that looks at the person.
-package final class RecipientSnapshot {
+package final class RecipientSnapshot: Sendable {
     package let subject: Subject
     package let record: RecipientRecord
     package let state: RecipientState
@@ -159,7 +159,7 @@ package struct RecipientWithLedger {
 }
 
 /// One device or one address.
-package enum Destination: Hashable {
+package enum Destination: Hashable, Sendable {
     case device(DeviceRecord)
     case address(AddressRecord)
 

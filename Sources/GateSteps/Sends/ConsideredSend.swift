@@ -26,7 +26,7 @@ extension StepContext {
 /// One send with the decision at each of its destinations; nothing of it is written yet.
 ///
 /// Serves a send that comes in and a request to explain one, so that the two cannot differ.
-package final class ConsideredSend {
+package final class ConsideredSend: Sendable {
     package let person: RecipientSnapshot?
     let send: SendID
     package let paramsCheck: ParamsCheck

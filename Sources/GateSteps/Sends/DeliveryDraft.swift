@@ -5,7 +5,7 @@ import SendPlanning
 /// One destination of a send, decided and composed, not yet written anywhere.
 ///
 /// An object, because it is large and looked at in many places, and nothing of it changes.
-package final class DeliveryDraft {
+package final class DeliveryDraft: Sendable {
     package let destination: Destination?
     package let facts: Facts
     let encodedFacts: EncodedFacts

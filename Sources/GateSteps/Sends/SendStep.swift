@@ -66,7 +66,7 @@ package struct SendStep: Sendable {
     }
 
     /// The decision on a send, and everything that follows from it.
-    package struct Decided {
+    package struct Decided: Sendable {
         package let considered: ConsideredSend
         /// The outcome of the send as a whole.
         package let outcome: Outcome

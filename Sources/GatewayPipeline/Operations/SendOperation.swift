@@ -31,14 +31,13 @@ final class SendOperation: EngineOperation {
         do {
             switch try batch.step({ try send.run(in: $0) }) {
             case .decided(let decided):
-                let (outcome, answer) = (decided.outcome, decided.answer)
                 return { [self] places in
-                    // The answer keeps the operation, so that the thread that writes it frees the request.
+                    // The answer keeps the operation and what was decided, so that the thread that writes it frees both.
                     reply(
                         Answer(
-                            status: SendAnswer.status(of: outcome),
-                            contentType: SendAnswer.contentType(of: outcome),
-                            making: { [self] in answer(places).bytes(isStreamLine: isStreamLine) }))
+                            status: SendAnswer.status(of: decided.outcome),
+                            contentType: SendAnswer.contentType(of: decided.outcome),
+                            making: { [self] in decided.answer(places).bytes(isStreamLine: isStreamLine) }))
                 }
             case .decidedBefore(let earlier): return answerAgain(earlier, under: batch.policy)
             }
