@@ -167,6 +167,7 @@ struct NumberRanges: Equatable {
 struct OfferedSegment: ~Copyable {
     /// Bounds the length of the bytes that the sealed part is bound to.
     static let countMax = 128
+    static let layout: UInt8 = 1
     static let column = SealedColumn("offered", "sealed")
 
     /// Number of the first, and of the last.
@@ -179,8 +180,8 @@ struct OfferedSegment: ~Copyable {
     /// - Parameter expectedCount: The expected number of messages, to reserve memory for.
     init(expectedCount: Int) {
         let expectedCount = min(expectedCount, Self.countMax)
-        heads = FieldWriter(version: 1, capacity: expectedCount * 200)
-        contents = FieldWriter(version: 1, capacity: expectedCount * 2_000)
+        heads = FieldWriter(capacity: expectedCount * 200)
+        contents = FieldWriter(capacity: expectedCount * 2_000)
     }
 
     mutating func removeAll() {
@@ -188,7 +189,11 @@ struct OfferedSegment: ~Copyable {
     }
 
     mutating func append(_ row: StoredMessage, _ content: OutboxRecord.Content) {
-        if count == 0 { number = row.number }
+        if count == 0 {
+            number = row.number
+            heads.put(byte: Self.layout)
+            contents.put(byte: Self.layout)
+        }
         count += 1
         last = row.number
         row.write(to: &heads)
@@ -200,7 +205,7 @@ struct OfferedSegment: ~Copyable {
     ///
     /// - Throws: `StoreError.damaged` where the bytes are not of so many messages.
     static func contents(_ bytes: [UInt8], of numbers: [Int64]) throws -> [Int64: OutboxRecord.Content] {
-        var fields = try FieldReader(bytes, version: 1, table: "offered")
+        var fields = try FieldReader(bytes, version: layout, table: "offered")
         var contents: [Int64: OutboxRecord.Content] = [:]
         for number in numbers {
             contents[number] = try OutboxRecord.Content(
@@ -264,7 +269,7 @@ extension GateReading {
 
     /// The messages of a row.
     private func offers(in segment: Int64, last: Int64, heads: [UInt8]) throws -> [StoredMessage] {
-        var fields = try FieldReader(heads, version: 1, table: "offered")
+        var fields = try FieldReader(heads, version: OfferedSegment.layout, table: "offered")
         var rows: [StoredMessage] = []
         while !fields.isAtEnd {
             let row = try offer(from: &fields, in: segment)

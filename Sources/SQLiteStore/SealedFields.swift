@@ -7,22 +7,22 @@ import GatewayPipeline
 /// Sealing a row once instead of field by field costs one nonce and one tag per row, and hides which of
 /// its fields are set. The order of the fields is the format; the first byte says which order.
 struct FieldWriter: ~Copyable {
-    // Memory of its own: a field is a few bytes, and an array asks more questions before it takes some.
-    private var start: UnsafeMutableRawPointer
-    private var capacity: Int
+    // Memory of its own, taken with the first field: a field is a few bytes, and an array asks more questions before it takes
+    // some.
+    private var start: UnsafeMutableRawPointer?
+    private var capacity = 0
+    /// How many bytes are taken at first.
+    private let expectedByteCount: Int
     private(set) var count = 0
 
-    init(capacity: Int) {
-        self.capacity = max(capacity, 16)
-        start = .allocate(byteCount: self.capacity, alignment: 1)
-    }
+    init(capacity: Int) { expectedByteCount = max(capacity, 16) }
 
     init(version: UInt8, capacity: Int = 128) {
         self.init(capacity: capacity)
         put(byte: version)
     }
 
-    deinit { start.deallocate() }
+    deinit { start?.deallocate() }
 
     var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
 
@@ -33,27 +33,31 @@ struct FieldWriter: ~Copyable {
     /// Forgets what was put, and keeps its memory.
     mutating func removeAll() { count = 0 }
 
-    private mutating func reserve(_ more: Int) {
+    /// Where the next so many bytes go, which are one at least.
+    @inline(__always)
+    private mutating func place(of more: Int) -> UnsafeMutableRawPointer {
         if count + more > capacity { grow(to: count + more) }
+        return start! + count
     }
 
     private mutating func grow(to wanted: Int) {
-        capacity = max(2 * capacity, wanted)
+        capacity = max(2 * capacity, wanted, expectedByteCount)
         let larger = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 1)
-        larger.copyMemory(from: start, byteCount: count)
-        start.deallocate()
+        if let start {
+            larger.copyMemory(from: start, byteCount: count)
+            start.deallocate()
+        }
         start = larger
     }
 
     mutating func put<Integer: FixedWidthInteger>(raw integer: Integer) {
-        reserve(MemoryLayout<Integer>.size)
-        start.storeBytes(of: integer.bigEndian, toByteOffset: count, as: Integer.self)
+        place(of: MemoryLayout<Integer>.size).storeBytes(of: integer.bigEndian, as: Integer.self)
         count += MemoryLayout<Integer>.size
     }
 
     mutating func put(raw part: UnsafeRawBufferPointer) {
-        reserve(part.count)
-        if let first = part.baseAddress { (start + count).copyMemory(from: first, byteCount: part.count) }
+        guard let first = part.baseAddress, !part.isEmpty else { return }
+        place(of: part.count).copyMemory(from: first, byteCount: part.count)
         count += part.count
     }
 
