@@ -3,7 +3,7 @@ import GateVocabulary
 import GatewayPipeline
 import RecipientModel
 
-/// A closed list of values whose position is what the files hold.
+/// A closed list of values whose position is what the files hold: an enum without payloads.
 ///
 /// - Warning: Append only. Moving or removing a value changes the meaning of every row ever written;
 ///   `StoredCodeTests` pins each list.
@@ -12,8 +12,12 @@ protocol StoredCode: SealedValue, Equatable, Sendable {
 }
 
 extension StoredCode {
+    // The values of an enum without payloads are told apart by one byte, as the bit cast checks; to compare those of another
+    // module with `==` is a call for each.
+    private var tag: UInt8 { unsafeBitCast(self, to: UInt8.self) }
+
     var code: Int64 {
-        guard let index = Self.codes.firstIndex(of: self) else {
+        guard let index = Self.codes.firstIndex(where: { [tag] in $0.tag == tag }) else {
             preconditionFailure("\(Self.self) has a value without a stored code: \(self)")
         }
         return Int64(index)
