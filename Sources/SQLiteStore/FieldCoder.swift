@@ -121,6 +121,7 @@ extension SealedRow {
     }
 
     /// Writes ``sealedFields`` among others.
+    @inline(__always)
     func write(to fields: inout FieldWriter) {
         fields.put(byte: Self.layouts.upperBound)
         _ = Self.exchange(self, with: &fields)

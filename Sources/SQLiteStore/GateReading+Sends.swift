@@ -34,8 +34,16 @@ enum SendColumns {
     /// The columns that the sealed part of a send is bound to: every column in clear that never changes, but its
     /// number; its entry's index, which `SendRecord.entry(in:)` compares with the entry; and its look-up keys, which
     /// are computed from it again where they are damaged (``SendLookups``). All of them are in the row's code.
-    static func sendRow(_ record: SendRecord, caller: Int64) -> FieldWriter {
-        var fields = FieldWriter(version: 1)
+    static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {
+        var fields = FieldWriter(capacity: 128)
+        writeSendRow(record, caller: caller, to: &fields)
+        return fields.bytes
+    }
+
+    /// Writes ``sendRow(_:caller:)``. Inlined, so that of a record in an array no more is read than this needs.
+    @inline(__always)
+    static func writeSendRow(_ record: SendRecord, caller: Int64, to fields: inout FieldWriter) {
+        fields.put(byte: 1)
         fields.put(record.id)
         fields.put(caller)
         fields.put(record.contentMAC)
@@ -43,7 +51,6 @@ enum SendColumns {
         fields.put(optional: record.category)
         fields.put(record.channel)
         fields.put(record.receivedAt)
-        return fields
     }
 }
 
@@ -127,7 +134,7 @@ extension GateReading {
         let details = try SendRecord.Details(
             sealedFields: try open(
                 row.byteArray(), in: SendColumns.send,
-                row: SendColumns.sendRow(record, caller: callerNumber).bytes)
+                row: SendColumns.sendRow(record, caller: callerNumber))
         )
         record.type = details.type
         record.requestID = details.requestID

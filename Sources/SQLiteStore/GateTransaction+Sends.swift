@@ -10,40 +10,53 @@ extension GateTransaction {
     private static let setForwarded = StatementText(
         "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
 
-    /// - Parameter forward: The forward that it counts as from the moment it was received.
-    func insertSend(_ record: SendRecord, counting forward: ForwardRecord? = nil) throws {
+    /// - Parameters:
+    ///   - place: Where `sends` has it. Of a record in an array no more is read than each use needs; a copy is dozens of instructions.
+    ///   - forward: The forward that it counts as from the moment it was received.
+    func insertSend(_ sends: [SendRecord], at place: Int, counting forward: ForwardRecord?) throws {
         let number = sequences.sendNumber + 1
-        let caller = try strings.makeNumber(of: record.caller.text, in: gate)
-        let person = try record.subject.map { try makePerson($0) }
+        let caller = try strings.makeNumber(of: sends[place].caller.text, in: gate)
+        let person = try sends[place].subject.map { try makePerson($0) }
         let type = try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) }
-        try gate.change(Self.insertSend) { binder in
-            binder.add(number)
-            binder.add(record.id)
-            binder.add(caller)
-            binder.add(record.idHash)
-            binder.add(record.contentMAC)
-            binder.add(record.subject)
-            binder.add(person)
-            binder.add(type)
-            binder.add(record.category)
-            binder.add(record.channel)
-            binder.add(record.receivedAt)
-            binder.add(Int64(bitPattern: record.entryIndex))
-            binder.add(forward?.at)
-            let details = SendRecord.Details(
-                type: record.type, requestID: record.requestID, destinationNames: record.destinationNames)
-            let row = SendColumns.sendRow(record, caller: caller)
-            try details.withSealedFields { plaintext in
-                try binder.add(byteCount: cipher.byteCount(of: plaintext.count)) { sealed in
-                    try row.withUnsafeBytes {
-                        try seal(plaintext, in: SendColumns.send, row: $0, into: sealed)
-                    }
-                }
-            }
+        try gate.change(Self.insertSend) {
+            $0.add(number)
+            $0.add(sends[place].id)
+            $0.add(caller)
+            $0.add(sends[place].idHash)
+            $0.add(sends[place].contentMAC)
+            $0.add(sends[place].subject)
+            $0.add(person)
+            $0.add(type)
+            $0.add(sends[place].category)
+            $0.add(sends[place].channel)
+            $0.add(sends[place].receivedAt)
+            $0.add(Int64(bitPattern: sends[place].entryIndex))
+            $0.add(forward?.at)
+            try addSealed(sends, at: place, caller: caller, to: &$0)
         }
         sequences.sendNumber = number
-        sendNumbers[record.id] = number
-        if let forward, let subject = record.subject { note(forward, to: subject) }
+        sendNumbers[sends[place].id] = number
+        if let forward, let subject = sends[place].subject { note(forward, to: subject) }
+    }
+
+    /// Seals what is private of a send into the memory that its statement reads.
+    private func addSealed(
+        _ sends: [SendRecord], at place: Int, caller: Int64, to binder: inout Binder
+    ) throws {
+        sendFields.removeAll()
+        SendColumns.writeSendRow(sends[place], caller: caller, to: &sendFields)
+        let rowByteCount = sendFields.count
+        SendRecord.Details(
+            type: sends[place].type, requestID: sends[place].requestID,
+            destinationNames: sends[place].destinationNames
+        ).write(to: &sendFields)
+        try sendFields.withUnsafeBytes { fields in
+            let row = UnsafeRawBufferPointer(rebasing: fields[..<rowByteCount])
+            let details = UnsafeRawBufferPointer(rebasing: fields[rowByteCount...])
+            try binder.add(byteCount: cipher.byteCount(of: details.count)) {
+                try seal(details, in: SendColumns.send, row: row, into: $0)
+            }
+        }
     }
 
     /// Adds a row to a person's history.

@@ -17,6 +17,8 @@ final class GateTransaction: GateReading {
     @exclusivity(unchecked) var counters: OutboxCounters
     /// Sends of this transaction, whose numbers the statements about them need.
     @exclusivity(unchecked) var sendNumbers: [SendID: Int64]
+    /// What the sealed part of the next send is made from.
+    @exclusivity(unchecked) var sendFields = FieldWriter(capacity: 512)
     let prunedRowCountMax: Int
     /// States as this transaction has them so far; their rows are written once, at its end.
     @exclusivity(unchecked) private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
@@ -216,8 +218,9 @@ final class GateTransaction: GateReading {
         func counts(_ send: SendRecord, _ subject: SubjectID, _ forward: ForwardRecord) -> Bool {
             forward.send == send.id && forward.at == send.receivedAt && subject == send.subject
         }
-        for send in sends {
-            try insertSend(send, counting: forwards.first { counts(send, $0.subject, $0.record) }?.record)
+        for place in sends.indices {
+            let forward = forwards.first { counts(sends[place], $0.subject, $0.record) }
+            try insertSend(sends, at: place, counting: forward?.record)
         }
         for (subject, record) in forwards where !sends.contains(where: { counts($0, subject, record) }) {
             guard let send = record.send else {

@@ -77,7 +77,7 @@ private struct SealedTable: Sendable {
                 subject: try row.optionalID(), type: TypeID(""), category: try row.optionalCode(),
                 channel: try row.code(), receivedAt: try row.instant(), entryIndex: 0, requestID: "",
                 destinationNames: [:])
-            return SendColumns.sendRow(record, caller: caller).bytes
+            return SendColumns.sendRow(record, caller: caller)
         },
         SealedTable(Schema.event, SendColumns.event, key: ["cursor"]) { _, key, _ in
             withUnsafeBytes(of: key[0].bigEndian) { Array($0) }

@@ -340,7 +340,7 @@ extension SQLiteStore {
             let details = try SendRecord.Details(
                 sealedFields: try mappings.cipher.open(
                     row.byteArray(), in: SendColumns.send,
-                    row: SendColumns.sendRow(record, caller: callerNumber).bytes))
+                    row: SendColumns.sendRow(record, caller: callerNumber)))
             return IndexKey.idHash(details.requestID, of: caller, under: mappings.index)
         }
         guard let hash else { return nil }

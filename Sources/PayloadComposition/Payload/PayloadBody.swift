@@ -1,5 +1,5 @@
 import CanonicalJSON
-package import SealedFormat
+import SealedFormat
 
 /// The bytes of a provider's body, with at most one place for what the origin key makes: a push is sealed or signed
 /// after it was decided.
