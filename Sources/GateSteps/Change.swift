@@ -148,6 +148,15 @@ package final class Change {
             && publishedSize == nil && prunedBefore == nil && dataKey == nil && resealedRowCountMax == nil
     }
 
+    /// The writes of sends and of their hand-over, together for the same reason.
+    package var writesOfSends:
+        (
+            entries: [NewEntry], clock: ClockReading?, sends: [SendRecord],
+            forwards: [(subject: SubjectID, record: ForwardRecord)], messages: [MessageWrite],
+            events: [EventRecord]
+        )
+    { (entries, clock, sends, forwards, messages, events) }
+
     /// Whether a commit would write nothing.
     package var isEmpty: Bool {
         entries.isEmpty && sends.isEmpty && forwards.isEmpty && messages.isEmpty && events.isEmpty

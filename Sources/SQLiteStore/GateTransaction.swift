@@ -204,17 +204,17 @@ final class GateTransaction: GateReading {
     /// - Parameter entries: Gets its entries with their places.
     /// - Returns: How many rows were deleted because their retention had ended.
     func write(_ change: Change, entries: inout [StoredEntry]) throws -> Int {
+        let (newEntries, clock, sends, forwards, messages, events) = change.writesOfSends
         // First: a step of the clock begins in front of the rows that come with its entry.
-        for entry in change.entries {
+        for entry in newEntries {
             let stored = try entry.stored(at: sequences.entryCount)
             try append(stored)
             entries.append(stored)
         }
-        if let clock = change.clock { sequences.newestEntryClock = clock }
+        if let clock { sequences.newestEntryClock = clock }
         let isOfSendsAlone = change.isOfSendsAlone
         if !isOfSendsAlone { try writePeople(change) }
         // What counts as a forward when it is received is written so at once.
-        let (sends, forwards) = (change.sends, change.forwards)
         func counts(_ send: SendRecord, _ subject: SubjectID, _ forward: ForwardRecord) -> Bool {
             forward.send == send.id && forward.at == send.receivedAt && subject == send.subject
         }
@@ -229,7 +229,7 @@ final class GateTransaction: GateReading {
             try countForward(of: subject, record, of: send)
         }
         if !isOfSendsAlone { try writeDuties(change) }
-        for write in change.messages {
+        for write in messages {
             switch write {
             case .insert(let record): try insertOutbox(record)
             case .offer(let record): try offer(record)
@@ -239,7 +239,7 @@ final class GateTransaction: GateReading {
             case .remove(let message): try removeOutbox(message)
             }
         }
-        for event in change.events { try appendEvent(event) }
+        for event in events { try appendEvent(event) }
         return isOfSendsAlone ? 0 : try writeOperations(change)
     }
 
