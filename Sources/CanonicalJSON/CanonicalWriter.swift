@@ -132,12 +132,12 @@ package struct CanonicalWriter: ~Copyable {
         boolean(value)
     }
 
-    /// One of a closed list of names.
+    /// One of a closed list of names, as ``name(_:)`` takes it.
     @inlinable
     package mutating func member(_ key: StaticString, name value: (some RawRepresentable<String>)?) {
         guard let value else { return }
         self.key(key)
-        text(value.rawValue)
+        name(value.rawValue)
     }
 
     /// The comma before a member or an element, unless it is the first.
@@ -281,18 +281,40 @@ package struct CanonicalWriter: ~Copyable {
 
     /// Bytes that ``characters(_:)`` writes of a text.
     package static func byteCount(ofCharacters text: String) -> Int {
-        CodeUnits.withBytes(text) { utf8 in
-            var byteCount = utf8.count
-            var offset = firstEscape(in: utf8, from: 0)
-            while offset < utf8.count {
-                switch utf8[offset] {
-                case UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x08, 0x09, 0x0A, 0x0C, 0x0D: byteCount += 1
-                default: byteCount += 5
-                }
-                offset = firstEscape(in: utf8, from: offset + 1)
+        CodeUnits.withBytes(text) { needsEscape(in: $0) ? byteCount(ofEscaped: $0) : $0.count }
+    }
+
+    @inline(never)
+    private static func byteCount(ofEscaped utf8: UnsafeBufferPointer<UInt8>) -> Int {
+        var byteCount = utf8.count
+        for byte in utf8 where needsEscape(byte) {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x08, 0x09, 0x0A, 0x0C, 0x0D: byteCount += 1
+            default: byteCount += 5
             }
-            return byteCount
         }
+        return byteCount
+    }
+
+    /// Whether any byte of a text needs an escape.
+    @inline(__always)
+    private static func needsEscape(in text: UnsafeBufferPointer<UInt8>) -> Bool {
+        let (bytes, count) = (UnsafeRawBufferPointer(text), text.count)
+        guard count >= 16 else {
+            guard count >= 8 else { return text.contains { needsEscape($0) } }
+            let first = bytes.loadUnaligned(as: UInt64.self)
+            let last = bytes.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
+            return needsEscape(marks(unsafeBitCast(SIMD2(first, last), to: Bytes.self)))
+        }
+        // The last load ends with the last byte, and may begin among those that were looked at before.
+        var found = Bytes()
+        var offset = 0
+        repeat {
+            let start = min(offset, count &- 16)
+            found |= marks(bytes.loadUnaligned(fromByteOffset: start, as: Bytes.self))
+            offset &+= 16
+        } while offset < count
+        return needsEscape(found)
     }
 
     /// Where the next character stands that needs an escape; the end where none does.

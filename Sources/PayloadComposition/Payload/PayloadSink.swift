@@ -20,6 +20,7 @@ protocol PayloadSink: ~Copyable {
     mutating func member(_ key: StaticString, hexadecimal id: RandomIdentifier<some IdentifierKind>?)
     mutating func member(_ key: StaticString, uuid id: RandomIdentifier<some IdentifierKind>?)
     mutating func value(_ object: JSONObject)
+    mutating func name(_ name: String)
     mutating func integer(_ value: Int64)
     mutating func characters(_ text: String)
     mutating func raw(_ literal: StaticString)
@@ -85,7 +86,8 @@ struct ByteCounter: PayloadSink {
     mutating func member(_ key: StaticString, _ value: Instant?) { member(key, value?.milliseconds) }
 
     mutating func member(_ key: StaticString, name value: (some RawRepresentable<String>)?) {
-        member(key, value?.rawValue)
+        guard let value else { return }
+        member(key.utf8CodeUnitCount, 2 + value.rawValue.utf8.count)
     }
 
     mutating func member(_ key: StaticString, hexadecimal id: RandomIdentifier<some IdentifierKind>?) {
@@ -122,6 +124,8 @@ struct ByteCounter: PayloadSink {
         byteCount += 2
         characters(text)
     }
+
+    mutating func name(_ name: String) { byteCount += 2 + name.utf8.count }
 
     mutating func integer(_ value: Int64) { byteCount += Self.byteCount(of: value) }
 
