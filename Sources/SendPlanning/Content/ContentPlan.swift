@@ -17,7 +17,8 @@ package struct ContentPlan: Sendable {
     private let exactExpiresAt: Instant
     /// What was decided while every size was taken for 0.
     private let preview: Decision
-    private let payloads: [(form: BodyForm, payload: ComposedPayload)]
+    /// In the form of ``preview``; `nil` unless it goes now.
+    private let payload: ComposedPayload?
 
     /// Composes, and writes the sizes into `facts`.
     ///
@@ -49,14 +50,15 @@ package struct ContentPlan: Sendable {
         self.preview = preview
         interruption = preview.outcome.isPromise ? preview.interruption : terms.rule.interruption
 
-        var payloads: [(form: BodyForm, payload: ComposedPayload)] = []
+        var payload: ComposedPayload?
         var sizes = PayloadSizes()
-        if let content, let needs = terms.needs {
-            let forms = Self.forms(of: needs, as: preview, facts)
+        if let content, let forms = terms.needs?.forms {
+            let onlyForm = Self.onlyForm(of: preview, facts)
             // A full body has no closed one's headers; of a body that goes nowhere only the length counts, and every tag has
             // the same.
+            let isOpenAlone = onlyForm.map { $0 == .full } ?? (forms.count == 1 && forms[0] == .full)
             let closedCollapse =
-                forms == [.full]
+                isOpenAlone
                 ? nil
                 : material.collapse ?? (preview.outcome == .forward ? ownCollapse() : Tag(high: 0, low: 0))
             let notification = content.notification(
@@ -64,28 +66,26 @@ package struct ContentPlan: Sendable {
                 interruption: interruption, privacy: facts.privacy, composedAt: now,
                 unsubscribeLink: { unsubscribeLink(preview.outcome == .forward) },
                 rotateKeyBy: destination.key?.rotateBy)
-            for form in forms {
-                let (target, canBeSent) = destination.target(for: form)
+            let (target, canBeSealed) = destination.target
+            for form in forms where onlyForm == nil || form == onlyForm {
                 // A send that does not go now is not composed; only its size is computed.
-                guard preview.outcome == .forward, canBeSent else {
+                if preview.outcome == .forward, form == preview.form, form != .sealed || canBeSealed {
+                    payload = try? compose(notification, for: target, as: form)
+                    sizes[form] = payload?.byteCount
+                } else {
                     sizes[form] = try? composedByteCount(notification, for: target, as: form)
-                    continue
                 }
-                guard let payload = try? compose(notification, for: target, as: form) else { continue }
-                sizes[form] = payload.byteCount
-                payloads.append((form, payload))
             }
         }
-        self.payloads = payloads
+        self.payload = payload
         self.sizes = sizes
         facts.sizes = sizes == PayloadSizes() ? nil : sizes
     }
 
-    /// The forms whose size has to be known: the one a promise will take. A refused send shows in its trace
+    /// The one form whose size has to be known: the one a promise will take. A refused send shows in its trace
     /// whether any of its forms would have fitted, and so does one whose reader's privacy is not known.
-    private static func forms(of needs: FactNeeds, as preview: Decision, _ facts: Facts) -> [BodyForm] {
-        let isCertain = preview.outcome.isPromise && (preview.form == .sealed || facts.privacy != nil)
-        return isCertain ? needs.forms.filter { $0 == preview.form } : needs.forms
+    private static func onlyForm(of preview: Decision, _ facts: Facts) -> BodyForm? {
+        preview.outcome.isPromise && (preview.form == .sealed || facts.privacy != nil) ? preview.form : nil
     }
 
     /// The decision on the facts with this plan's sizes in them.
@@ -104,7 +104,8 @@ package struct ContentPlan: Sendable {
         precondition(
             decision.interruption == interruption,
             "a payload composed as \(interruption) was decided as \(decision.interruption)")
-        guard let payload = payloads.first(where: { $0.form == decision.form })?.payload else {
+        // No size changes the form.
+        guard let payload, decision.form == preview.form else {
             preconditionFailure("a form that was not composed (\(decision.form)) passed the size gate")
         }
         return DeliveryPlan(
@@ -136,20 +137,20 @@ package struct ContentPlan: Sendable {
 }
 
 extension DestinationProfile {
-    /// - Returns: Where a payload of a form goes, and whether it could. Without a key there is nothing to seal
-    ///   to, and the size of a sealed body is still worth knowing: gate 11 then is the only one that objects.
-    fileprivate func target(for form: BodyForm) -> (PayloadTarget, canBeSent: Bool) {
+    /// Where a payload goes, and whether a sealed one could. Without a key there is nothing to seal to, and the size of a
+    /// sealed body is still worth knowing: gate 11 then is the only one that objects.
+    fileprivate var target: (PayloadTarget, canBeSealed: Bool) {
         switch kind {
-        case .phone: return (.sms, true)
-        case .mailbox: return (.email, true)
+        case .phone: return (.sms, false)
+        case .mailbox: return (.email, false)
         case .device(_, let platform, let app, let key):
-            let suite = form == .sealed ? key?.suite ?? .p256 : nil
+            let suite = key?.suite ?? .p256
             let target: PayloadTarget =
                 switch platform {
                 case .ios: .apns(topic: app, suite: suite)
                 case .android: .fcm(package: app, suite: suite)
                 }
-            return (target, form != .sealed || key != nil)
+            return (target, key != nil)
         }
     }
 }
