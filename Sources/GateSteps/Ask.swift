@@ -64,16 +64,18 @@ package enum Ask: Hashable, Sendable {
 /// Identifies one send of a caller: the caller's id for it, hashed under the index key.
 package struct RequestKey: Hashable, Sendable {
     /// The start of ``idHash``, first because it tells nearly all keys apart.
-    private let start: UInt64
+    let start: UInt64
     package let caller: CallerName
     /// 16 bytes; see ``IndexKey``.
     package let idHash: [UInt8]
 
     package init(caller: CallerName, idHash: [UInt8]) {
-        start = idHash.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        start = Self.start(of: idHash)
         self.caller = caller
         self.idHash = idHash
     }
+
+    static func start(of idHash: [UInt8]) -> UInt64 { idHash.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 
     /// `idHash` covers the caller, and its start is as random as the rest, so that is enough.
     package func hash(into hasher: inout Hasher) { hasher.combine(start) }

@@ -36,8 +36,6 @@ package final class BatchState {
     @exclusivity(unchecked) package var users: [UserID: Known<Subject?>] = [:]
     @exclusivity(unchecked) package var subjects: [SubjectID: Known<Subject?>] = [:]
     @exclusivity(unchecked) package var states: [SubjectID: Known<RecipientState?>] = [:]
-    @exclusivity(unchecked) package var requests: [RequestKey: Known<SendRecord?>] = [:]
-    @exclusivity(unchecked) package var sends: [SendID: Known<SendRecord?>] = [:]
     @exclusivity(unchecked) package var dedupe: [SubjectTag: Known<DedupeRecord?>] = [:]
     @exclusivity(unchecked) package var duties: [SubjectTag: Known<DutyRecord?>] = [:]
     @exclusivity(unchecked) package var settings: [String: Known<String?>] = [:]
@@ -46,6 +44,8 @@ package final class BatchState {
     @exclusivity(unchecked) package var messageHeads: [MessageID: Known<OutboxRecord?>] = [:]
 
     // As stored; what the batch has added is beside it.
+    @exclusivity(unchecked) private var requests: [RequestKey: Known<SendRecord?>] = [:]
+    @exclusivity(unchecked) package var sends: [SendID: Known<SendRecord?>] = [:]
     @exclusivity(unchecked) package var tokens: [String: Known<SubjectID?>] = [:]
     @exclusivity(unchecked) package var keys: [KeyID: Known<SubjectID?>] = [:]
     @exclusivity(unchecked) package var holders: [AddressKey: Known<[SubjectID]>] = [:]
@@ -85,6 +85,21 @@ package final class BatchState {
     private static let searchedCountMax = 128
     /// One box for all messages that are gone.
     private let noMessage = Known<OutboxRecord?>.success(nil)
+    /// The sends that ``applied`` adds. Looked along, newest first, because a batch is of some hundred operations at most, and few
+    /// of its steps find one.
+    @exclusivity(unchecked) private var addedSends: [AddedSend] = []
+
+    /// Where a send is among the changes.
+    private struct AddedSend {
+        let id: SendID
+        /// Of its ``RequestKey``.
+        let start: UInt64
+        let change: Int
+        let place: Int
+    }
+
+    /// One box for all sends that there are not, as nearly every new one is looked for first.
+    package let noSend = Known<SendRecord?>.success(nil)
     @exclusivity(unchecked) package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
     @exclusivity(unchecked) private(set) var erased: Set<SubjectID> = []
     @exclusivity(unchecked) private(set) var entryCount: UInt64 = 0
@@ -117,7 +132,7 @@ package final class BatchState {
         subjects.reserveCapacity(people)
         states.reserveCapacity(people)
         requests.reserveCapacity(sends)
-        self.sends.reserveCapacity(sends)
+        addedSends.reserveCapacity(sends)
         messages.reserveCapacity(heads)
         messageHeads.reserveCapacity(heads)
         applied.reserveCapacity(asks.count)
@@ -137,6 +152,46 @@ package final class BatchState {
 
     /// Adds what a step did, so that later steps see it.
     package func apply(_ change: Change) {
+        if !change.isOfSendsAlone { applyRecords(of: change) }
+        // By their places, here and below, because a record is large.
+        for place in change.sends.indices {
+            let start = RequestKey.start(of: change.sends[place].idHash)
+            addedSends.append(
+                AddedSend(id: change.sends[place].id, start: start, change: applied.count, place: place))
+        }
+        for (subject, record) in change.forwards { addedForwards[subject, default: []].append(record) }
+        if !change.effects.recalled.isEmpty {
+            for message in change.effects.recalled {
+                recalled.insert(message)
+                takeBackOffer(of: message)
+            }
+        }
+        // From here on its own offers and new messages are found.
+        applied.append(change)
+        unlistedCount += 1 + change.messages.count
+        for place in change.messages.indices {
+            let isAdded = change.messages[place].isAdded(to: &addedDepth)
+            // A message that is composed again takes the place of a row that was removed.
+            if !isAdded || messages.index(forKey: change.messages[place].message) != nil {
+                apply(change.messages[place])
+            }
+        }
+        for subject in change.erased { erase(subject) }
+        entryCount += UInt64(change.entries.count)
+        if !change.entries.isEmpty {
+            newestTime = change.entries[change.entries.count - 1].time
+            newestClock = change.clock
+        }
+        for place in change.effects.offers.indices {
+            offeredCounts[change.effects.offers[place].lane] += 1
+        }
+        for lane in DeliveryLane.allCases {
+            if let moment = change.effects.due[lane] { due[lane] = min(due[lane] ?? moment, moment) }
+        }
+    }
+
+    /// Adds the records that few changes write.
+    private func applyRecords(of change: Change) {
         for (user, subject) in change.newSubjects {
             users[user] = .success(subject)
             subjects[subject.id] = .success(subject)
@@ -163,51 +218,35 @@ package final class BatchState {
                 confirmed[confirmation.addressHash] = .success(reply.at)
             }
         }
-        for send in change.sends {
-            let (id, key) = (send.id, RequestKey(caller: send.caller, idHash: send.idHash))
-            // Both find the same box.
-            let known = Known<SendRecord?>.success(send)
-            sends[id] = known
-            requests[key] = known
-        }
-        for (subject, record) in change.forwards { addedForwards[subject, default: []].append(record) }
         for (key, record) in change.dedupe.pairs { dedupe[key] = .success(record) }
         for write in change.duties { apply(write) }
-        for message in change.effects.recalled {
-            recalled.insert(message)
-            takeBackOffer(of: message)
-        }
-        // From here on its own offers and new messages are found.
-        applied.append(change)
-        unlistedCount += 1 + change.messages.count
-        for place in change.messages.indices {
-            let isAdded = change.messages[place].isAdded(to: &addedDepth)
-            // A message that is composed again takes the place of a row that was removed.
-            if !isAdded || messages.index(forKey: change.messages[place].message) != nil {
-                apply(change.messages[place])
-            }
-        }
         for (name, value) in change.settings.pairs { settings[name] = .success(value) }
-        for subject in change.erased { erase(subject) }
         if let size = change.publishedSize { publishedSize = size }
-        entryCount += UInt64(change.entries.count)
-        if let newest = change.entries.last {
-            newestTime = newest.time
-            newestClock = change.clock
-        }
-        // By their places, because an offer is large.
-        for place in change.effects.offers.indices {
-            offeredCounts[change.effects.offers[place].lane] += 1
-        }
-        for lane in DeliveryLane.allCases {
-            if let moment = change.effects.due[lane] { due[lane] = min(due[lane] ?? moment, moment) }
-        }
     }
 
     /// Whether a step of this batch added the send, so that the store has nothing of it yet.
     func isNew(_ send: SendID) -> Bool {
-        guard let tail, case .success(let record?) = sends[send] else { return false }
+        guard let tail, case .success(let record?) = self.send(send) else { return false }
         return record.entryIndex >= tail.entryCount
+    }
+
+    /// A send as it was loaded, or as a step of the batch added it; `nil` where neither is known.
+    func send(_ id: SendID) -> Known<SendRecord?>? {
+        addedSends.last { $0.id == id }.map { known(applied[$0.change].sends[$0.place]) } ?? sends[id]
+    }
+
+    /// The same, by the caller's id for it.
+    func send(_ key: RequestKey) -> Known<SendRecord?>? {
+        for added in addedSends.reversed() where added.start == key.start {
+            let send = applied[added.change].sends[added.place]
+            if send.idHash == key.idHash, send.caller == key.caller { return known(send) }
+        }
+        return requests[key]
+    }
+
+    /// A send that the batch added, unless its person was erased since.
+    private func known(_ send: SendRecord) -> Known<SendRecord?> {
+        send.subject.map(erased.contains) == true ? noSend : .success(send)
     }
 
     /// How many more messages of a lane may be offered.
@@ -322,14 +361,13 @@ package final class BatchState {
         }
         for (id, known) in sends {
             guard case .success(let send?) = known, send.subject == subject else { continue }
-            sends[id] = .success(nil)
-            requests[RequestKey(caller: send.caller, idHash: send.idHash)] = .success(nil)
+            sends[id] = noSend
         }
         for (id, known) in links {
             if case .success(let link?) = known, link.subject == subject { links[id] = .success(nil) }
         }
         for (key, known) in requests {
-            if case .success(let send?) = known, send.subject == subject { requests[key] = .success(nil) }
+            if case .success(let send?) = known, send.subject == subject { requests[key] = noSend }
         }
     }
 }
@@ -416,7 +454,7 @@ extension BatchState {
             knows(key) && users.index(forKey: user) != nil && depth != nil && headroom != nil
                 && knowsForwards(to: user, seconds: seconds)
         case .request(let key): knows(key)
-        case .send(let send): sends.index(forKey: send) != nil
+        case .send(let send): sends.index(forKey: send) != nil || self.send(send) != nil
         case .dedupe(let key): dedupe.index(forKey: key) != nil
         case .duty(let key): duties.index(forKey: key) != nil
         case .message(let message): self.message(message) != nil
@@ -440,7 +478,7 @@ extension BatchState {
 /// Loading what a send reads. These are functions because a store in another module pays for a check of each property that
 /// it looks at.
 extension BatchState {
-    package func knows(_ key: RequestKey) -> Bool { requests.index(forKey: key) != nil }
+    package func knows(_ key: RequestKey) -> Bool { requests.index(forKey: key) != nil || send(key) != nil }
 
     package func take(_ send: Known<SendRecord?>, of key: RequestKey) {
         requests[key] = send

@@ -158,12 +158,12 @@ package final class StepView: HistoryReading {
     package func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
         if let own = change.sends.first(where: { $0.caller == caller && $0.idHash == idHash }) { return own }
         let key = RequestKey(caller: caller, idHash: idHash)
-        return try unlessErased(known(state.requests[key], .request(key)))
+        return try unlessErased(known(state.send(key), .request(key)))
     }
 
     package func send(_ id: SendID) throws -> SendRecord? {
         if let own = change.sends.first(where: { $0.id == id }) { return own }
-        return try unlessErased(known(state.sends[id], .send(id)))
+        return try unlessErased(known(state.send(id), .send(id)))
     }
 
     private func unlessErased(_ send: SendRecord?) -> SendRecord? {
