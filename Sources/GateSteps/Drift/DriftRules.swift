@@ -91,7 +91,8 @@ struct DriftRules {
         _ category: Category, at device: DeviceRecord, of person: RecipientSnapshot, _ loading: FactsLoading
     ) -> Bool {
         let facts = loading.standingFacts(
-            of: category, type: nil, on: .push, person: person, at: .device(device))
+            of: category, type: nil, on: .push, person: person,
+            at: person.destination(tagged: device.tag, on: .push))
         let standing = policy.standing(of: category, on: .push, given: facts)
         return standing.permission.reason == nil && standing.preferences.reason == nil
     }

@@ -70,14 +70,17 @@ extension StepContext {
 extension Delivery {
     /// A row of the outbox with what is known of its destination at the hand-over.
     init(_ row: borrowing OutboxRecord, to destination: Destination, composedAt: Instant, at now: Instant) {
-        let token =
-            switch destination {
-            case .device(let device): device.token
-            case .address(let address): address.value
-            }
+        let platform: Platform?
+        let app: String?
+        let token: String
+        switch destination {
+        case .device(let devices, let place):
+            (platform, app, token) = (devices[place].platform, devices[place].app, devices[place].token)
+        case .address(let addresses, let place): (platform, app, token) = (nil, nil, addresses[place].value)
+        }
         self.init(
             message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
-            platform: destination.device?.platform, app: destination.device?.app, token: token,
+            platform: platform, app: app, token: token,
             headers: row.headers, body: row.body, expiresAt: row.expiresAt,
             statedExpiry: row.statedExpiry(composedAt: composedAt), attemptCount: row.attemptCount,
             handedOverAt: now)

@@ -6,16 +6,19 @@ extension Destination {
     /// The destination as far as composing and sealing need to know it.
     func profile(key: DeviceKeyRecord?, rotatedBy rotateBy: Instant?) throws -> DestinationProfile {
         switch self {
-        case .address(let address):
-            return DestinationProfile(tag: address.tag, kind: address.channel == .sms ? .phone : .mailbox)
-        case .device(let device):
+        case .address(let addresses, let place):
+            return DestinationProfile(
+                tag: addresses[place].tag, kind: addresses[place].channel == .sms ? .phone : .mailbox)
+        case .device(let devices, let place):
             let sealing = try key.map {
                 DestinationProfile.SealingKey(
                     id: $0.key, suite: try $0.sealingSuite, rotateBy: rotateBy)
             }
             return DestinationProfile(
-                tag: device.tag,
-                kind: .device(device.id, platform: device.platform, app: device.app, key: sealing))
+                tag: devices[place].tag,
+                kind: .device(
+                    devices[place].id, platform: devices[place].platform, app: devices[place].app,
+                    key: sealing))
         }
     }
 }

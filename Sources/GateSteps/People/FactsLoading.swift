@@ -81,12 +81,12 @@ package struct FactsLoading {
             facts.quietHours = quietHours(
                 of: person, at: destination, under: needs, when: max(now, common.due))
         }
-        if let device = destination.device {
-            facts.platform = device.platform
-            facts.osPermission = device.osPermission
-            facts.criticalAlerts = device.criticalAlerts
+        if case .device(let devices, let place) = destination {
+            facts.platform = devices[place].platform
+            facts.osPermission = devices[place].osPermission
+            facts.criticalAlerts = devices[place].criticalAlerts
             if needs?.deviceKey == true {
-                facts.deviceKey = person.state.sealingKey(of: device.tag).fact
+                facts.deviceKey = person.state.sealingKey(of: devices[place].tag).fact
             }
         }
         return facts
@@ -103,7 +103,7 @@ package struct FactsLoading {
             person.record.quietHours, at: moment,
             zones: destination.timeZones(account: person.record.timeZone),
             possible: person.possibleZones(at: destination, under: policy))
-        guard case .address(let address) = destination, let hours = needs?.sendingHours else { return own }
+        guard let hours = needs?.sendingHours, let address = destination.address else { return own }
         let places = [person.record.region?.code] + person.devices.map(\.region?.code)
         let isThere =
             places.contains { place in place.map { hours.regions.contains($0.country) } ?? true }
@@ -157,7 +157,7 @@ package struct FactsLoading {
     private func consent(
         to purpose: Purpose, on channel: Channel, of person: RecipientSnapshot, at destination: Destination?
     ) -> ConsentFact {
-        let address: Tag? = if case .address(let address)? = destination { address.tag } else { nil }
+        let address: Tag? = if case .address? = destination { destination?.tag } else { nil }
         return person.consentsInForce.fact(purpose: purpose, channel: channel, address: address)
     }
 
@@ -190,9 +190,7 @@ package struct FactsLoading {
 
     /// Adds the region that a number belongs to, for a text: the text arrives there wherever the number's owner is.
     private func addNumber(of destination: Destination?, to facts: inout Facts) {
-        guard case .address(let address)? = destination, let region = policy.region(of: address) else {
-            return
-        }
+        guard let address = destination?.address, let region = policy.region(of: address) else { return }
         facts.deviceRegions?.append(RegionObservation(code: region, source: .sim, observedAt: now))
     }
 

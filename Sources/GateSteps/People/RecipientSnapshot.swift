@@ -82,7 +82,7 @@ package final class RecipientSnapshot: Sendable {
         let reported = Set(inUse.compactMap(\.timeZone))
         if !reported.isEmpty { return reported.sorted() }
         var places = [record.region?.code] + inUse.map(\.region?.code)
-        if case .address(let address) = destination, address.channel == .sms {
+        if let address = destination.address, address.channel == .sms {
             places.append(policy.region(of: address))
         }
         func zones(of places: [RegionCode]) -> [String] {
@@ -106,13 +106,13 @@ package final class RecipientSnapshot: Sendable {
         switch channel {
         case .push:
             let devices = devices
-            for index in devices.indices where devices[index].isActive {
-                found.append(.device(devices[index]))
+            for place in devices.indices where devices[place].isActive {
+                found.append(.device(devices, place))
             }
         case .sms, .email:
             let addresses = addresses
-            for index in addresses.indices where addresses[index].channel == channel {
-                found.append(.address(addresses[index]))
+            for place in addresses.indices where addresses[place].channel == channel {
+                found.append(.address(addresses, place))
             }
         }
         return found
@@ -121,16 +121,18 @@ package final class RecipientSnapshot: Sendable {
     /// The destination a send names; `nil` when there is none of that name on the channel.
     package func destination(_ id: DestinationID, on channel: Channel) -> Destination? {
         switch channel {
-        case .push: devices.first { $0.id == id }.map(Destination.device)
-        case .sms, .email: addresses.first { $0.id == id && $0.channel == channel }.map(Destination.address)
+        case .push: devices.firstIndex { $0.id == id }.map { .device(devices, $0) }
+        case .sms, .email:
+            addresses.firstIndex { $0.id == id && $0.channel == channel }.map { .address(addresses, $0) }
         }
     }
 
     /// The destination of a row that waits; `nil` when it was removed meanwhile.
     package func destination(tagged tag: Tag, on channel: Channel) -> Destination? {
         switch channel {
-        case .push: devices.first { $0.tag == tag }.map(Destination.device)
-        case .sms, .email: addresses.first { $0.tag == tag && $0.channel == channel }.map(Destination.address)
+        case .push: devices.firstIndex { $0.tag == tag }.map { .device(devices, $0) }
+        case .sms, .email:
+            addresses.firstIndex { $0.tag == tag && $0.channel == channel }.map { .address(addresses, $0) }
         }
     }
 }
@@ -159,39 +161,48 @@ package struct RecipientWithLedger {
 }
 
 /// One device or one address.
-package enum Destination: Hashable, Sendable {
-    case device(DeviceRecord)
-    case address(AddressRecord)
+///
+/// The list it is in and its place there: a record has many references, and is looked at for a few of its members.
+package enum Destination: Sendable {
+    case device([DeviceRecord], Int)
+    case address([AddressRecord], Int)
 
     package var tag: Tag {
         switch self {
-        case .device(let device): device.tag
-        case .address(let address): address.tag
+        case .device(let devices, let place): devices[place].tag
+        case .address(let addresses, let place): addresses[place].tag
         }
     }
 
     package var id: DestinationID {
         switch self {
-        case .device(let device): device.id
-        case .address(let address): address.id
+        case .device(let devices, let place): devices[place].id
+        case .address(let addresses, let place): addresses[place].id
         }
     }
 
     package var device: DeviceRecord? {
-        if case .device(let device) = self { device } else { nil }
+        if case .device(let devices, let place) = self { devices[place] } else { nil }
+    }
+
+    package var address: AddressRecord? {
+        if case .address(let addresses, let place) = self { addresses[place] } else { nil }
     }
 
     /// How this destination stands, for gate 5.
     package var fact: DestinationFact {
         switch self {
-        case .device(let device): device.isActive ? .active : .inactive
-        case .address(let address): address.verifiedAt == nil ? .unverified : .active
+        case .device(let devices, let place): devices[place].isActive ? .active : .inactive
+        case .address(let addresses, let place): addresses[place].verifiedAt == nil ? .unverified : .active
         }
     }
 
     /// Zones to read quiet hours in, the device's first.
     package func timeZones(account: String?) -> [String?] {
-        [device?.timeZone, account]
+        switch self {
+        case .device(let devices, let place): [devices[place].timeZone, account]
+        case .address: [nil, account]
+        }
     }
 }
 

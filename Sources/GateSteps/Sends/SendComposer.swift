@@ -73,8 +73,8 @@ struct SendComposer {
             facts.expiry = material.expiresAt
         }
         var key: DeviceKeyRecord?
-        if let device = destination.device, terms.needs?.deviceKey == true {
-            key = person.state.sealingKey(of: device.tag).record
+        if terms.needs?.deviceKey == true, case .device = destination {
+            key = person.state.sealingKey(of: destination.tag).record
         }
         // A text that cannot be composed has no size, and a send that its caller may not make is not composed: the gate that
         // gives the reason comes before the size gate.
