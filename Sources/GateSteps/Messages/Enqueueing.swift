@@ -19,20 +19,20 @@ extension StepContext {
         at now: Instant
     ) throws -> Bool {
         guard let message = draft.message, let destination = draft.destination,
-            let type = policy.type(draft.material.request.type)
+            let type = policy.type(draft.request.type)
         else { return false }
         var row = OutboxRecord(
-            message: message, send: draft.material.send, subject: person.subject.id,
-            destination: destination.tag, request: draft.material.request, category: type.category,
+            message: message, send: draft.send, subject: person.subject.id,
+            destination: destination.tag, request: draft.request, category: type.category,
             tier: type.tier, state: .ready, form: draft.decision.form,
             interruption: draft.decision.interruption, key: draft.plan?.key,
             headers: draft.plan?.headers ?? Array("{}".utf8), body: [],
             facts: draft.encodedFacts.bytes, eventTag: draft.eventTag, decidedAt: now,
-            notBefore: now, expiresAt: draft.material.expiresAt)
+            notBefore: now, expiresAt: draft.expiresAt)
         guard let plan = draft.plan else {
             // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
             // policy, the key and the words of that day.
-            row.body = draft.material.bytes
+            row.body = draft.waitingContent
             if draft.decision.outcome == .digest {
                 row.state = .digesting
                 row.notBefore = try roomReturns(for: type, of: person.subject.id, at: now)

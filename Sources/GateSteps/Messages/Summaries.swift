@@ -99,9 +99,9 @@ extension StepContext {
                 expiresAt: now.advanced(bySeconds: type.ttlSeconds),
                 ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
             let composer = SendComposer(
-                deciding(at: now), person: person, material: material, under: policy.terms(of: request),
+                self, person: person, material: material, under: policy.terms(of: request),
                 paramsCheck: ParamsCheck(material.params, of: type.id, under: policy), fallback: .notFallback,
-                repetition: .first, due: now)
+                repetition: .first, at: now)
             let draft = try composer.decide(for: destination)
             switch draft.decision.outcome {
             case .forward:

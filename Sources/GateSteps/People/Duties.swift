@@ -36,7 +36,7 @@ extension StepContext {
         guard let rule = type.mandatory, isInOrder else { return [] }
         let isDischarged = drafts.contains { draft in
             draft.decision.outcome.isPromise
-                && type.isDischarged(by: draft.decision.form, on: draft.material.request.channel)
+                && type.isDischarged(by: draft.decision.form, on: draft.request.channel)
         }
         if isDischarged { return [] }
         if let subject, let duty, try view.duty(duty, of: subject)?.state == .discharged { return [] }

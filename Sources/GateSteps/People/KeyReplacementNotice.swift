@@ -35,9 +35,9 @@ extension StepContext {
             expiresAt: now.advanced(bySeconds: type.ttlSeconds),
             ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
         let composer = SendComposer(
-            deciding(at: now), person: person, material: material, under: policy.terms(of: request),
+            self, person: person, material: material, under: policy.terms(of: request),
             paramsCheck: ParamsCheck(material.params, of: name, under: policy), fallback: .notFallback,
-            repetition: .first, due: now)
+            repetition: .first, at: now)
         let draft = try composer.decide(for: destination)
         try commitOwn(
             material.send, of: type, on: .push, as: [draft], to: person,

@@ -26,12 +26,13 @@ extension StepContext {
             throw row.damaged("the recorded facts are not an object")
         }
         var composer = SendComposer(
-            deciding(at: now), person: person, material: material, under: policy.terms(of: row.request),
+            self, person: person, material: material, under: policy.terms(of: row.request),
             paramsCheck: ParamsCheck(
                 material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
             repetition: try view.repetition(of: row.eventTag, to: row.subject, besides: row.send),
-            due: due ?? now)
+            at: now)
+        if let due { composer.due = due }
         composer.isAgain = true
         composer.eventTag = row.eventTag
         return try composer.decide(for: destination, as: row.message)

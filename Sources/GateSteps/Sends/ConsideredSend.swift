@@ -4,25 +4,6 @@ import GateVocabulary
 import RecipientModel
 package import SendPlanning
 
-/// The inputs of a decision besides the request: one snapshot of the store, the policy in force, and the time.
-package struct DecidingContext {
-    let loading: FactsLoading
-    let identifiers: IdentifierPool
-    let settings: StepSettings
-
-    var store: any RecordReading { loading.store }
-    var policy: CompiledPolicy { loading.policy }
-    var now: Instant { loading.now }
-}
-
-extension StepContext {
-    func deciding(at now: Instant) -> DecidingContext {
-        DecidingContext(
-            loading: FactsLoading(store: view, policy: policy, now: now), identifiers: identifiers,
-            settings: settings)
-    }
-}
-
 /// One send with the decision at each of its destinations; nothing of it is written yet.
 ///
 /// Serves a send that comes in and a request to explain one, so that the two cannot differ.
@@ -39,18 +20,17 @@ package final class ConsideredSend: Sendable {
 
     init(
         _ request: borrowing SendRequest, as attested: AttestedRequest, under terms: RequestTerms,
-        to person: RecipientSnapshot?, paramsCheck: ParamsCheck, in context: DecidingContext
+        to person: RecipientSnapshot?, paramsCheck: ParamsCheck, in step: StepContext, at now: Instant
     ) throws {
-        let store = context.store
-        let policy = context.policy
-        let now = context.now
+        let store = step.view
+        let policy = step.policy
         let type = terms.type
         // Gate 0 comes first, and its reason would show a caller that may not send this type what the recipient was told
         // before and when their quiet hours are.
         let isAdmitted = terms.rule.admits(params: paramsCheck.fact)
-        let send = try context.identifiers.newSendID(at: now)
+        let send = try step.identifiers.newSendID(at: now)
         let eventTags =
-            isAdmitted
+            isAdmitted && terms.rule.flags.contains(.deduplicated)
             ? person?.eventTags(
                 type, request.params, of: attested.caller, on: request.channel, under: policy) ?? [:] : [:]
         let (fallback, replaced) = try store.fallback(
@@ -61,10 +41,10 @@ package final class ConsideredSend: Sendable {
                 replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil)
         }
         var composer = SendComposer(
-            context, person: person,
+            step, person: person,
             material: Self.material(request, as: attested, of: type, to: person, send: send, at: now),
             under: terms, paramsCheck: paramsCheck,
-            fallback: fallback, repetition: repetition ?? .first, due: now)
+            fallback: fallback, repetition: repetition ?? .first, at: now)
         self.person = person
         self.send = send
         self.paramsCheck = paramsCheck

@@ -14,7 +14,11 @@ package final class DeliveryDraft: Sendable {
     let plan: DeliveryPlan?
     /// Set when it goes now or later.
     package let message: MessageID?
-    let material: SendMaterial
+    let send: SendID
+    let request: AttestedRequest
+    let expiresAt: Instant
+    /// ``SendMaterial/bytes`` of one that goes later; empty for every other.
+    let waitingContent: [UInt8]
     package let key: DeviceKeyRecord?
     /// What it tells, for a type that is told once.
     let eventTag: Tag?
@@ -23,7 +27,7 @@ package final class DeliveryDraft: Sendable {
 
     init(
         destination: Destination?, facts: Facts, decision: Decision, plan: DeliveryPlan?,
-        message: MessageID?, material: SendMaterial, key: DeviceKeyRecord?, eventTag: Tag?,
+        message: MessageID?, of material: borrowing SendMaterial, key: DeviceKeyRecord?, eventTag: Tag?,
         link: UnsubscribeLink?
     ) {
         self.destination = destination
@@ -32,7 +36,14 @@ package final class DeliveryDraft: Sendable {
         self.decision = decision
         self.plan = plan
         self.message = message
-        self.material = material
+        send = material.send
+        request = material.request
+        expiresAt = material.expiresAt
+        waitingContent =
+            switch decision.outcome {
+            case .defer, .digest: material.bytes
+            case .forward, .suppress, .reject: []
+            }
         self.key = key
         self.eventTag = eventTag
         self.link = link

@@ -51,7 +51,7 @@ extension StepContext {
         for draft in drafts where draft.message != nil {
             if requiringRoom {
                 try requireOutboxRoom(
-                    for: draft.material.request.caller, to: person.subject.id,
+                    for: draft.request.caller, to: person.subject.id,
                     isSecurity: type.category == .security)
             }
             guard try enqueue(draft, of: person, insteadOf: waiting, at: now) else { return false }

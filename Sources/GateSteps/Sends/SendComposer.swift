@@ -10,7 +10,8 @@ import WireProtocol
 ///
 /// Used when a send comes in, when a deferred one becomes due, and for a summary.
 struct SendComposer {
-    let context: DecidingContext
+    let step: StepContext
+    let now: Instant
     package let person: RecipientSnapshot?
     let material: SendMaterial
     /// What the policy says about the send's request.
@@ -18,7 +19,7 @@ struct SendComposer {
     package let paramsCheck: ParamsCheck
     let fallback: FallbackFact
     let repetition: RepetitionFact
-    /// When it wants to go out: later than ``now`` for a type with a time of its own.
+    /// When it wants to go out: ``now``, or later for a type with a time of its own.
     package var due: Instant
     /// What it tells, for a type that is told once.
     var eventTag: Tag?
@@ -26,22 +27,23 @@ struct SendComposer {
     var isAgain = false
 
     init(
-        _ context: DecidingContext, person: RecipientSnapshot?, material: SendMaterial,
+        _ step: StepContext, person: RecipientSnapshot?, material: SendMaterial,
         under terms: RequestTerms, paramsCheck: ParamsCheck, fallback: FallbackFact,
-        repetition: RepetitionFact, due: Instant
+        repetition: RepetitionFact, at now: Instant
     ) {
-        self.context = context
+        self.step = step
+        self.now = now
         self.person = person
         self.material = material
         self.terms = terms
         self.paramsCheck = paramsCheck
         self.fallback = fallback
         self.repetition = repetition
-        self.due = due
+        due = now
     }
 
-    private var policy: CompiledPolicy { context.policy }
-    private var now: Instant { context.now }
+    private var policy: CompiledPolicy { step.policy }
+    private var loading: FactsLoading { FactsLoading(store: step.view, policy: step.policy, now: now) }
 
     private func common(_ material: SendMaterial) -> FactsLoading.Common {
         FactsLoading.Common(
@@ -52,10 +54,10 @@ struct SendComposer {
 
     /// The recipient is unknown, or has no destination: one decision without a destination.
     func decide(without missing: DestinationFact) throws -> DeliveryDraft {
-        let facts = try context.loading.facts(common(material), person: person, without: missing)
+        let facts = try loading.facts(common(material), person: person, without: missing)
         let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
-            destination: nil, facts: facts, decision: decision, plan: nil, message: nil, material: material,
+            destination: nil, facts: facts, decision: decision, plan: nil, message: nil, of: material,
             key: nil, eventTag: nil, link: nil)
     }
 
@@ -63,11 +65,11 @@ struct SendComposer {
     func decide(for destination: Destination, as message: MessageID? = nil) throws -> DeliveryDraft {
         guard let person else { preconditionFailure("a destination without a person") }
         // By themselves: a closure below that named a property would take a copy of the whole composer.
-        let (terms, policy, now, settings) = (terms, policy, now, context.settings)
+        let (terms, policy, now, settings) = (terms, policy, now, step.settings)
         var material = material
         // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
         if !isAgain { material.countLife(from: due) }
-        var facts = try context.loading.facts(common(material), person: person, destination: destination)
+        var facts = try loading.facts(common(material), person: person, destination: destination)
         if let departure = terms.rule.waitsUntil(given: facts) {
             material.countLife(from: departure)
             facts.expiry = material.expiresAt
@@ -85,7 +87,7 @@ struct SendComposer {
                 utcOffsetSeconds: LocalTime.offsetSeconds(
                     at: now, zones: destination.timeZones(account: person.record.timeZone)),
                 of: policy) : nil
-        let message = try message ?? context.identifiers.newMessageID()
+        let message = try message ?? step.identifiers.newMessageID()
         let channel = material.request.channel
         var link: UnsubscribeLink?
         let plan = ContentPlan(
@@ -107,8 +109,7 @@ struct SendComposer {
         let decision = plan.decision(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
-            message: decision.outcome.isPromise ? message : nil, material: material, key: key,
-            eventTag: eventTag,
+            message: decision.outcome.isPromise ? message : nil, of: material, key: key, eventTag: eventTag,
             link: link)
     }
 

@@ -89,7 +89,7 @@ package struct SendStep: Sendable {
             : ParamsCheck(request.params, deepLink: request.deepLink, of: request.type, under: policy)
         let considered = try ConsideredSend(
             request, as: attested, under: terms, to: snapshot, paramsCheck: paramsCheck,
-            in: step.deciding(at: now))
+            in: step, at: now)
         let (person, send, drafts) = (considered.person, considered.send, considered.drafts)
         let type = terms.type
 

@@ -44,15 +44,10 @@ package struct SendMaterial: Hashable, Sendable {
     ) {
         let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
         let seconds = min(asked ?? typeSeconds, typeSeconds)
-        self.send = send
-        self.request = request
-        self.params = params
-        self.deepLink = deepLink
-        self.locale = locale
-        self.collapse = collapse
-        sentAt = now
-        expiresAt = now.advanced(bySeconds: seconds)
-        ttlFromDueSeconds = type?.ttlCountsFrom == .due ? seconds : nil
+        self.init(
+            send: send, request: request, params: params, deepLink: deepLink, locale: locale,
+            collapse: collapse, sentAt: now, expiresAt: now.advanced(bySeconds: seconds),
+            ttlFromDueSeconds: type?.ttlCountsFrom == .due ? seconds : nil)
     }
 
     /// Counts the time to live from a moment at which the send may go out, where the type counts it so.
