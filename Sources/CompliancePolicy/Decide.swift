@@ -51,10 +51,8 @@ package func decide(
 extension CompiledRule {
     /// Whether gates 1 to 3 let a send through: the ones that look at nothing about the recipient.
     package func admits(params: ParamsFact) -> Bool {
-        var facts = Facts()
-        facts.params = params
-        return typeGate(facts, self).verdict != .fail && callerGate(self).verdict != .fail
-            && criticalGate(self).verdict != .fail
+        typeGate(params, self).reason == nil && callerGate(self).reason == nil
+            && criticalGate(self).reason == nil
     }
 
     /// Until when gate 9 makes a send wait: its own time of day or the end of the quiet hours; `nil` when it does not.
@@ -115,7 +113,7 @@ package func decide(
         outcome: .forward, reason: .allowed, detail: nil, notBefore: nil, form: form,
         interruption: rule.interruption, notes: notes, trace: Trace(.pass, of: .first))
     decision.record(expiryGate(facts, rule, waitsUntil: waitsUntil), of: .expiry)
-    decision.record(typeGate(facts, rule), of: .type)
+    decision.record(typeGate(facts.params, rule), of: .type)
     decision.record(callerGate(rule), of: .caller)
     decision.record(criticalGate(rule), of: .critical)
     decision.record(fallbackGate(facts, rule), of: .fallback)

@@ -31,10 +31,10 @@ func expiryGate(_ facts: Facts, _ rule: CompiledRule, waitsUntil: Instant?) -> G
 
 /// 1. The type is in the registry and enabled; params fit its schema.
 @inline(__always)
-func typeGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
+func typeGate(_ params: ParamsFact?, _ rule: CompiledRule) -> GateResult {
     guard rule.flags.contains(.typeKnown) else { return .fail(.unknownType) }
     guard rule.flags.contains(.typeEnabled) else { return .fail(.typeDisabled) }
-    switch facts.params {
+    switch params {
     case .valid: return .pass
     case .invalid: return .fail(.invalidParams)
     case nil: return .fail(.factMissing, .params)

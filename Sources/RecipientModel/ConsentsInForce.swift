@@ -142,10 +142,11 @@ package struct ConsentsInForce: Hashable, Sendable {
         }
     }
 
-    /// Whether a consent to a purpose counts at some place and has not run out.
-    package func isGiven(_ purpose: Purpose, at now: Instant) -> Bool {
-        byScope.contains { scope, consent in
-            guard scope.purpose == purpose, consent.state == .given else { return false }
+    /// Whether a consent to one of some purposes counts at some place and has not run out.
+    package func isGiven(_ purposes: [Purpose], at now: Instant) -> Bool {
+        guard !purposes.isEmpty else { return false }
+        return byScope.contains { scope, consent in
+            guard case .given = consent.state, purposes.contains(scope.purpose) else { return false }
             let fact = ConsentFact(state: .given, method: consent.method, expiresAt: consent.expiresAt)
             return !fact.hasExpired(at: now)
         }

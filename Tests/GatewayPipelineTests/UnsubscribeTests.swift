@@ -563,7 +563,7 @@ import Testing
         _ = await ask(.undo, link)
         let after = try state()
         #expect(after.consentsInForce == before.consentsInForce)
-        #expect(!after.consentsInForce.isGiven(.marketing, at: gate.clock.now()))
+        #expect(!after.consentsInForce.isGiven([.marketing], at: gate.clock.now()))
         #expect(try await verdict("s2") != "allowed")
     }
 

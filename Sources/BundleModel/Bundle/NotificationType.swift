@@ -17,6 +17,8 @@ package final class NotificationType: Sendable {
     /// The legal basis, in words, per regime.
     package let basis: ByRegime<String>
     package let mandatory: MandatoryRule?
+    /// Whether there is a ``mandatory``: asked of every send, and comparing the rule with `nil` copies all of it.
+    package let isMandatory: Bool
     package let body: ByChannel<BodyForm>
     package let withoutKey: WithoutKey
     package let params: [String: ParamSchema]
@@ -93,6 +95,7 @@ package final class NotificationType: Sendable {
         mandatory = members.optional(
             "mandatory", "Which law obliges us to tell it, and what it therefore passes."
         ).map { MandatoryRule($0) }
+        isMandatory = mandatory != nil
         let channels = members.required("channels", "A channel that is not named is never used.")?.members()
         let push = channels?.optional("push", "On push.")?.members()
         body = ByChannel(
@@ -279,7 +282,7 @@ extension NotificationType {
     ///
     /// Not where a law obliges us to tell: it is not known that the first was read, so the second goes too and
     /// takes the place of the first on the device.
-    package var isDeduplicated: Bool { dedupeBy != nil && mandatory == nil }
+    package var isDeduplicated: Bool { dedupeBy != nil && !isMandatory }
 
     /// Whether a message of the type says what its texts say, on some channel; the others carry constant texts.
     var saysItsTexts: Bool { Channel.allCases.contains { body[$0] == .sealed || body[$0] == .full } }

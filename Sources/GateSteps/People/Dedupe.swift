@@ -78,6 +78,7 @@ extension RecordReading {
         of eventTags: [Channel: Tag], in request: AttestedRequest, to subject: SubjectID, by send: SendID,
         replacing replaced: SendID?
     ) throws -> RepetitionFact {
+        guard !eventTags.isEmpty else { return .first }
         let own = try repetition(of: eventTags[request.channel], to: subject, besides: send)
         guard own == .first else { return own }
         for (channel, eventTag) in eventTags where channel != request.channel {

@@ -71,7 +71,7 @@ package struct FactsLoading {
                 for: needs.purpose, and: needs.specialPurpose,
                 mutedAlone: needs.typePreferences ? common.request.type : nil, on: channel, of: person,
                 at: destination, to: &facts)
-            facts.withheld = isWithheld(from: person, during: needs.withheldFrom)
+            facts.withheld = person.consentsInForce.isGiven(needs.withheldFrom, at: now)
             facts.ownRequest = needs.ownRequestPurpose.map {
                 consent(to: $0, on: channel, of: person, at: destination)
             }
@@ -123,7 +123,7 @@ package struct FactsLoading {
         facts.fallback = .notFallback
         add(person, to: &facts)
         addNumber(of: destination, to: &facts)
-        facts.withheld = isWithheld(from: person, during: policy.category(category).withheldFrom)
+        facts.withheld = person.consentsInForce.isGiven(policy.category(category).withheldFrom, at: now)
         addConsentAndChoices(
             for: Purpose(category.rawValue), and: type.flatMap { policy.type($0)?.purpose }, mutedAlone: type,
             on: channel, of: person, at: destination, to: &facts)
@@ -181,11 +181,6 @@ package struct FactsLoading {
         facts.deviceRegions = regions
         facts.privacy = person.record.privacy
         facts.pushEnabled = person.record.pushEnabled
-    }
-
-    /// Whether a consent to one of the purposes still counts, whatever channel it was given for.
-    private func isWithheld(from person: RecipientSnapshot, during purposes: [Purpose]) -> Bool {
-        purposes.contains { person.consentsInForce.isGiven($0, at: now) }
     }
 
     /// Adds the region that a number belongs to, for a text: the text arrives there wherever the number's owner is.

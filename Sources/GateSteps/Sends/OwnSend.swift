@@ -19,7 +19,7 @@ extension StepContext {
             send: send, subject: person.subject.id, caller: .gateway,
             peer: settings.process,
             request: SendEntry.RecordedRequest(type: type.id, channel: channel, critical: false),
-            paramsVerdict: [], deliveries: drafts.map(\.record), policy: policy.digest,
+            paramsVerdict: [], deliveries: drafts.records, policy: policy.digest,
             tzdata: LocalTime.dataVersion)
         let record = SendRecord(
             id: send, caller: .gateway, idHash: send.bytes, contentMAC: [UInt8](repeating: 0, count: 32),

@@ -18,9 +18,12 @@ package struct SendStep: Sendable {
     package let contentMAC: [UInt8]
     /// Whether the last share of room is open to it.
     package let isSecurity: Bool
-    /// The policy under which the params were found to fit before the send waits for its turn; `nil` where they do not, and
-    /// the step says why.
-    private let fitsUnder: PolicyDigest?
+    /// The one in force when the send came in. What it says of the send is found before the send waits for its turn, and counts
+    /// if it is in force then.
+    private let policy: CompiledPolicy
+    private let terms: RequestTerms
+    /// Whether the params fit their type; where they do not, the step says why.
+    private let fits: Bool
     /// What it is certain to read, with the seconds for which caps count under the policy of the moment the send came in.
     package let asks: [Ask]
 
@@ -37,11 +40,13 @@ package struct SendStep: Sendable {
         self.isSecurity = isSecurity
         let paramsCheck = ParamsCheck(
             request.params, deepLink: request.deepLink, of: request.type, under: policy)
-        fitsUnder = paramsCheck.violations.isEmpty ? policy.digest : nil
+        fits = paramsCheck.violations.isEmpty
+        self.policy = policy
+        terms = policy.terms(of: attested)
         asks = [
             .newSend(
                 RequestKey(caller: attested.caller, idHash: idHash), to: request.user,
-                countedSeconds: policy.needs(for: attested)?.longestWindowSeconds)
+                countedSeconds: terms.needs?.longestWindowSeconds)
         ]
     }
 
@@ -80,11 +85,12 @@ package struct SendStep: Sendable {
     package func decide(in step: StepContext, requiringRoom: Bool) throws -> Decided {
         let now = try step.now()
         let policy = step.policy
-        let terms = policy.terms(of: attested)
+        let isSamePolicy = policy === self.policy
+        let terms = isSamePolicy ? terms : policy.terms(of: attested)
         let snapshot = try RecipientSnapshot.load(request.user, from: step.view)
-        try step.requireForwards(to: snapshot, under: terms.needs, at: now)
+        if !isSamePolicy { try step.requireForwards(to: snapshot, under: terms.needs, at: now) }
         let paramsCheck =
-            fitsUnder == policy.digest
+            isSamePolicy && fits
             ? ParamsCheck.fits
             : ParamsCheck(request.params, deepLink: request.deepLink, of: request.type, under: policy)
         let considered = try ConsideredSend(
@@ -93,22 +99,20 @@ package struct SendStep: Sendable {
         let (person, send, drafts) = (considered.person, considered.send, considered.drafts)
         let type = terms.type
 
-        let duty = type.flatMap { type in
-            type.mandatory == nil ? nil : person?.duty(type, request.params)
+        // Asked of a type that owes something: of another, nothing follows from them.
+        var (duty, isUnreached, owed): (Tag?, Bool, [DischargeMeans]) = (nil, false, [])
+        if let type, type.isMandatory {
+            duty = person?.duty(type, request.params)
+            isUnreached = self.isUnreached(drafts)
+            owed = try step.owed(
+                after: drafts, of: type, duty: duty, to: person?.subject.id,
+                isInOrder: isUnreached || drafts.contains { $0.decision.outcome.isPromise })
         }
-        // Asked of a type that owes something: of another, nothing follows from it.
-        let isUnreached = type?.mandatory != nil && isUnreached(drafts)
-        let owed =
-            try type.map {
-                try step.owed(
-                    after: drafts, of: $0, duty: duty, to: person?.subject.id,
-                    isInOrder: isUnreached || drafts.contains { $0.decision.outcome.isPromise })
-            } ?? []
         let entry = SendEntry(
             send: send, subject: person?.subject.id, caller: attested.caller, peer: peer,
             request: recordedRequest(considered, isRegistered: type != nil, under: policy),
             paramsVerdict: considered.paramsCheck.recorded(for: request.type, under: policy),
-            deliveries: drafts.map(\.record), policy: policy.digest, tzdata: LocalTime.dataVersion,
+            deliveries: drafts.records, policy: policy.digest, tzdata: LocalTime.dataVersion,
             replaces: considered.replaced, owed: owed)
         let overall = entry.overall
         let record = SendRecord(
@@ -202,8 +206,8 @@ package struct SendStep: Sendable {
 }
 
 extension StepContext {
-    /// Where the forwards that a cap counts are not loaded yet, as under a policy that came meanwhile, the step begins again
-    /// here and not after all is composed.
+    /// For a policy that came meanwhile: where the forwards that its caps count are not loaded yet, the step begins again here
+    /// and not after all is composed.
     fileprivate func requireForwards(
         to person: RecipientSnapshot?, under needs: FactNeeds?, at now: Instant
     ) throws {
