@@ -254,6 +254,20 @@ package struct CanonicalWriter: ~Copyable {
         }
     }
 
+    /// The members of an object that have one of some names; absent where it has none of them.
+    package mutating func member(_ key: StaticString, _ object: JSONObject, only names: [String]) {
+        var isAbsent = true
+        for (name, value) in object.members where names.contains(where: { CodeUnits.equal($0, name) }) {
+            if isAbsent { self.key(key) }
+            byte(isAbsent ? UInt8(ascii: "{") : UInt8(ascii: ","))
+            isAbsent = false
+            text(name)
+            byte(UInt8(ascii: ":"))
+            self.value(value)
+        }
+        if !isAbsent { byte(UInt8(ascii: "}")) }
+    }
+
     // MARK: Parts of values
 
     /// A text without its quotation marks, with the escapes of RFC 8785 section 3.2.2.2 and no others.

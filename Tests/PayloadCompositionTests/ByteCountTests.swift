@@ -59,16 +59,16 @@ import Testing
                 .string(text), .integer(-10), .integer(0), .integer(CanonicalJSON.integerMax), [], [:],
             ],
             "escaped \"key\"": .string(text), "false": false, "null": .null,
-            "object": ["a": .string(text), "b": ["c": true]],
+            "object": ["a": .string(text), "b": ["c": true]], "one": .string(text), "two": .string(text),
         ]
-        full.references = ["one": .string(text), "two": .string(text)]
+        full.referenceNames = ["escaped \"key\"", "none", "two"]
         (full.deepLink, full.thread, full.sound) = (text, text, text)
         (full.actionCategory, full.androidChannel) = (text, text)
         (full.number, full.badge) = (11, 99_999)
         full.rotateKeyBy = Instant(milliseconds: 1_800_000_000_000)
         var bare = Sample(language, privacy: privacy, interruption: interruption)
         bare.texts = NotificationTexts(title: text, body: text)
-        (bare.params, bare.references, bare.number, bare.badge) = ([:], [:], nil, nil)
+        (bare.params, bare.number, bare.badge) = ([:], nil, nil)
         (bare.deepLink, bare.thread, bare.sound) = (nil, nil, nil)
         (bare.actionCategory, bare.androidChannel, bare.collapse) = (nil, nil, nil)
         return [full, bare]

@@ -41,7 +41,7 @@ import Testing
         other.category = .security
         other.texts = NotificationTexts(title: "Your code", body: "123456 is your code")
         other.params = ["code": "123456"]
-        other.references = [:]
+        other.referenceNames = []
         (other.deepLink, other.thread, other.sound, other.badge) = ("drop://code", "code", "code.caf", nil)
         (other.actionCategory, other.androidChannel) = ("CODE", "codes")
         for form in [BodyForm.sealed, .generic] {

@@ -15,7 +15,7 @@ struct Sample {
     var brand = "Drop"
     var texts: NotificationTexts
     var params: JSONObject
-    var references: JSONObject = ["transaction_id": .string(Self.transaction)]
+    var referenceNames = ["transaction_id"]
     var deepLink: String? = "drop://transactions/77"
     var thread: String? = "transaction"
     var sound: String? = "coins.caf"
@@ -42,7 +42,7 @@ struct Sample {
             "amount": ["currency": "NOK", "minor": 500_000], "recipient_name": .string(name),
             "transaction_id": .string(Self.transaction),
         ]
-        let values = ParamValues(
+        let values = ListedParams(
             [
                 ("amount", .money(minor: 500_000, currency: "NOK")), ("recipient_name", .text(name)),
                 ("transaction_id", .text(Self.transaction)),
@@ -74,7 +74,7 @@ struct Sample {
             constantText: language == "nb"
                 ? .init(title: "Nytt varsel", body: "Åpne appen for å se det.")
                 : .init(title: "New notification", body: "Open the app to see it."),
-            params: params, references: references,
+            params: params, referenceNames: referenceNames,
             deepLink: deepLink, thread: thread, sound: sound, actionCategory: actionCategory,
             androidChannel: androidChannel, badge: badge, interruption: interruption, privacy: privacy,
             sentAt: sentAt, composedAt: sentAt, expiresAt: expiresAt, collapse: collapse,
@@ -92,6 +92,20 @@ struct Sample {
         "You sent",
         "Transfer", "Overføring", "\"badge\"", "thread",
     ]
+}
+
+/// Params that are given one by one.
+struct ListedParams: ParamValues {
+    let values: [(name: String, value: ParamValue)]
+    let language: LanguageTag
+    let utcOffsetSeconds: Int? = nil
+
+    init(_ values: [(name: String, value: ParamValue)], in language: LanguageTag) {
+        self.values = values
+        self.language = language
+    }
+
+    subscript(name: String) -> ParamValue? { values.first { $0.name == name }?.value }
 }
 
 extension ComposedPayload {

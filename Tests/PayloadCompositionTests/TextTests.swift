@@ -88,7 +88,7 @@ import Testing
 
     @Test func `a counted text takes its form, and the other one where it has none`() throws {
         func text(_ number: Int64, _ language: String) throws -> String {
-            try Self.days.filled(with: ParamValues([("days", .integer(number))], in: LanguageTag(language)!))
+            try Self.days.filled(with: ListedParams([("days", .integer(number))], in: LanguageTag(language)!))
         }
         #expect(try text(1, "en") == "one day")
         #expect(try text(12_000, "en") == "12,000 days")
@@ -97,10 +97,10 @@ import Testing
     }
 
     @Test func `a counted text without its param or its last form says so or falls back`() throws {
-        #expect(try Self.days.filled(with: ParamValues([], in: LanguageTag("en")!)) == " days")
+        #expect(try Self.days.filled(with: ListedParams([], in: LanguageTag("en")!)) == " days")
         #expect(throws: CompositionError.pluralWithoutOther(param: "days")) {
             try MessageText.plural(param: "days", forms: [:]).filled(
-                with: ParamValues([("days", .integer(1))], in: .last))
+                with: ListedParams([("days", .integer(1))], in: .last))
         }
     }
 }
@@ -214,16 +214,17 @@ import Testing
     @Test func `an absent optional param leaves no gap`() throws {
         let template = MessageText.plain(
             MessageTemplate([.text("Signed in from "), .param("country"), .text(" today")]))
-        #expect(try template.filled(with: ParamValues([], in: .last)) == "Signed in from today")
+        #expect(try template.filled(with: ListedParams([], in: .last)) == "Signed in from today")
         #expect(
-            try template.filled(with: ParamValues([("country", .text("NO"))], in: .last))
+            try template.filled(with: ListedParams([("country", .text("NO"))], in: .last))
                 == "Signed in from NO today")
     }
 
     @Test func `an amount in no currency composes nothing`() {
         let template = MessageText.plain(MessageTemplate([.param("amount")]))
         #expect(throws: CompositionError.unknownCurrency("XAU")) {
-            try template.filled(with: ParamValues([("amount", .money(minor: 1, currency: "XAU"))], in: .last))
+            try template.filled(
+                with: ListedParams([("amount", .money(minor: 1, currency: "XAU"))], in: .last))
         }
     }
 }

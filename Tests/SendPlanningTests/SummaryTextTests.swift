@@ -65,7 +65,7 @@ import Testing
         var values: [(name: String, value: ParamValue)] = [("count", .integer(row.count))]
         if row.known == ["totals"] { values.append(("totals", .totals([Self.kroner]))) }
         if row.known == ["mixed"] { values.append(("totals", .totals([Self.euro, Self.kroner]))) }
-        let texts = try found.texts.filled(with: ParamValues(values, in: #require(LanguageTag(row.locale))))
+        let texts = try found.texts.filled(with: ListedParams(values, in: #require(LanguageTag(row.locale))))
         // A space that does not break stands between a number and what it counts.
         func plain(_ text: String) -> String {
             String(text.map { $0 == "\u{A0}" || $0 == "\u{202F}" ? " " : $0 })
@@ -80,7 +80,7 @@ import Testing
         for type in ["digest.updates", "digest.social"] {
             let found = try #require(RepositoryBundle.policy.texts(in: locale)?[type])
             let texts = try found.texts.filled(
-                with: ParamValues([("count", .integer(5))], in: #require(LanguageTag(locale))))
+                with: ListedParams([("count", .integer(5))], in: #require(LanguageTag(locale))))
             #expect(found.locale == locale && texts.title.contains("5") && !texts.body.isEmpty)
         }
     }
@@ -97,7 +97,7 @@ import Testing
         let count: (name: String, value: ParamValue) = ("count", .integer(2))
         let totals: (name: String, value: ParamValue) = ("totals", .totals([Self.kroner]))
         func said(_ values: [(name: String, value: ParamValue)]) throws -> String {
-            try body.filled(with: ParamValues(values, in: #require(LanguageTag("en"))))
+            try body.filled(with: ListedParams(values, in: #require(LanguageTag("en"))))
                 .replacing("\u{A0}", with: " ")
         }
         #expect(try said([count, totals]) == "2 for NOK 1,400.00")
@@ -107,7 +107,21 @@ import Testing
         let english = try #require(LanguageTag("en"))
         #expect(throws: CompositionError.noVariant) {
             try MessageText.variants([MessageVariant(given: ["count"], text: text("{count}"))])
-                .filled(with: ParamValues([totals], in: english))
+                .filled(with: ListedParams([totals], in: english))
         }
     }
+}
+
+/// Params that are given one by one.
+struct ListedParams: ParamValues {
+    let values: [(name: String, value: ParamValue)]
+    let language: LanguageTag
+    let utcOffsetSeconds: Int? = nil
+
+    init(_ values: [(name: String, value: ParamValue)], in language: LanguageTag) {
+        self.values = values
+        self.language = language
+    }
+
+    subscript(name: String) -> ParamValue? { values.first { $0.name == name }?.value }
 }

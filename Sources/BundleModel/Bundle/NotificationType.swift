@@ -24,6 +24,8 @@ package final class NotificationType: Sendable {
     package let params: [String: ParamSchema]
     /// The kinds of ``params``, in the order in which a canonical object has its members.
     package let paramKinds: [(name: String, kind: ParamSchema.Kind)]
+    /// Those of ``params`` that are random references.
+    package let referenceNames: [String]
     /// Params that no text says and the app needs: a sealed content carries them all.
     package let appParams: [String]
     /// The param that makes two sends the same event.
@@ -123,6 +125,7 @@ package final class NotificationType: Sendable {
         self.params = params
         paramKinds = params.map { (name: $0.key, kind: $0.value.kind) }
             .sorted { CodeUnits.precedes($0.name, $1.name) }
+        referenceNames = paramKinds.filter { $0.kind == .uuid }.map(\.name)
         let users = members.optional("used_by", "What uses a param that no text says.")?.members()
         appParams =
             users?.texts(

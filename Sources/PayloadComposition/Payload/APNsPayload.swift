@@ -116,7 +116,7 @@ enum APNsPayload {
             json.member("deep_link", content.deepLink)
             json.member("number", content.number.map(Int64.init))
             json.member("origin") { $0.quoted { place = $0.byteCount } }
-            if !content.references.isEmpty { json.member("params") { $0.value(content.references) } }
+            json.member("params", content.params, only: content.referenceNames)
             json.member("send_id", uuid: content.send)
             json.member("type") { $0.name(content.type.text) }
             json.member("unsubscribe", content.unsubscribeLink)

@@ -23,8 +23,8 @@ package final class NotificationContent: Sendable {
     package let constantText: ConstantText
     /// As the producer sent them. Params only ever travel inside a seal.
     package let params: JSONObject
-    /// The params that are random references (UUIDs), S2's "extras": the only ones that may travel in clear.
-    package let references: JSONObject
+    /// The names of those that are random references (UUIDs), S2's "extras": the only ones that may travel in clear.
+    package let referenceNames: [String]
     package let deepLink: String?
     /// What a device stacks together.
     package let thread: String?
@@ -64,7 +64,7 @@ package final class NotificationContent: Sendable {
         send: SendID, message: MessageID, type: TypeID, number: Int? = nil,
         hasAlertRecord: Bool = false, category: Category, tier: Tier,
         brand: String, texts: NotificationTexts, constantText: ConstantText, params: JSONObject = [:],
-        references: JSONObject = [:],
+        referenceNames: [String] = [],
         deepLink: String? = nil, thread: String? = nil, sound: String? = nil, actionCategory: String? = nil,
         androidChannel: String? = nil, badge: Int? = nil, interruption: Interruption, privacy: PrivacyLevel,
         sentAt: Instant, composedAt: Instant, expiresAt: Instant, collapse: Tag? = nil, closedCollapse: Tag?,
@@ -81,7 +81,7 @@ package final class NotificationContent: Sendable {
         self.texts = texts
         self.constantText = constantText
         self.params = params
-        self.references = references
+        self.referenceNames = referenceNames
         self.deepLink = deepLink
         self.thread = thread
         self.sound = sound
@@ -97,6 +97,11 @@ package final class NotificationContent: Sendable {
         self.closedCollapse = closedCollapse
         self.unsubscribeLink = unsubscribeLink
         self.rotateKeyBy = rotateKeyBy
+    }
+
+    /// The params of ``referenceNames``.
+    var references: JSONObject {
+        params.filtered { param in referenceNames.contains { CodeUnits.equal($0, param.key) } }
     }
 
     /// What a screen shows in the full form: everything when the recipient asked for it, else the public

@@ -69,6 +69,7 @@ extension NotificationContent {
         texts.add(.category, category.rawValue)
         texts.add(.deepLink, deepLink)
         texts.add(.number, number.map { String($0) })
+        let references = references
         if !references.isEmpty { texts.add(.params, references.description) }
         texts.add(.send, send.uuidText)
         texts.add(.title, shown.title)

@@ -19,6 +19,7 @@ protocol PayloadSink: ~Copyable {
     mutating func member(_ key: StaticString, name value: (some RawRepresentable<String>)?)
     mutating func member(_ key: StaticString, hexadecimal id: RandomIdentifier<some IdentifierKind>?)
     mutating func member(_ key: StaticString, uuid id: RandomIdentifier<some IdentifierKind>?)
+    mutating func member(_ key: StaticString, _ object: JSONObject, only names: [String])
     mutating func value(_ object: JSONObject)
     mutating func name(_ name: String)
     mutating func integer(_ value: Int64)
@@ -96,6 +97,18 @@ struct ByteCounter: PayloadSink {
 
     mutating func member(_ key: StaticString, uuid id: RandomIdentifier<some IdentifierKind>?) {
         if id != nil { member(key.utf8CodeUnitCount, 2 + 36) }
+    }
+
+    mutating func member(_ key: StaticString, _ object: JSONObject, only names: [String]) {
+        var isAbsent = true
+        for (name, value) in object.members where names.contains(where: { CodeUnits.equal($0, name) }) {
+            // The brace before the first one; a colon in each, and a comma or the other brace after it.
+            if isAbsent { member(key.utf8CodeUnitCount, 1) }
+            isAbsent = false
+            text(name)
+            self.value(value)
+            byteCount += 2
+        }
     }
 
     mutating func value(_ object: JSONObject) {

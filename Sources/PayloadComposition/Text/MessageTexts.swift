@@ -27,25 +27,17 @@ package enum ParamValue: Hashable, Sendable {
 }
 
 /// The params of one send, and what it takes to write them in the recipient's way.
-package struct ParamValues: Sendable {
-    package var values: [(name: String, value: ParamValue)]
-    package var language: LanguageTag
+///
+/// A protocol, so that a send's are read as the kinds of its type where a text says them, and no list is made of them.
+package protocol ParamValues {
+    var language: LanguageTag { get }
     /// For moments; `nil` prints them in UTC.
-    package var utcOffsetSeconds: Int?
+    var utcOffsetSeconds: Int? { get }
+    /// `nil` for a param that is optional and absent.
+    subscript(name: String) -> ParamValue? { get }
+}
 
-    package init(
-        _ values: [(name: String, value: ParamValue)], in language: LanguageTag, utcOffsetSeconds: Int? = nil
-    ) {
-        self.values = values
-        self.language = language
-        self.utcOffsetSeconds = utcOffsetSeconds
-    }
-
-    /// Whether any is written as the reader's clock shows it.
-    package var hasMoment: Bool { values.contains { if case .moment = $0.value { true } else { false } } }
-
-    package subscript(name: String) -> ParamValue? { values.first { $0.name == name }?.value }
-
+extension ParamValues {
     /// - Returns: Empty for a param that is optional and absent.
     func text(_ name: String) throws(CompositionError) -> String {
         switch self[name] {
@@ -64,9 +56,7 @@ package struct ParamValues: Sendable {
         case nil: return ""
         }
     }
-}
 
-extension ParamValues {
     private func text(_ minor: Int64, _ currency: String) throws(CompositionError) -> String {
         guard let text = MoneyText.text(minor: minor, currency: currency, in: language) else {
             throw .unknownCurrency(currency)
@@ -77,8 +67,13 @@ extension ParamValues {
 
 extension MessageTemplate {
     /// Fills the places. The template's own line breaks stay, and those of ``ParamValue/paragraphs(_:)``.
-    func filled(with params: ParamValues) throws(CompositionError) -> String {
-        if parts.count == 1, case .text(let text) = parts[0] { return text }
+    func filled(with params: some ParamValues) throws(CompositionError) -> String {
+        if parts.count == 1 {
+            switch parts[0] {
+            case .text(let text): return text
+            case .param(let name): return try params.text(name)
+            }
+        }
         var filled = ""
         // At once as much as nearly every text takes.
         filled.reserveCapacity(
@@ -102,7 +97,7 @@ extension MessageTemplate {
 extension MessageText {
     /// - Throws: ``CompositionError/pluralWithoutOther(param:)`` or ``CompositionError/noVariant``, which the check of a bundle
     ///   rules out.
-    package func filled(with params: ParamValues) throws(CompositionError) -> String {
+    package func filled(with params: some ParamValues) throws(CompositionError) -> String {
         switch self {
         case .plain(let template): return try template.filled(with: params)
         case .plural(let name, let forms):
@@ -122,7 +117,7 @@ extension MessageText {
 }
 
 extension MessageTexts {
-    package func filled(with params: ParamValues) throws(CompositionError) -> NotificationTexts {
+    package func filled(with params: some ParamValues) throws(CompositionError) -> NotificationTexts {
         NotificationTexts(
             title: try title.filled(with: params), body: try body.filled(with: params),
             publicTitle: try publicTitle?.filled(with: params),

@@ -11,7 +11,6 @@ package final class SendContent: Sendable {
     let texts: NotificationTexts
     let constantText: NotificationContent.ConstantText
     let brand: String
-    let references: JSONObject
     package let language: LanguageTag
 
     /// - Parameters:
@@ -46,28 +45,50 @@ package final class SendContent: Sendable {
                 found.locale == chosen.description ? chosen : LanguageTag(found.locale) ?? .last
             language = candidates.first { $0.language == textLanguage.language } ?? textLanguage
         }
-        var named: [(name: String, value: ParamValue)] = []
-        named.reserveCapacity(material.params.count)
-        let kinds = type.paramKinds
-        var place = 0
-        references = material.params.filtered { name, json in
-            // Both are in order: the kind is the next one, but for optional params that are not there.
-            var next = place
-            while next < kinds.count, !CodeUnits.equal(kinds[next].name, name) { next += 1 }
-            guard next < kinds.count else { return false }
-            place = next + 1
-            let kind = kinds[next].kind
-            if let value = Self.value(json, of: kind) { named.append((name, value)) }
-            return if case .uuid = kind { true } else { false }
-        }
-        var values = ParamValues(named, in: language)
-        if values.hasMoment { values.utcOffsetSeconds = utcOffsetSeconds() }
         self.type = type
         hasUnsubscribeLink = policy.hasUnsubscribeLink(type)
-        texts = try found.texts.filled(with: values)
+        let hasMoment = type.paramKinds.contains { if case .timestamp = $0.kind { true } else { false } }
+        texts = try found.texts.filled(
+            with: SendParams(
+                params: material.params, kinds: type.paramKinds, language: language,
+                utcOffsetSeconds: hasMoment ? utcOffsetSeconds() : nil))
         brand = policy.bundle.brand
         let generic = locale.generic(type.tier)
         constantText = .init(title: generic.title, body: generic.body)
+    }
+
+    /// Everything the notification could say and show at one destination.
+    func notification(
+        _ material: SendMaterial, message: MessageID, closedCollapse: Tag?, interruption: Interruption,
+        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: () -> String?, rotateKeyBy: Instant?
+    ) -> NotificationContent {
+        NotificationContent(
+            send: material.send, message: message, type: type.id, number: type.alertType,
+            hasAlertRecord: type.hasAlertRecord,
+            category: type.category, tier: type.tier, brand: brand,
+            texts: texts, constantText: constantText, params: material.params,
+            referenceNames: type.referenceNames,
+            deepLink: material.deepLink ?? type.deepLink, thread: type.thread, sound: type.sound,
+            actionCategory: type.apnsCategory, androidChannel: type.androidChannel, badge: type.badge,
+            interruption: interruption, privacy: privacy ?? .generic, sentAt: material.sentAt,
+            composedAt: composedAt, expiresAt: material.expiresAt, collapse: material.collapse,
+            closedCollapse: closedCollapse,
+            unsubscribeLink: hasUnsubscribeLink ? unsubscribeLink() : nil, rotateKeyBy: rotateKeyBy)
+    }
+}
+
+/// The params of a send, each read as what its type says it is.
+private struct SendParams: ParamValues {
+    let params: JSONObject
+    let kinds: [(name: String, kind: ParamSchema.Kind)]
+    let language: LanguageTag
+    let utcOffsetSeconds: Int?
+
+    subscript(name: String) -> ParamValue? {
+        guard let json = params[name],
+            let declared = kinds.first(where: { CodeUnits.equal($0.name, name) })
+        else { return nil }
+        return Self.value(json, of: declared.kind)
     }
 
     private static func value(_ json: JSONValue, of kind: ParamSchema.Kind) -> ParamValue? {
@@ -88,24 +109,6 @@ package final class SendContent: Sendable {
             let currency = money["currency"]?.stringValue
         else { return nil }
         return ParamValue.Amount(minor: minor, currency: currency)
-    }
-
-    /// Everything the notification could say and show at one destination.
-    func notification(
-        _ material: SendMaterial, message: MessageID, closedCollapse: Tag?, interruption: Interruption,
-        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: () -> String?, rotateKeyBy: Instant?
-    ) -> NotificationContent {
-        NotificationContent(
-            send: material.send, message: message, type: type.id, number: type.alertType,
-            hasAlertRecord: type.hasAlertRecord,
-            category: type.category, tier: type.tier, brand: brand,
-            texts: texts, constantText: constantText, params: material.params, references: references,
-            deepLink: material.deepLink ?? type.deepLink, thread: type.thread, sound: type.sound,
-            actionCategory: type.apnsCategory, androidChannel: type.androidChannel, badge: type.badge,
-            interruption: interruption, privacy: privacy ?? .generic, sentAt: material.sentAt,
-            composedAt: composedAt, expiresAt: material.expiresAt, collapse: material.collapse,
-            closedCollapse: closedCollapse,
-            unsubscribeLink: hasUnsubscribeLink ? unsubscribeLink() : nil, rotateKeyBy: rotateKeyBy)
     }
 }
 
