@@ -184,12 +184,6 @@ package struct CanonicalWriter: ~Copyable {
         }
     }
 
-    /// The same without its quotation marks.
-    @usableFromInline
-    package mutating func characters(ofName name: String) {
-        CodeUnits.withBytes(name) { raw($0) }
-    }
-
     /// A text of several parts, without joining them first.
     @inlinable
     package mutating func quoted(_ parts: (inout CanonicalWriter) -> Void) {

@@ -42,12 +42,8 @@ extension GateResult {
         case .notApplicable: json.raw("\"not_applicable\"")
         case .fail:
             guard let reason else { preconditionFailure("a gate failed without a reason") }
-            guard let detail else { return json.name(reason.rawValue) }
-            json.quoted { json in
-                json.characters(ofName: reason.rawValue)
-                json.raw(":")
-                json.characters(ofName: detail.rawValue)
-            }
+            guard let detail else { return json.name(Reason.quoted[reason]) }
+            json.name(Reason.quoted[reason], Detail.quoted[detail])
         }
     }
 }
@@ -163,7 +159,9 @@ extension DecisionNotes: FieldValue {
 extension Outcome: FieldValue {
     package static var shape: Shape { .choice(allCases.map(\.name)) }
 
-    package func write(field json: inout CanonicalWriter) { json.name(name) }
+    private static let quoted = QuotedNames(\Self.name)
+
+    package func write(field json: inout CanonicalWriter) { json.name(Self.quoted[self]) }
 
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Outcome {
         let name = try cursor.plain()

@@ -55,6 +55,25 @@ private func canonical(_ text: String) throws -> String {
         }
     }
 
+    private enum Sample: String, CaseIterable {
+        case short = ""
+        case plain
+        case escaped = "a\"b"
+        case long = "12345678901234567890123456789"
+    }
+
+    @Test func `a name of a closed list is written as its text is`() {
+        let names = QuotedNames(\Sample.rawValue)
+        for first in Sample.allCases {
+            let alone = CanonicalWriter.bytes(capacity: 1) { $0.name(names[first]) }
+            #expect(alone == CanonicalJSON.write(.string(first.rawValue)))
+            for second in Sample.allCases {
+                let both = CanonicalWriter.bytes(capacity: 1) { $0.name(names[first], names[second]) }
+                #expect(both == CanonicalJSON.write(.string("\(first.rawValue):\(second.rawValue)")))
+            }
+        }
+    }
+
     @Test(arguments: [1, 60, 4_096])
     func `an array that is written into may prove too short`(_ capacity: Int) {
         let text = String(repeating: "a", count: 50)
