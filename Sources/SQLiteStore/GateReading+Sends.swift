@@ -88,11 +88,13 @@ extension GateReading {
         guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return nil }
         // An id that was accepted may be one whose row is gone, and goes twice then: that does less harm than
         // refusing every notice.
-        return try gate.first(Self.sendByHash) {
-            $0.add(idHash)
-            $0.add(callerNumber)
-        } read: { row in
-            try send(from: &row)
+        return try idHash.withUnsafeBytes { idHash in
+            try gate.first(Self.sendByHash) {
+                $0.add(uncopied: idHash)
+                $0.add(callerNumber)
+            } read: { row in
+                try send(from: &row)
+            }
         }
     }
 
