@@ -90,10 +90,13 @@ final class StoredMessage {
         self.caller = caller
         self.type = type
         self.byteCount = byteCount
-        var head = record
-        (head.headers, head.body, head.facts, head.eventTag) = ([], [], [], nil)
-        (head.mayHaveArrived, head.isCancelled) = (record.attemptCount > 0, false)
-        self.head = head
+        head = OutboxRecord(
+            message: record.message, send: record.send, subject: record.subject,
+            destination: record.destination, request: record.request, category: record.category,
+            tier: record.tier, state: record.state, form: record.form, interruption: record.interruption,
+            key: record.key, headers: [], body: [], facts: [], decidedAt: record.decidedAt,
+            notBefore: record.notBefore, expiresAt: record.expiresAt, attemptCount: record.attemptCount,
+            attemptedAt: record.attemptedAt, mayHaveArrived: record.attemptCount > 0)
     }
 }
 
