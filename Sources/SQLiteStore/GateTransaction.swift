@@ -31,8 +31,6 @@ final class GateTransaction: GateReading {
     @exclusivity(unchecked) private var counted: [(subject: SubjectID, record: ForwardRecord)] = []
     /// Whether the file may show forwards otherwise than the last commit left them.
     @exclusivity(unchecked) private var changesForwards = false
-    /// The offered messages before this transaction changed them, for a rollback.
-    @exclusivity(unchecked) private var offeredBefore: OfferedMessages?
     /// Messages that are no longer offered, and the rows they are in.
     @exclusivity(unchecked) var endedOffers: [(number: Int64, segment: Int64)] = []
     /// Messages that no row has yet.
@@ -302,11 +300,6 @@ final class GateTransaction: GateReading {
     override func offeredRows() throws -> [StoredMessage] { writer.offered.all }
     override func offeredCounters() throws -> OutboxCounters { writer.offered.counters }
 
-    func changeOffered(_ change: (inout OfferedMessages) -> Void) {
-        if offeredBefore == nil { offeredBefore = writer.offered }
-        change(&writer.offered)
-    }
-
     /// Writes the pending changes and commits: subjects first, then the gate.
     ///
     /// Durable after the first commit: new mappings, which nothing refers to. Written after the second: everything. On an
@@ -336,7 +329,7 @@ final class GateTransaction: GateReading {
         writer.sequences = sequences
         writer.counters = counters
         keepRead()
-        offeredBefore = nil
+        writer.offered.didCommit()
         for (subject, change) in changed { writer.cache.people[subject] = change.person }
         for subject in newPeople {
             writer.cache.forwards[subject] = RecentForwards(since: Instant(milliseconds: 0), records: [])
@@ -384,8 +377,7 @@ final class GateTransaction: GateReading {
         }
         gate.rollBack()
         strings.rollBack()
-        if let offeredBefore { writer.offered = offeredBefore }
-        offeredBefore = nil
+        writer.offered.goBack()
     }
 
     private func endMappings() {

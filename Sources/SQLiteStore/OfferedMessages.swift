@@ -20,12 +20,35 @@ struct OfferedMessages {
     /// Oldest first, so that what is looked for is near an end.
     private(set) var segments: [Segment] = []
     private(set) var counters = OutboxCounters()
+    /// What was there before the first change since the last commit.
+    private var before: (segments: [Segment], counters: OutboxCounters)?
+    /// The messages that were added and removed since. There may be thousands of others, so that no copy is kept of all.
+    private var changes: [(row: StoredMessage, isAdded: Bool)] = []
 
     subscript(_ message: MessageID) -> StoredMessage? { rows[message] }
 
     var all: [StoredMessage] { rows.values.sorted { $0.number < $1.number } }
 
+    private mutating func mark() {
+        if before == nil { before = (segments, counters) }
+    }
+
+    mutating func didCommit() {
+        before = nil
+        changes.removeAll(keepingCapacity: true)
+    }
+
+    /// Undoes every change since the last commit.
+    mutating func goBack() {
+        guard let before else { return }
+        for (row, isAdded) in changes.reversed() { rows[row.head.message] = isAdded ? nil : row }
+        (segments, counters) = before
+        didCommit()
+    }
+
     mutating func insert(_ row: StoredMessage) {
+        mark()
+        changes.append((row, isAdded: true))
         rows[row.head.message] = row
         counters.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
         if segments.last?.number != row.segment {
@@ -38,6 +61,8 @@ struct OfferedMessages {
     }
 
     mutating func remove(_ row: StoredMessage) {
+        mark()
+        changes.append((row, isAdded: false))
         rows[row.head.message] = nil
         counters.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount)
         if let place = place(of: row.segment) { segments[place].liveCount -= 1 }
@@ -47,6 +72,7 @@ struct OfferedMessages {
 
     /// Call when a row is written anew.
     mutating func setSubjects(_ subjects: [SubjectID], ofSegment number: Int64) {
+        mark()
         if let place = place(of: number) { segments[place].subjects = subjects }
     }
 
@@ -55,6 +81,7 @@ struct OfferedMessages {
     /// - Returns: `nil` while one of them has not.
     mutating func removeSegment(_ number: Int64) -> Segment? {
         guard let place = place(of: number), segments[place].liveCount == 0 else { return nil }
+        mark()
         return segments.remove(at: place)
     }
 
@@ -379,7 +406,7 @@ extension GateTransaction {
         let row = try stored(record, content, number: number, segment: newOffers.number ?? number)
         newOffers.append(row, content)
         sequences.outboxNumber = number
-        changeOffered { $0.insert(row) }
+        writer.offered.insert(row)
     }
 
     /// Requires that neither table has a message with this id.
@@ -413,7 +440,7 @@ extension GateTransaction {
     func removeOffered(_ message: MessageID) throws -> Bool {
         guard let row = writer.offered[message] else { return false }
         sendNumbers[row.head.send] = row.sendNumber ?? sendNumbers[row.head.send]
-        changeOffered { $0.remove(row) }
+        writer.offered.remove(row)
         endedOffers.append((row.number, row.segment))
         return true
     }
@@ -492,7 +519,7 @@ extension GateTransaction {
             $0.add(number)
         }
         openedOffers[number] = nil
-        changeOffered { $0.setSubjects(rows.map(\.head.subject), ofSegment: number) }
+        writer.offered.setSubjects(rows.map(\.head.subject), ofSegment: number)
     }
 
     /// Whether a row has the message; a pending row is written first.

@@ -145,12 +145,17 @@ import Testing
         let changes: [(StepView) throws -> Void] = [
             { try $0.removeOutbox(.sample(1)) }, { try $0.updateOutbox(record) },
             { try $0.postponeOutbox(.sample(1), until: .sample(9)) }, { try $0.eraseSubject(record.subject) },
+            {
+                try $0.offerOutbox(.sample(3))
+                try $0.removeOutbox(.sample(3))
+            },
         ]
         for change in changes {
             #expect(
                 try opened.commit([{ try $0.offerOutbox(.sample(2)) }, change, { try $0.cannotBeWritten() }])
                     .refusedChange == 2)
             #expect(try opened.write { try $0.outbox(MessageID.sample(2)) } == nil)
+            #expect(try opened.write { try $0.outboxHead(.sample(3)) } == nil)
             #expect(try opened.write { try $0.outboxHead(.sample(1)) } != nil)
             #expect(try due(opened, at: 999).isEmpty)
             #expect(try opened.write { try counts($0) } == counts(of: depth(of: [record])))
