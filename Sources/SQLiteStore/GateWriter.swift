@@ -9,7 +9,7 @@ final class GateWriter: @unchecked Sendable {
     @exclusivity(unchecked) var sequences = Sequences()
     @exclusivity(unchecked) var counters = OutboxCounters()
     @exclusivity(unchecked) var cache: PeopleCache
-    @exclusivity(unchecked) var offered = OfferedMessages()
+    let offered = OfferedMessages()
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0
 

@@ -4,8 +4,9 @@ import GatewayPipeline
 
 /// Messages of the rows of `offered` that have neither ended nor moved: what this process gave to its relay from memory.
 ///
-/// Whole, because the table is emptied when the store opens and changed by its one writer alone, which keeps this.
-struct OfferedMessages {
+/// Whole, because the table is emptied when the store opens and changed by its one writer alone, which keeps this. An object, so
+/// that looking at it copies none of it.
+final class OfferedMessages {
     /// One row.
     struct Segment {
         let number: Int64
@@ -16,37 +17,38 @@ struct OfferedMessages {
         var subjects: [SubjectID] = []
     }
 
-    private var rows: [MessageID: StoredMessage] = [:]
+    // Looked at and changed by what calls nothing of the writer: a check of an access at the same time would find nothing.
+    @exclusivity(unchecked) private var rows: [MessageID: StoredMessage] = [:]
     /// Oldest first, so that what is looked for is near an end.
-    private(set) var segments: [Segment] = []
-    private(set) var counters = OutboxCounters()
+    @exclusivity(unchecked) private(set) var segments: [Segment] = []
+    @exclusivity(unchecked) private(set) var counters = OutboxCounters()
     /// What was there before the first change since the last commit.
-    private var before: (segments: [Segment], counters: OutboxCounters)?
+    @exclusivity(unchecked) private var before: (segments: [Segment], counters: OutboxCounters)?
     /// The messages that were added and removed since. There may be thousands of others, so that no copy is kept of all.
-    private var changes: [(row: StoredMessage, isAdded: Bool)] = []
+    @exclusivity(unchecked) private var changes: [(row: StoredMessage, isAdded: Bool)] = []
 
     subscript(_ message: MessageID) -> StoredMessage? { rows[message] }
 
     var all: [StoredMessage] { rows.values.sorted { $0.number < $1.number } }
 
-    private mutating func mark() {
+    private func mark() {
         if before == nil { before = (segments, counters) }
     }
 
-    mutating func didCommit() {
+    func didCommit() {
         before = nil
         changes.removeAll(keepingCapacity: true)
     }
 
     /// Undoes every change since the last commit.
-    mutating func goBack() {
+    func goBack() {
         guard let before else { return }
         for (row, isAdded) in changes.reversed() { rows[row.head.message] = isAdded ? nil : row }
         (segments, counters) = before
         didCommit()
     }
 
-    mutating func insert(_ row: StoredMessage) {
+    func insert(_ row: StoredMessage) {
         mark()
         changes.append((row, isAdded: true))
         rows[row.head.message] = row
@@ -60,7 +62,7 @@ struct OfferedMessages {
         segments[place].subjects.append(row.head.subject)
     }
 
-    mutating func remove(_ row: StoredMessage) {
+    func remove(_ row: StoredMessage) {
         mark()
         changes.append((row, isAdded: false))
         rows[row.head.message] = nil
@@ -71,7 +73,7 @@ struct OfferedMessages {
     private func place(of segment: Int64) -> Int? { segments.firstIndex { $0.number == segment } }
 
     /// Call when a row is written anew.
-    mutating func setSubjects(_ subjects: [SubjectID], ofSegment number: Int64) {
+    func setSubjects(_ subjects: [SubjectID], ofSegment number: Int64) {
         mark()
         if let place = place(of: number) { segments[place].subjects = subjects }
     }
@@ -79,7 +81,7 @@ struct OfferedMessages {
     /// Removes a row whose messages have all ended.
     ///
     /// - Returns: `nil` while one of them has not.
-    mutating func removeSegment(_ number: Int64) -> Segment? {
+    func removeSegment(_ number: Int64) -> Segment? {
         guard let place = place(of: number), segments[place].liveCount == 0 else { return nil }
         mark()
         return segments.remove(at: place)
