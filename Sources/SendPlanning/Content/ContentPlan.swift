@@ -12,9 +12,9 @@ package struct ContentPlan: Sendable {
     package let sizes: PayloadSizes
     /// How strongly the decision will ask to interrupt, should it let the send pass.
     package let interruption: Interruption
-    /// Of an envelope and a generic push: a class of its tier. The exact time of a sealed one is inside.
-    private let closedExpiresAt: Instant
-    private let exactExpiresAt: Instant
+    private let composedAt: Instant
+    private let expiresAt: Instant
+    private let tier: Tier
     /// What was decided while every size was taken for 0.
     private let preview: Decision
     /// In the form of ``preview``; `nil` unless it goes now.
@@ -37,12 +37,10 @@ package struct ContentPlan: Sendable {
         facts: inout Facts, under terms: borrowing RequestTerms, of policy: CompiledPolicy
     ) {
         self.message = message
-        self.destination = destination
         let now = facts.now ?? material.sentAt
-        let tier = terms.type?.tier ?? .informational
-        exactExpiresAt = material.expiresAt
-        closedExpiresAt = now.advanced(
-            bySeconds: ExpiryClass.seconds(until: material.expiresAt, from: now, tier: tier))
+        composedAt = now
+        expiresAt = material.expiresAt
+        tier = terms.type?.tier ?? .informational
         // Urgency is part of the payload, so it must be known before the payload's size. The decision itself
         // is asked what it would carry if only the size were right: gate 12 is the one gate that looks at it.
         facts.sizes = PayloadSizes(sealed: 0, generic: 0, full: 0)
@@ -77,6 +75,7 @@ package struct ContentPlan: Sendable {
                 }
             }
         }
+        self.destination = destination
         self.payload = payload
         self.sizes = sizes
         facts.sizes = sizes == PayloadSizes() ? nil : sizes
@@ -119,7 +118,13 @@ package struct ContentPlan: Sendable {
         guard case .device(let device, _, let app, let key) = destination.kind else {
             preconditionFailure("a push was composed for a destination that is no device")
         }
-        let expiresAt = UInt64(max(0, (form == .full ? exactExpiresAt : closedExpiresAt).seconds))
+        // That of an envelope and of a generic push is a class of its tier. The exact time of a sealed one is inside.
+        let statedExpiry =
+            form == .full
+            ? self.expiresAt
+            : composedAt.advanced(
+                bySeconds: ExpiryClass.seconds(until: self.expiresAt, from: composedAt, tier: tier))
+        let expiresAt = UInt64(max(0, statedExpiry.seconds))
         switch content {
         case .open(let push):
             return .sign(
