@@ -22,9 +22,11 @@ package struct FactsLoading {
 
     /// The facts that are the same for every destination of a send.
     package struct Common {
-        package var request: AttestedRequest
-        /// What the policy says about the request.
-        package var terms: RequestTerms
+        /// The request's type and channel, and what the policy says about the request.
+        package var type: TypeID
+        package var channel: Channel
+        package var rule: CompiledRule
+        package var needs: FactNeeds?
         package var expiry: Instant
         package var due: Instant
         package var params: ParamsFact
@@ -37,8 +39,10 @@ package struct FactsLoading {
             request: AttestedRequest, terms: RequestTerms, expiry: Instant, due: Instant, params: ParamsFact,
             fallback: FallbackFact, repetition: RepetitionFact, decidedBefore: SendID? = nil
         ) {
-            self.request = request
-            self.terms = terms
+            type = request.type
+            channel = request.channel
+            rule = terms.rule
+            needs = terms.needs
             self.expiry = expiry
             self.due = due
             self.params = params
@@ -52,7 +56,8 @@ package struct FactsLoading {
     package func facts(
         _ common: Common, person: RecipientSnapshot?, without destination: DestinationFact
     ) throws -> Facts {
-        var facts = try facts(common, person: person)
+        var facts = Facts()
+        try add(common, of: person, to: &facts)
         facts.destination = destination
         return facts
     }
@@ -61,15 +66,16 @@ package struct FactsLoading {
     package func facts(
         _ common: Common, person: RecipientSnapshot, destination: Destination
     ) throws -> Facts {
-        var facts = try facts(common, person: person)
-        let channel = common.request.channel
-        let needs = common.terms.needs
+        var facts = Facts()
+        try add(common, of: person, to: &facts)
+        let channel = common.channel
+        let needs = common.needs
         facts.destination = destination.fact
         addNumber(of: destination, to: &facts)
         if let needs {
             addConsentAndChoices(
                 for: needs.purpose, and: needs.specialPurpose,
-                mutedAlone: needs.typePreferences ? common.request.type : nil, on: channel, of: person,
+                mutedAlone: needs.typePreferences ? common.type : nil, on: channel, of: person,
                 at: destination, to: &facts)
             facts.withheld = person.consentsInForce.isGiven(needs.withheldFrom, at: now)
             facts.ownRequest = needs.ownRequestPurpose.map {
@@ -77,7 +83,7 @@ package struct FactsLoading {
             }
         }
         // Gate 0 reads the quiet hours, and its reason would show them to a caller that gates 1 to 3 refuse.
-        if common.terms.rule.admits(params: common.params) {
+        if common.rule.admits(params: common.params) {
             facts.quietHours = quietHours(
                 of: person, at: destination, under: needs, when: max(now, common.due))
         }
@@ -189,8 +195,8 @@ package struct FactsLoading {
         facts.deviceRegions?.append(RegionObservation(code: region, source: .sim, observedAt: now))
     }
 
-    private func facts(_ common: Common, person: RecipientSnapshot?) throws -> Facts {
-        var facts = Facts()
+    /// Adds what is the same for every destination.
+    private func add(_ common: Common, of person: RecipientSnapshot?, to facts: inout Facts) throws {
         facts.now = now
         facts.expiry = common.expiry
         facts.due = common.due
@@ -198,11 +204,11 @@ package struct FactsLoading {
         facts.fallback = common.fallback
         facts.repetition = common.repetition
         facts.recipient = person == nil ? .unknown : .registered
-        guard let person else { return facts }
+        guard let person else { return }
         add(person, to: &facts)
-        if let needs = common.terms.needs {
+        if let needs = common.needs {
             let counts = try store.forwardCounts(
-                of: person.subject.id, type: common.request.type,
+                of: person.subject.id, type: common.type,
                 typeSince: needs.typeWindowSeconds.map { now.advanced(bySeconds: -$0) },
                 category: needs.category,
                 categorySince: needs.categoryWindowSeconds.map { now.advanced(bySeconds: -$0) },
@@ -213,7 +219,6 @@ package struct FactsLoading {
             facts.categoryCount = counts.category
             if needs.everythingWindowSeconds != nil { facts.everythingCount = counts.everything }
         }
-        return facts
     }
 }
 
