@@ -129,12 +129,13 @@ extension GateTransaction {
     private static let insertEvent = StatementText(
         "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 
-    func appendEvent(_ event: EventRecord) throws {
+    /// - Parameter place: Where `events` has it.
+    func appendEvent(_ events: [EventRecord], at place: Int) throws {
         let cursor = sequences.eventCursor + 1
-        let caller = try strings.makeNumber(of: event.caller.text, in: gate)
-        let sendNumber = try knownNumber(of: event.send)
+        let caller = try strings.makeNumber(of: events[place].caller.text, in: gate)
+        let sendNumber = try knownNumber(of: events[place].send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
-        let reason = try event.reason.map {
+        let reason = try events[place].reason.map {
             try seal(
                 Array($0.utf8), in: SendColumns.event,
                 row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
@@ -142,19 +143,19 @@ extension GateTransaction {
         try gate.change(Self.insertEvent) {
             $0.add(cursor)
             $0.add(caller)
-            $0.add(event.send)
+            $0.add(events[place].send)
             $0.add(sendNumber)
-            $0.add(event.subject)
-            $0.add(event.event)
-            $0.add(event.destination)
-            $0.add(event.at)
-            $0.add(event.entryIndex.map { Int64(bitPattern: $0) })
+            $0.add(events[place].subject)
+            $0.add(events[place].event)
+            $0.add(events[place].destination)
+            $0.add(events[place].at)
+            $0.add(events[place].entryIndex.map { Int64(bitPattern: $0) })
             $0.add(reason)
         }
         sequences.eventCursor = cursor
         // The events of a send that is known are found through it.
-        if let subject = event.subject, sendNumber == nil {
-            try note(HistoryKind.event, of: subject, at: event.at, number: cursor)
+        if let subject = events[place].subject, sendNumber == nil {
+            try note(HistoryKind.event, of: subject, at: events[place].at, number: cursor)
         }
     }
 

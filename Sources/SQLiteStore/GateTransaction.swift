@@ -227,8 +227,9 @@ final class GateTransaction: GateReading {
             try countForward(of: subject, record, of: send)
         }
         if !isOfSendsAlone { try writeDuties(change) }
-        for write in messages {
-            switch write {
+        // By their places, because each is copied once more than its record where it is taken out.
+        for place in messages.indices {
+            switch messages[place] {
             case .insert(let record): try insertOutbox(record)
             case .offer(let record): try offer(record)
             case .update(let record): try updateOutbox(record)
@@ -237,7 +238,7 @@ final class GateTransaction: GateReading {
             case .remove(let message): try removeOutbox(message)
             }
         }
-        for event in events { try appendEvent(event) }
+        for place in events.indices { try appendEvent(events, at: place) }
         return isOfSendsAlone ? 0 : try writeOperations(change)
     }
 
