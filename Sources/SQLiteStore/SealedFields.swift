@@ -40,6 +40,7 @@ struct FieldWriter: ~Copyable {
         return start! + count
     }
 
+    @inline(never)
     private mutating func grow(to wanted: Int) {
         capacity = max(2 * capacity, wanted, expectedByteCount)
         let larger = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 1)
@@ -50,6 +51,8 @@ struct FieldWriter: ~Copyable {
         start = larger
     }
 
+    // What writes one to sixteen bytes is inlined: a call costs more than it.
+    @inline(__always)
     mutating func put<Integer: FixedWidthInteger>(raw integer: Integer) {
         place(of: MemoryLayout<Integer>.size).storeBytes(of: integer.bigEndian, as: Integer.self)
         count += MemoryLayout<Integer>.size
@@ -61,16 +64,21 @@ struct FieldWriter: ~Copyable {
         count += part.count
     }
 
+    @inline(__always)
     mutating func put(byte: UInt8) { put(raw: byte) }
 
+    @inline(__always)
     mutating func put(_ flag: Bool) { put(byte: flag ? 1 : 0) }
 
+    @inline(__always)
     mutating func put(_ integer: Int64) { put(raw: integer) }
 
+    @inline(__always)
     mutating func put(_ instant: Instant) { put(instant.milliseconds) }
 
     mutating func put<Code: StoredCode>(_ value: Code) { put(byte: UInt8(value.code)) }
 
+    @inline(__always)
     mutating func put(_ id: RandomIdentifier<some IdentifierKind>) {
         put(raw: id.high)
         put(raw: id.low)
