@@ -118,6 +118,23 @@ package final class RecipientSnapshot: Sendable {
         return found
     }
 
+    /// The only one of ``destinations(on:)``, as most people have it; `nil` where there are none or several.
+    func onlyDestination(on channel: Channel) -> Destination? {
+        func only(of places: Range<Int>, _ isWanted: (Int) -> Bool) -> Int? {
+            guard let first = places.first(where: isWanted) else { return nil }
+            return places[(first + 1)...].contains(where: isWanted) ? nil : first
+        }
+        switch channel {
+        case .push:
+            let devices = devices
+            return only(of: devices.indices) { devices[$0].isActive }.map { .device(devices, $0) }
+        case .sms, .email:
+            let addresses = addresses
+            return only(of: addresses.indices) { addresses[$0].channel == channel }
+                .map { .address(addresses, $0) }
+        }
+    }
+
     /// The destination a send names; `nil` when there is none of that name on the channel.
     package func destination(_ id: DestinationID, on channel: Channel) -> Destination? {
         switch channel {

@@ -25,17 +25,14 @@ extension StepContext {
         guard case .object(let recordedFacts) = try CanonicalJSON.read(row.facts) else {
             throw row.damaged("the recorded facts are not an object")
         }
-        var composer = SendComposer(
+        let composer = SendComposer(
             self, person: person, material: material, under: policy.terms(of: row.request),
             paramsCheck: ParamsCheck(
                 material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
             repetition: try view.repetition(of: row.eventTag, to: row.subject, besides: row.send),
-            at: now)
-        if let due { composer.due = due }
-        composer.isAgain = true
-        composer.eventTag = row.eventTag
-        return try composer.decide(for: destination, as: row.message)
+            telling: row.eventTag, isAgain: true, at: now)
+        return try composer.decide(for: destination, as: row.message, due: due)
     }
 
     /// A deferred message whose time has come.

@@ -40,29 +40,29 @@ package final class ConsideredSend: Sendable {
                 of: eventTags, in: attested, to: person.subject.id, by: send,
                 replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil)
         }
-        var composer = SendComposer(
+        let composer = SendComposer(
             step, person: person,
             material: Self.material(request, as: attested, of: type, to: person, send: send, at: now),
             under: terms, paramsCheck: paramsCheck,
-            fallback: fallback, repetition: repetition ?? .first, at: now)
+            fallback: fallback, repetition: repetition ?? .first, telling: eventTags[request.channel], at: now
+        )
         self.person = person
         self.send = send
         self.paramsCheck = paramsCheck
         self.eventTags = eventTags
         self.replaced = replaced
-        composer.eventTag = eventTags[request.channel]
-        let (found, missing) = Self.destinations(of: person, for: request)
-        var drafts: [DeliveryDraft] = []
-        drafts.reserveCapacity(max(1, found.count))
-        for destination in found {
-            // A time of day is another moment in the zone of each device.
-            if isAdmitted, let type, let person {
-                composer.due = person.due(type, at: destination, from: now, under: policy)
-            }
-            drafts.append(try composer.decide(for: destination))
+        // A time of day is another moment in the zone of each device.
+        func due(at destination: Destination) -> Instant? {
+            guard isAdmitted, let type, let person else { return nil }
+            return person.due(type, at: destination, from: now, under: policy)
         }
-        if drafts.isEmpty { drafts.append(try composer.decide(without: missing)) }
-        self.drafts = drafts
+        drafts =
+            switch Self.destinations(of: person, for: request) {
+            case .none(let missing): [try composer.decide(without: missing)]
+            case .one(let destination): [try composer.decide(for: destination, due: due(at: destination))]
+            case .several(let destinations):
+                try destinations.map { try composer.decide(for: $0, due: due(at: $0)) }
+            }
     }
 
     /// The content of the send, without its recipient.
@@ -81,20 +81,26 @@ package final class ConsideredSend: Sendable {
             ttlSeconds: request.ttlSeconds, sentAt: now)
     }
 
-    /// In the order of the destinations' own names, which breaks ties in the overall answer.
+    /// Where a send goes.
+    private enum Destinations {
+        case none(DestinationFact)
+        case one(Destination)
+        /// In the order of their own names, which breaks ties in the overall answer.
+        case several([Destination])
+    }
+
     private static func destinations(
-        of person: RecipientSnapshot?, for request: SendRequest
-    ) -> (found: [Destination], missing: DestinationFact) {
-        guard let person else { return ([], .noneRegistered) }
+        of person: RecipientSnapshot?, for request: borrowing SendRequest
+    ) -> Destinations {
+        guard let person else { return .none(.noneRegistered) }
         if let id = request.destination {
-            guard let one = person.destination(id, on: request.channel) else { return ([], .unknown) }
-            return ([one], .unknown)
+            return person.destination(id, on: request.channel).map { .one($0) } ?? .none(.unknown)
         }
+        if let only = person.onlyDestination(on: request.channel) { return .one(only) }
         let all = person.destinations(on: request.channel)
-        if all.isEmpty, request.channel == .push, !person.devices.isEmpty { return ([], .inactive) }
-        guard all.count > 1 else { return (all, .noneRegistered) }
-        return (
-            all.sorted { $0.id.text.utf8.lexicographicallyPrecedes($1.id.text.utf8) }, .noneRegistered
-        )
+        guard all.isEmpty else {
+            return .several(all.sorted { $0.id.text.utf8.lexicographicallyPrecedes($1.id.text.utf8) })
+        }
+        return .none(request.channel == .push && !person.devices.isEmpty ? .inactive : .noneRegistered)
     }
 }

@@ -19,17 +19,15 @@ struct SendComposer {
     package let paramsCheck: ParamsCheck
     let fallback: FallbackFact
     let repetition: RepetitionFact
-    /// When it wants to go out: ``now``, or later for a type with a time of its own.
-    package var due: Instant
     /// What it tells, for a type that is told once.
-    var eventTag: Tag?
+    let eventTag: Tag?
     /// Whether the send was decided before and is looked at again.
-    var isAgain = false
+    let isAgain: Bool
 
     init(
         _ step: StepContext, person: RecipientSnapshot?, material: SendMaterial,
         under terms: RequestTerms, paramsCheck: ParamsCheck, fallback: FallbackFact,
-        repetition: RepetitionFact, at now: Instant
+        repetition: RepetitionFact, telling eventTag: Tag? = nil, isAgain: Bool = false, at now: Instant
     ) {
         self.step = step
         self.now = now
@@ -39,13 +37,14 @@ struct SendComposer {
         self.paramsCheck = paramsCheck
         self.fallback = fallback
         self.repetition = repetition
-        due = now
+        self.eventTag = eventTag
+        self.isAgain = isAgain
     }
 
     private var policy: CompiledPolicy { step.policy }
     private var loading: FactsLoading { FactsLoading(store: step.view, policy: step.policy, now: now) }
 
-    private func common(_ material: SendMaterial) -> FactsLoading.Common {
+    private func common(_ material: borrowing SendMaterial, due: Instant) -> FactsLoading.Common {
         FactsLoading.Common(
             request: material.request, terms: terms, expiry: material.expiresAt, due: due,
             params: paramsCheck.fact, fallback: fallback, repetition: repetition,
@@ -54,26 +53,44 @@ struct SendComposer {
 
     /// The recipient is unknown, or has no destination: one decision without a destination.
     func decide(without missing: DestinationFact) throws -> DeliveryDraft {
-        let facts = try loading.facts(common(material), person: person, without: missing)
+        let facts = try loading.facts(common(material, due: now), person: person, without: missing)
         let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, of: material,
             key: nil, eventTag: nil, link: nil)
     }
 
-    /// - Parameter message: The id a deferred message already has; a new one is made when `nil`.
-    func decide(for destination: Destination, as message: MessageID? = nil) throws -> DeliveryDraft {
+    /// - Parameters:
+    ///   - message: The id a deferred message already has; a new one is made when `nil`.
+    ///   - due: When it wants to go out, later than ``now`` for a type with a time of its own; ``now`` when `nil`.
+    func decide(
+        for destination: Destination, as message: MessageID? = nil, due: Instant? = nil
+    ) throws -> DeliveryDraft {
         guard let person else { preconditionFailure("a destination without a person") }
-        // By themselves: a closure below that named a property would take a copy of the whole composer.
-        let (terms, policy, now, settings) = (terms, policy, now, step.settings)
+        let due = due ?? now
+        guard material.ttlFromDueSeconds != nil else {
+            // Its life counts from its arrival, as that of most sends does.
+            var facts = try loading.facts(
+                common(material, due: due), person: person, destination: destination)
+            return try decide(material, given: &facts, for: destination, of: person, as: message)
+        }
         var material = material
         // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
         if !isAgain { material.countLife(from: due) }
-        var facts = try loading.facts(common(material), person: person, destination: destination)
+        var facts = try loading.facts(common(material, due: due), person: person, destination: destination)
         if let departure = terms.rule.waitsUntil(given: facts) {
             material.countLife(from: departure)
             facts.expiry = material.expiresAt
         }
+        return try decide(material, given: &facts, for: destination, of: person, as: message)
+    }
+
+    private func decide(
+        _ material: borrowing SendMaterial, given facts: inout Facts, for destination: Destination,
+        of person: RecipientSnapshot, as message: MessageID?
+    ) throws -> DeliveryDraft {
+        // By themselves: a closure below that named a property would take a copy of the whole composer.
+        let (now, category, settings) = (now, terms.type?.category, step.settings)
         var key: DeviceKeyRecord?
         if terms.needs?.deviceKey == true, case .device = destination {
             key = person.state.sealingKey(of: destination.tag).record
@@ -96,9 +113,7 @@ struct SendComposer {
             // The one-tap way out that S1 asks for inside every marketing and social push. A text message is answered with
             // a word instead.
             unsubscribeLink: { mayLeave in
-                guard channel != .sms,
-                    let category = terms.type?.category
-                else { return nil }
+                guard channel != .sms, let category else { return nil }
                 guard mayLeave else { return settings.unsubscribe.placeholder }
                 let made = UnsubscribeLink(
                     of: person.subject, category: category, channel: channel,
