@@ -252,7 +252,7 @@ package final class Batch {
         var failures: [StepNumber: StepFailure] = [:]
         for (step, pending, ticket) in tickets {
             do {
-                bodies[pending.message] = try pending.body(with: ticket.wait())
+                bodies[pending.message] = try ticket.wait()
             } catch {
                 failures[step] = .unsealed("\(error)")
             }

@@ -69,7 +69,7 @@ extension EngineDependencies {
     package var limits: EngineLimits { fixedSettings.limits }
     var index: IndexKey { fixedSettings.index }
 
-    /// Has a body sealed or signed by the origin key on another thread.
+    /// Has a body completed on another thread: sealed or signed by the origin key, and filled with what comes of it.
     ///
     /// - Parameter group: The bodies that are waited for together.
     func complete(_ pending: PendingBody, in group: DispatchGroup) -> SealerPool.Ticket {
@@ -77,14 +77,16 @@ extension EngineDependencies {
             let origin = try keys.origin()
             switch pending.order {
             case .seal(let order, let recipient):
-                return try sealer.seal(
-                    order.content, to: try DeviceSealingKey(recipient), purpose: order.purpose,
-                    app: order.app, device: order.device, keyID: order.key.id, messageID: order.message,
-                    expiresAt: order.expiresAt, origin: origin)
+                return try pending.body(
+                    with: sealer.seal(
+                        order.content, to: try DeviceSealingKey(recipient), purpose: order.purpose,
+                        app: order.app, device: order.device, keyID: order.key.id,
+                        messageID: order.message, expiresAt: order.expiresAt, origin: origin))
             case .sign(let order):
-                return try origin.mark(
-                    order.content, app: order.app, device: order.device, messageID: order.message,
-                    expiresAt: order.expiresAt)
+                return try pending.body(
+                    with: origin.mark(
+                        order.content, app: order.app, device: order.device, messageID: order.message,
+                        expiresAt: order.expiresAt))
             }
         }
     }
