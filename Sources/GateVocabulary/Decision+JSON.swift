@@ -36,6 +36,7 @@ extension GateResult {
     /// Bytes of the longest name, which the table of entries bounds it by.
     package static let nameByteCountMax = 64
 
+    @inline(__always)
     fileprivate func write(to json: inout CanonicalWriter) {
         switch verdict {
         case .pass: json.raw("\"pass\"")

@@ -57,8 +57,10 @@ package struct EncodedFacts: Sendable {
     package func write(_ set: FactSet, to json: inout CanonicalWriter) {
         guard set != .all else { return json.raw(bytes[...]) }
         json.raw("{")
-        for index in 0..<FactSet.countMax where set.rawValue & (1 << UInt32(index)) != 0 {
-            let member = member(index)
+        var rest = set.rawValue
+        while rest != 0 {
+            let member = member(rest.trailingZeroBitCount)
+            rest &= rest &- 1
             guard !member.isEmpty else { continue }
             json.separate(after: UInt8(ascii: "{"))
             json.raw(member)
