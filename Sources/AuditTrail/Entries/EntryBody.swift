@@ -20,9 +20,20 @@ extension EntryBody {
 
     @inline(__always)
     func written(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
-        var writer = EntryWriter(self, EntryEnvelope(kind: Self.kind.text, index: index, time: time))
-        Self.show(to: &writer)
-        return try EntryBundle.checked(writer.finish())
+        let envelope = EntryEnvelope(kind: Self.kind.text, index: index, time: time)
+        // The pointers are used until the closures end. A writer that held the body would copy it.
+        let bytes = withUnsafePointer(to: self) { body in
+            CanonicalWriter.bytes(capacity: 512) { json in
+                json.byte(UInt8(ascii: "{"))
+                withUnsafeMutablePointer(to: &json) { json in
+                    var writer = EntryWriter(object: body, envelope: envelope, json: json)
+                    Self.show(to: &writer)
+                    writer.envelope.write(before: nil, to: &json.pointee)
+                }
+                json.byte(UInt8(ascii: "}"))
+            }
+        }
+        return try EntryBundle.checked(bytes)
     }
 }
 
@@ -45,45 +56,34 @@ extension RedecisionEntry: EntryBody {
 }
 
 /// Writes the fields of a body, and between them those of the envelope.
-private struct EntryWriter<Object: EntryBody>: FieldVisitor, ~Copyable {
-    private let object: Object
-    private var envelope: EntryEnvelope
-    private var json = CanonicalWriter()
-
-    init(_ object: Object, _ envelope: EntryEnvelope) {
-        (self.object, self.envelope) = (object, envelope)
-        json.raw("{")
-    }
+private struct EntryWriter<Object: EntryBody>: FieldVisitor {
+    let object: UnsafePointer<Object>
+    var envelope: EntryEnvelope
+    let json: UnsafeMutablePointer<CanonicalWriter>
 
     @inline(__always)
     mutating func required<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _: String
     ) {
-        envelope.write(before: name, to: &json)
-        json.key(name)
-        object[keyPath: path].write(field: &json)
+        envelope.write(before: name, to: &json.pointee)
+        json.pointee.key(name)
+        object.pointee[keyPath: path].write(field: &json.pointee)
     }
 
     @inline(__always)
     mutating func optional<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, _: String
     ) {
-        envelope.write(before: name, to: &json)
-        guard let value = object[keyPath: path] else { return }
-        json.key(name)
-        value.write(field: &json)
+        envelope.write(before: name, to: &json.pointee)
+        guard let value = object.pointee[keyPath: path] else { return }
+        json.pointee.key(name)
+        value.write(field: &json.pointee)
     }
 
     @inline(__always)
     mutating func optional<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, as _: @autoclosure () -> Shape
     ) { optional(name, path, "") }
-
-    consuming func finish() -> [UInt8] {
-        envelope.write(before: nil, to: &json)
-        json.raw("}")
-        return json.finish()
-    }
 }
 
 extension TrailEntry {
