@@ -119,8 +119,8 @@ package final class BatchState {
     /// Reserves capacity for what a batch asks for at its start, so that no dictionary is rehashed while it fills.
     package func reserve(_ asks: [Ask]) {
         var (people, sends, heads) = (0, 0, 0)
-        for ask in asks {
-            switch ask {
+        for place in asks.indices {
+            switch asks[place] {
             case .user: people += 1
             case .newSend: sends += 1
             case .messageHead: heads += 1
@@ -128,16 +128,22 @@ package final class BatchState {
             }
         }
         people += sends
-        users.reserveCapacity(people)
-        subjects.reserveCapacity(people)
-        states.reserveCapacity(people)
-        requests.reserveCapacity(sends)
+        reserve(people, in: &users)
+        reserve(people, in: &subjects)
+        reserve(people, in: &states)
+        reserve(sends, in: &requests)
+        reserve(heads, in: &messages)
+        reserve(heads, in: &messageHeads)
+        reserve(sends, in: &forwards)
+        reserve(sends, in: &addedForwards)
         addedSends.reserveCapacity(sends)
-        messages.reserveCapacity(heads)
-        messageHeads.reserveCapacity(heads)
         applied.reserveCapacity(asks.count)
-        forwards.reserveCapacity(sends)
-        addedForwards.reserveCapacity(sends)
+    }
+
+    /// By a new dictionary, because `reserveCapacity(_:)` is not compiled for the types of a dictionary's keys and values.
+    @inline(__always)
+    private func reserve<Key, Value>(_ count: Int, in dictionary: inout [Key: Value]) {
+        if dictionary.isEmpty, count > 0 { dictionary = Dictionary(minimumCapacity: count) }
     }
 
     /// Where the trail ends in the store.
@@ -440,7 +446,7 @@ extension BatchState {
         switch ask {
         case .user(let user): users.index(forKey: user) != nil
         case .subject(let subject): subjects.index(forKey: subject) != nil
-        case .state(let subject): states.index(forKey: subject) != nil
+        case .state(let subject): knowsState(of: subject)
         case .token(let identity): tokens.index(forKey: identity) != nil
         case .key(let key): keys.index(forKey: key) != nil
         case .consents(let subject): consents.index(forKey: subject) != nil
@@ -464,12 +470,12 @@ extension BatchState {
         case .messageCount(let subject, _): messageCounts.index(forKey: subject) != nil
         case .eventsOfSend(let send): eventsOfSend.index(forKey: send) != nil
         case .setting(let name): settings.index(forKey: name) != nil
-        case .outboxDepth: depth != nil
+        case .outboxDepth: knowsDepth
         case .entry(let index): publishedEntries.index(forKey: index) != nil
         case .recall(let message): recalls.index(forKey: message) != nil
         case .newSubject(let user): newSubjects.index(forKey: user) != nil
         case .challenge(let order): challenges.index(forKey: order) != nil
-        case .headroom: headroom != nil
+        case .headroom: knowsHeadroom
         case .identifiers: false
         }
     }
@@ -494,7 +500,13 @@ extension BatchState {
         }
     }
 
+    package func knowsState(of subject: SubjectID) -> Bool { states.index(forKey: subject) != nil }
+
     package func take(_ state: Known<RecipientState?>, of subject: SubjectID) { states[subject] = state }
+
+    package var knowsDepth: Bool { depth != nil }
+
+    package var knowsHeadroom: Bool { headroom != nil }
 
     package func knowsForwards(to subject: SubjectID, since: Instant) -> Bool {
         switch forwards[subject] {

@@ -81,7 +81,8 @@ package final class Batch {
     /// Loads the answers to the operations' asks from the store, at once.
     func load(_ asks: [Ask]) throws {
         try store.load(asks, into: state)
-        for ask in asks { try answer(ask) }
+        // By their places, so that no ask is copied.
+        for place in asks.indices { try answer(asks[place]) }
     }
 
     /// Runs one step on top of the changes of the steps before it.
@@ -137,7 +138,7 @@ package final class Batch {
     private func answer(_ ask: Ask) throws {
         switch ask {
         case .newSend, .headroom:
-            if state.headroom == nil {
+            if !state.knowsHeadroom {
                 state.headroom = Headroom(
                     publishLag: dependencies.publishLagMilliseconds(),
                     freeByteCount: Result { try dependencies.freeDiskByteCount() }

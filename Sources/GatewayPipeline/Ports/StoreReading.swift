@@ -94,28 +94,32 @@ extension StoreReading {
     /// - Throws: An error that stops every look-up; a row that cannot be read is an answer.
     package func answer(_ asks: [Ask], into state: BatchState) throws {
         if asks.count > 1 { state.reserve(asks) }
-        for ask in asks { try answerUnknown(ask, into: state) }
+        // By their places, so that no ask is copied.
+        for place in asks.indices { try answerUnknown(asks[place], into: state) }
     }
 
     private func answerUnknown(_ ask: Ask, into state: BatchState) throws {
-        if !state.knows(ask) { try answer(ask, into: state) }
+        if case .newSend(let key, let user, let seconds) = ask {
+            // Each of its parts is looked for by itself.
+            try answerSend(key, to: user, countedSeconds: seconds, into: state)
+        } else if !state.knows(ask) {
+            try answer(ask, into: state)
+        }
     }
 
     private func answer(_ ask: Ask, into state: BatchState) throws {
         switch ask {
-        case .newSend(let key, let user, let seconds):
-            try answerSend(key, to: user, countedSeconds: seconds, into: state)
         case .user(let user): _ = try find(user, into: state)
         case .subject(let subject): state.subjects[subject] = try outcome { try self.subject(subject) }
-        case .state(let subject): state.take(try outcome { try self.state(of: subject) }, of: subject)
+        case .state(let subject): try findState(of: subject, into: state)
         case .token(let identity):
             let holder = try outcome { try device(withToken: identity)?.subject }
             state.tokens[identity] = holder
-            if case .success(let subject?) = holder { try answerUnknown(.state(subject), into: state) }
+            if case .success(let subject?) = holder { try findState(of: subject, into: state) }
         case .key(let key):
             let holder = try outcome { try deviceKey(key)?.subject }
             state.keys[key] = holder
-            if case .success(let subject?) = holder { try answerUnknown(.state(subject), into: state) }
+            if case .success(let subject?) = holder { try findState(of: subject, into: state) }
         case .consents(let subject): state.consents[subject] = try outcome { try consentRecords(of: subject) }
         case .choices(let subject):
             state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
@@ -124,7 +128,7 @@ extension StoreReading {
             let holders = try outcome { try self.holders(of: address) }
             state.holders[address] = holders
             if case .success(let subjects) = holders {
-                for subject in subjects { try answerUnknown(.state(subject), into: state) }
+                for subject in subjects { try findState(of: subject, into: state) }
             }
         case .reply(let key): state.replies[key] = try outcome { try reply(key) }
         case .confirmed(let address): state.confirmed[address] = try outcome { try confirmed(address) }
@@ -149,7 +153,7 @@ extension StoreReading {
         case .eventsOfSend(let send): state.eventsOfSend[send] = try outcome { try events(of: send) }
         case .setting(let name): state.settings[name] = try outcome { try setting(name) }
         case .outboxDepth: state.depth = try outboxDepth()
-        case .entry, .recall, .newSubject, .challenge, .identifiers, .headroom: break
+        case .newSend, .entry, .recall, .newSubject, .challenge, .identifiers, .headroom: break
         }
     }
 
@@ -158,7 +162,7 @@ extension StoreReading {
         _ key: RequestKey, to user: UserID, countedSeconds: Int64?, into state: BatchState
     ) throws {
         if !state.knows(key) { try find(key, into: state) }
-        if !state.knows(.outboxDepth) { state.depth = try outboxDepth() }
+        if !state.knowsDepth { state.depth = try outboxDepth() }
         if let subject = try find(user, into: state), let since = state.start(ofSeconds: countedSeconds),
             !state.knowsForwards(to: subject, since: since)
         {
@@ -167,7 +171,8 @@ extension StoreReading {
     }
 
     private func find(_ key: RequestKey, into state: BatchState) throws {
-        state.take(try outcome { try send(caller: key.caller, idHash: key.idHash) }, of: key)
+        state.take(
+            try outcome(absent: state.noSend) { try send(caller: key.caller, idHash: key.idHash) }, of: key)
     }
 
     /// Looks for a user and their state.
@@ -181,8 +186,14 @@ extension StoreReading {
             known = found
         }
         guard case .success(let subject?) = known else { return nil }
-        try answerUnknown(.state(subject.id), into: state)
+        try findState(of: subject.id, into: state)
         return subject.id
+    }
+
+    private func findState(of subject: SubjectID, into state: BatchState) throws {
+        if !state.knowsState(of: subject) {
+            state.take(try outcome { try self.state(of: subject) }, of: subject)
+        }
     }
 
     private func findForwards(to subject: SubjectID, since: Instant, into state: BatchState) throws {
@@ -210,6 +221,19 @@ extension StoreReading {
     private func outcome<Value>(_ look: () throws -> Value) throws -> BatchState.Known<Value> {
         do {
             return .success(try look())
+        } catch let error as StoreError where error.damage != nil {
+            return .failure(error)
+        }
+    }
+
+    /// The same, with the answer that is given where there is nothing.
+    @inline(__always)
+    private func outcome<Value>(
+        absent: BatchState.Known<Value?>, _ look: () throws -> Value?
+    ) throws -> BatchState.Known<Value?> {
+        do {
+            guard let found = try look() else { return absent }
+            return .success(found)
         } catch let error as StoreError where error.damage != nil {
             return .failure(error)
         }
