@@ -35,7 +35,7 @@ extension GateTransaction {
             try addSealed(sends, at: place, caller: caller, to: &$0)
         }
         sequences.sendNumber = number
-        sendNumbers[sends[place].id] = number
+        sendNumbers.append((sends[place].id, number))
         if let forward, let subject = sends[place].subject { note(forward, to: subject) }
     }
 
@@ -75,8 +75,11 @@ extension GateTransaction {
         }
     }
 
+    /// The number of a send, where this transaction knows it.
+    func newNumber(of send: SendID) -> Int64? { sendNumbers.last { $0.send == send }?.number }
+
     private func knownNumber(of send: SendID) throws -> Int64? {
-        try sendNumbers[send] ?? number(of: send)
+        try newNumber(of: send) ?? number(of: send)
     }
 
     private func requiredNumber(of send: SendID) throws -> Int64 {
@@ -208,7 +211,7 @@ extension GateTransaction {
             $0.add(Int64(prunedRowCountMax))
         }
         // Numbers that are kept may be those of sends that are gone.
-        sendNumbers = [:]
+        sendNumbers = []
         writer.offered.forgetSendNumbers()
         return count
     }

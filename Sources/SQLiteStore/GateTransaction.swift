@@ -15,8 +15,9 @@ final class GateTransaction: GateReading {
     private let subjectsWriter: SubjectsWriter
     @exclusivity(unchecked) var sequences: Sequences
     @exclusivity(unchecked) var counters: OutboxCounters
-    /// Sends of this transaction, whose numbers the statements about them need.
-    @exclusivity(unchecked) var sendNumbers: [SendID: Int64]
+    /// Sends of this transaction and of the offers that ended in it, whose numbers the statements about them need. A list, because
+    /// it is nearly always the newest that is looked for.
+    @exclusivity(unchecked) var sendNumbers: [(send: SendID, number: Int64)] = []
     /// What the sealed part of the next send is made from.
     @exclusivity(unchecked) var sendFields = FieldWriter(capacity: 512)
     let prunedRowCountMax: Int
@@ -52,7 +53,6 @@ final class GateTransaction: GateReading {
     ) {
         segment = EntrySegment(expectedCount: changeCount)
         newOffers = OfferedSegment(expectedCount: changeCount)
-        sendNumbers = Dictionary(minimumCapacity: changeCount)
         self.writer = writer
         self.dataKeys = dataKeys
         self.subjectsWriter = subjectsWriter

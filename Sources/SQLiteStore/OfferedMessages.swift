@@ -441,7 +441,7 @@ extension GateTransaction {
     /// - Returns: Whether it was there, with the number of its row.
     func removeOffered(_ message: MessageID) throws -> Bool {
         guard let row = writer.offered[message] else { return false }
-        sendNumbers[row.head.send] = row.sendNumber ?? sendNumbers[row.head.send]
+        if let number = row.sendNumber { sendNumbers.append((row.head.send, number)) }
         writer.offered.remove(row)
         endedOffers.append((row.number, row.segment))
         return true
