@@ -1,6 +1,7 @@
 import CanonicalJSON
 import GateVocabulary
 import PayloadComposition
+import SealedFormat
 import Testing
 
 /// What goes nowhere is weighed without being written.
@@ -30,6 +31,9 @@ import Testing
                             #expect(weighed == payload.byteCount, "\(language) \(text) \(interruption)")
                             if target.channel == .sms { continue }
                             #expect(try payload.filledForTest().count == weighed)
+                            guard let inner = payload.innerContent, let suite = target.suite else { continue }
+                            let known = SealedEnvelope.byteCount(contentByteCount: inner.count, suite: suite)
+                            #expect(known == nil || known == payload.body.insertionByteCount)
                         }
                     }
                 }
@@ -72,5 +76,14 @@ import Testing
         (bare.deepLink, bare.thread, bare.sound) = (nil, nil, nil)
         (bare.actionCategory, bare.androidChannel, bare.collapse) = (nil, nil, nil)
         return [full, bare]
+    }
+}
+
+extension PayloadTarget {
+    fileprivate var suite: SealingSuite? {
+        switch self {
+        case .apns(_, let suite), .fcm(_, let suite): suite
+        case .sms, .email: nil
+        }
     }
 }

@@ -14,8 +14,7 @@ import Testing
     @Test(arguments: targets, Sample.languages)
     func `outside the seal nothing tells`(_ target: PayloadTarget, _ language: String) throws {
         let payload = try compose(Sample(language).content, for: target, as: .sealed)
-        let outside =
-            payload.body.beforeInsertion + payload.body.afterInsertion + payload.headers
+        let outside = try payload.body.outside + payload.headers
         for word in Sample.telling { #expect(!outside.contains(word), "`\(word)` is outside") }
         // And the test can fail: inside, they are there.
         let inner = try #require(payload.innerContent)
@@ -47,8 +46,8 @@ import Testing
         for form in [BodyForm.sealed, .generic] {
             let left = try compose(one, for: target, as: form)
             let right = try compose(other.content, for: target, as: form)
-            #expect(left.body.beforeInsertion == right.body.beforeInsertion)
-            #expect(left.body.afterInsertion == right.body.afterInsertion)
+            let (leftParts, rightParts) = (try left.body.parts(), try right.body.parts())
+            #expect(leftParts.before == rightParts.before && leftParts.after == rightParts.after)
             #expect(left.headers == right.headers)
         }
     }
@@ -58,7 +57,7 @@ import Testing
     ) throws {
         let outsides = try Interruption.allCases.map { interruption in
             let payload = try compose(Sample(interruption: interruption).content, for: target, as: .sealed)
-            return payload.body.beforeInsertion + payload.body.afterInsertion
+            return try payload.body.outside
         }
         #expect(Set(outsides).count == 1 && outsides[0].contains("HIGH"), "\(outsides)")
     }

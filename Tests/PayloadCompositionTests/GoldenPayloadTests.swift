@@ -128,7 +128,7 @@ import Testing
         let data = try CanonicalJSON.readCanonical(try payload.filledForTest())["message"]?["data"]
         let signed = try OpenPushContent { data?[$0.rawValue]?.stringValue }
         guard case .open(let push) = payload.content else { throw CompositionError.formNever }
-        #expect(try push.content() == signed)
+        #expect(try push.signedContent() == signed)
     }
 }
 

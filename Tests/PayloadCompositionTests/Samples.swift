@@ -110,7 +110,7 @@ struct ListedParams: ParamValues {
 
 extension ComposedPayload {
     /// What is sealed; `nil` in every other form.
-    var innerContent: [UInt8]? { if case .sealed(let content) = content { content } else { nil } }
+    var innerContent: [UInt8]? { if case .sealed(let push) = content { push.sealedContent } else { nil } }
 
     /// The body with an envelope or a mark of the right length in it, whatever it says.
     func filledForTest() throws -> [UInt8] {
@@ -119,6 +119,16 @@ extension ComposedPayload {
         case .open:
             try body.filled(with: [UInt8](repeating: UInt8(ascii: "M"), count: OriginMark.characterCount))
         case nil: try body.filled(with: nil)
+        }
+    }
+}
+
+extension PayloadBody {
+    /// Everything but the insertion.
+    var outside: [UInt8] {
+        get throws {
+            let (before, after) = try parts()
+            return Array(before + after)
         }
     }
 }

@@ -131,8 +131,8 @@ import Testing
             guard let delivery = plan.delivery(for: decision) else { continue }
             seen.insert(delivery.form)
             guard delivery.form != .full else { continue }
-            let outside = (delivery.body.beforeInsertion + delivery.body.afterInsertion + delivery.headers)
-                .text
+            let (before, after) = try delivery.body.parts()
+            let outside = (Array(before + after) + delivery.headers).text
             for word in Canary.telling(type, material.params, material) {
                 #expect(!outside.contains(word), "`\(word)` of \(type.id) is outside")
             }
@@ -177,8 +177,9 @@ import Testing
             facts.expiry = material.expiresAt
         }
         guard let delivery = plan.delivery(for: decision), delivery.form != .full else { return nil }
+        let (before, after) = try delivery.body.parts()
         var seen = [
-            delivery.headers.text, delivery.body.beforeInsertion.text, delivery.body.afterInsertion.text,
+            delivery.headers.text, Array(before).text, Array(after).text,
             "\(delivery.order.map(Self.expiry) ?? 0)",
         ].joined(separator: "\n")
         if let order = delivery.order?.seal {

@@ -27,6 +27,8 @@ package enum PayloadTarget: Hashable, Sendable {
 /// Pure. In the sealed form everything that tells is in ``ComposedPayload/content``; outside are one
 /// constant text per app and tier, the urgency, the expiry and a keyed collapse tag. In the generic form
 /// there is nothing else at all but the random send id, the origin's mark and, where S1 demands it, the way to mute.
+///
+/// The bytes of a push are only counted: it is written by the thread that seals or signs it.
 package func compose(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
 ) throws(CompositionError) -> ComposedPayload {
@@ -37,73 +39,69 @@ package func compose(
     case .email: EmailPayload.writeHeaders(content, to: &headers)
     case .fcm, .sms: headers.object { _ in }
     }
-    var body = CanonicalWriter(capacity: 1_024)
-    var sealedContent: [UInt8]?
-    let written = try write(
-        content, for: target, as: form,
-        sealing: { platform in
-            let inner = content.sealedContent(for: platform)
-            sealedContent = inner
-            return inner.count
-        }, to: &body)
-    let origin: OriginContent? =
-        if let sealedContent {
-            .sealed(sealedContent)
-        } else if let platform = target.platform {
-            .open(try OpenPush(content, for: platform, as: form, in: written))
-        } else {
-            nil
-        }
+    guard let platform = target.platform else {
+        var body = CanonicalWriter(capacity: 1_024)
+        let byteCount = try write(content, for: target, as: form, to: &body).byteCount
+        return ComposedPayload(
+            headers: headers.finish(), body: PayloadBody(body.finish()), content: nil, byteCount: byteCount)
+    }
+    let push = try WeighedPush(content, for: target, on: platform, as: form)
     return ComposedPayload(
-        headers: headers.finish(), body: PayloadBody(body.finish(), insertion: written.insertion),
-        content: origin, byteCount: written.byteCount)
+        headers: headers.finish(), body: PayloadBody(push),
+        content: form == .sealed ? .sealed(push) : .open(push), byteCount: push.byteCount)
 }
 
 /// What gate 12 would weigh of a payload that is not to go anywhere: ``ComposedPayload/byteCount`` of the composed one.
-///
-/// Its bytes are counted and not written.
 package func composedByteCount(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
 ) throws(CompositionError) -> Int {
-    var counter = ByteCounter()
-    return try write(
-        content, for: target, as: form, sealing: { content.sealedContentByteCount(for: $0) }, to: &counter
-    ).byteCount
+    let (written, insertion) = try weigh(content, for: target, as: form)
+    return written.byteCount + (insertion?.filledByteCount ?? 0)
 }
 
 /// What is known of a body that was written.
 struct WrittenBody {
+    /// What is weighed of it: its bytes, and for SMS the characters of ``SMSEncoding``.
+    var byteCount: Int
+    /// Of what the origin key makes; set for a push.
+    var place: Int?
     /// Of an open push whose body has them as they are signed.
     var texts: OpenPushTexts?
-    var insertion: PayloadBody.Insertion?
-    /// ``ComposedPayload/byteCount``
-    var byteCount: Int
 }
 
-/// - Parameter seal: The length of what is sealed, for a sealed form.
-private func write<Sink: PayloadSink & ~Copyable>(
-    _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm,
-    sealing seal: (Platform) -> Int, to body: inout Sink
+/// Writes everything but what the origin key makes.
+func write<Sink: PayloadSink & ~Copyable>(
+    _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm, to body: inout Sink
 ) throws(CompositionError) -> WrittenBody {
-    let place: Int
-    var texts: OpenPushTexts?
     switch target {
-    case .apns: place = try APNsPayload.write(content, as: form, to: &body)
+    case .apns:
+        let place = try APNsPayload.write(content, as: form, to: &body)
+        return WrittenBody(byteCount: body.byteCount, place: place)
     case .fcm(let package, _):
-        (place, texts) = try FCMPayload.write(content, package: package, as: form, to: &body)
+        let (place, texts) = try FCMPayload.write(content, package: package, as: form, to: &body)
+        return WrittenBody(byteCount: body.byteCount, place: place, texts: texts)
     case .sms: return WrittenBody(byteCount: try SMSPayload.write(content, as: form, to: &body))
     case .email:
         try EmailPayload.write(content, as: form, to: &body)
         return WrittenBody(byteCount: body.byteCount)
     }
-    guard form == .sealed else {
-        let mark = PayloadBody.Insertion.mark(at: place)
-        return WrittenBody(texts: texts, insertion: mark, byteCount: body.byteCount + mark.filledByteCount)
-    }
+}
+
+/// Counts what ``write(_:for:as:to:)`` would write, and what would be put into it.
+func weigh(
+    _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
+) throws(CompositionError) -> (written: WrittenBody, insertion: PayloadBody.Insertion?) {
+    var counter = ByteCounter()
+    let written = try write(content, for: target, as: form, to: &counter)
+    guard let place = written.place else { return (written, nil) }
+    guard form == .sealed else { return (written, .mark(at: place)) }
     guard let platform = target.platform, let suite = target.suite else { throw .sealedWithoutKey }
-    let envelope = PayloadBody.Insertion.envelope(
-        at: place, byteCount: EnvelopeLength.byteCount(contentByteCount: seal(platform), suite: suite))
-    return WrittenBody(insertion: envelope, byteCount: body.byteCount + envelope.filledByteCount)
+    let contentByteCount = content.sealedContentByteCount(for: platform)
+    return (
+        written,
+        .envelope(
+            at: place, byteCount: EnvelopeLength.byteCount(contentByteCount: contentByteCount, suite: suite))
+    )
 }
 
 extension PayloadTarget {

@@ -129,14 +129,14 @@ package struct ContentPlan: Sendable {
         case .open(let push):
             return .sign(
                 SignOrder(app: app, device: device, message: message, expiresAt: expiresAt, push: push))
-        case .sealed(let content):
+        case .sealed(let push):
             guard let key else {
                 preconditionFailure("a sealed payload was composed for a destination without a key")
             }
             return .seal(
                 SealOrder(
                     key: key, app: app, device: device, purpose: .notification, message: message,
-                    expiresAt: expiresAt, content: content))
+                    expiresAt: expiresAt, push: push))
         }
     }
 }

@@ -45,15 +45,15 @@ package struct SignOrder: Sendable {
     package var message: MessageID
     /// Unix seconds.
     package var expiresAt: UInt64
-    var push: OpenPush
+    var push: WeighedPush
 
     package var content: OpenPushContent {
-        get throws(CompositionError) { try push.content() }
+        get throws(CompositionError) { try push.signedContent() }
     }
 }
 
 /// What to seal, to whom, bound to what. Pure data: the sealer brings the origin key and the randomness.
-package struct SealOrder: Hashable, Sendable {
+package struct SealOrder: Sendable {
     package var key: DestinationProfile.SealingKey
     package var app: String
     package var device: DestinationID
@@ -61,6 +61,8 @@ package struct SealOrder: Hashable, Sendable {
     package var message: MessageID
     /// Unix seconds.
     package var expiresAt: UInt64
+    var push: WeighedPush
+
     /// At most 1,974 bytes of canonical JSON.
-    package var content: [UInt8]
+    package var content: [UInt8] { push.sealedContent }
 }
