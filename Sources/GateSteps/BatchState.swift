@@ -260,6 +260,12 @@ package final class BatchState {
         offerRoom[lane] - offeredCounts[lane]
     }
 
+    /// What the batch's steps offer to the relay, in their order.
+    package var offers: [MessageOffer] {
+        guard DeliveryLane.allCases.contains(where: { offeredCounts[$0] > 0 }) else { return [] }
+        return applied.flatMap(\.effects.offers)
+    }
+
     /// Whether a step of this batch offers the message to the relay.
     func offers(_ message: MessageID) -> Bool {
         offer(of: message) != nil

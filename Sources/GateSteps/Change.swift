@@ -157,6 +157,9 @@ package final class Change {
         )
     { (entries, clock, sends, forwards, messages, events) }
 
+    /// See ``StepEffects/pendingBodies``; asked of each step, so without a check by the module that asks.
+    package var pendingBodies: [PendingBody] { effects.pendingBodies }
+
     /// Whether a commit would write nothing.
     package var isEmpty: Bool {
         entries.isEmpty && sends.isEmpty && forwards.isEmpty && messages.isEmpty && events.isEmpty

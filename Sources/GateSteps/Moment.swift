@@ -21,12 +21,15 @@ package struct Moment {
     package init(
         _ reading: ClockReading, after state: BatchState, sealingFailure: String?, limits: EngineLimits
     ) {
-        time = Result { () throws(EngineFailure) in
-            try ClockGuard(limits: limits).time(
-                reading, after: state.newestTime, recordedAt: state.newestClock)
+        let time: Result<Instant, EngineFailure>
+        do throws(EngineFailure) {
+            time = .success(
+                try ClockGuard(limits: limits).time(
+                    reading, after: state.newestTime, recordedAt: state.newestClock))
+        } catch {
+            time = .failure(error)
         }
-        self.reading = reading
-        self.sealingFailure = sealingFailure
+        self.init(time: time, reading: reading, sealingFailure: sealingFailure)
     }
 }
 

@@ -30,12 +30,12 @@ package final class Batch {
         [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
     private let completing = DispatchGroup()
     /// Offers of earlier batches that a step of this one asked for.
-    private var recalled: [MessageID: MessageOffer] = [:]
+    @exclusivity(unchecked) private var recalled: [MessageID: MessageOffer] = [:]
     /// Steps that an earlier try ended with, and why.
     private let failures: [StepNumber: StepFailure]
     private let identifiers: IdentifierSupply
     /// Which operation steps, so that a failed seal refuses the right one.
-    var operation = -1 { didSet { stepCount = 0 } }
+    @exclusivity(unchecked) private var operation = -1
     @exclusivity(unchecked) private var stepCount = 0
 
     /// The step of an operation, the same in every try.
@@ -80,9 +80,16 @@ package final class Batch {
 
     /// Loads the answers to the operations' asks from the store, at once.
     func load(_ asks: [Ask]) throws {
+        if asks.count > 1 { steps.reserveCapacity(asks.count) }
         try store.load(asks, into: state)
         // By their places, so that no ask is copied.
         for place in asks.indices { try answer(asks[place]) }
+    }
+
+    /// Says that the steps to come are those of an operation.
+    func begin(_ operation: Int) {
+        self.operation = operation
+        stepCount = 0
     }
 
     /// Runs one step on top of the changes of the steps before it.
@@ -126,7 +133,7 @@ package final class Batch {
 
     private func keep(_ change: Change, of number: StepNumber) {
         state.apply(change)
-        for pending in change.effects.pendingBodies {
+        for pending in change.pendingBodies {
             // Taken by another thread at once, while the steps go on.
             tickets.append((number, pending, dependencies.complete(pending, in: completing)))
         }
@@ -284,8 +291,7 @@ package final class Batch {
         inFlight.remove(recalled.keys.filter(used.contains))
         inFlight.due = state.due
         inFlight.awaitDurability(
-            of: recalled.values.filter { !used.contains($0.delivery.message) }
-                + state.applied.lazy.flatMap(\.effects.offers))
+            of: recalled.values.filter { !used.contains($0.delivery.message) } + state.offers)
     }
 
     /// Called instead of the commit: nothing of this batch happened.

@@ -201,7 +201,7 @@ package final class Engine: Sendable {
         var outcomes: [OperationOutcome] = []
         outcomes.reserveCapacity(operations.count)
         for position in operations.indices {
-            batch.operation = position
+            batch.begin(position)
             if let failure = refusals[position] {
                 outcomes.append(.refused(failure))
                 continue
