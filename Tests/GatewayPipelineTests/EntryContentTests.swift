@@ -47,10 +47,17 @@ import Testing
     @Test func `a tag is the code of its kind and text under the person's own key`() {
         let key = [UInt8](repeating: 7, count: 32)
         let subject = Subject(id: SubjectID(high: 1, low: 2), tagKey: SecretBytes(copying: key))
+        let kinds: [(kind: TagKind, name: String)] = [
+            (.request, "request"), (.device, "device"), (.address, "address"),
+            (.collapseKey, "collapse_key"), (.deepLink, "deep_link"), (.consent, "consent"),
+            (.event, "event"), (.type, "type"), (.unsubscribe, "unsubscribe"),
+        ]
         // Written a second time with another library, as the handbook's page on the trail has it.
-        let message = Array("sendgate/tag/v1".utf8) + [0] + Array("collapse_key".utf8) + [0] + Array("k".utf8)
-        let code = HMAC<Crypto.SHA256>.authenticationCode(for: message, using: SymmetricKey(data: key))
-        #expect(subject.tag(.collapseKey, "k").bytes == Array(code.prefix(16)))
+        for (kind, name) in kinds {
+            let message = Array("sendgate/tag/v1".utf8) + [0] + Array(name.utf8) + [0] + Array("k".utf8)
+            let code = HMAC<Crypto.SHA256>.authenticationCode(for: message, using: SymmetricKey(data: key))
+            #expect(subject.tag(kind, "k").bytes == Array(code.prefix(16)))
+        }
     }
 
     @Test func `every person's tags are under a key of their own, and of whoever comes back under a new one`()
