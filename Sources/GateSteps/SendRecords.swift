@@ -21,12 +21,12 @@ package struct SendRecord: Hashable, Sendable {
     package var entryIndex: UInt64
     /// The caller's id and the destinations' own names, for the answer; kept encrypted, gone with the person.
     package var requestID: String
-    package var destinationNames: [Tag: String]
+    package var destinationNames: DestinationNames
 
     package init(
         id: SendID, caller: CallerName, idHash: [UInt8], contentMAC: [UInt8], subject: SubjectID?,
         type: TypeID, category: Category?, channel: Channel, receivedAt: Instant, entryIndex: UInt64,
-        requestID: String, destinationNames: [Tag: String]
+        requestID: String, destinationNames: DestinationNames
     ) {
         self.id = id
         self.caller = caller
@@ -40,6 +40,37 @@ package struct SendRecord: Hashable, Sendable {
         self.entryIndex = entryIndex
         self.requestID = requestID
         self.destinationNames = destinationNames
+    }
+}
+
+/// What a send's destinations are called, by their tags. A list and no table, because nearly every send has one destination.
+package struct DestinationNames: Hashable, Sendable, ExpressibleByDictionaryLiteral {
+    package struct Name: Hashable, Sendable {
+        package let tag: Tag
+        package let text: String
+
+        package init(tag: Tag, text: String) {
+            self.tag = tag
+            self.text = text
+        }
+    }
+
+    /// In the order of their tags.
+    package let list: [Name]
+
+    /// - Parameter names: Each of another destination.
+    package init(_ names: [Name]) { list = names.count > 1 ? names.sorted { $0.tag < $1.tag } : names }
+
+    package init(_ names: [Tag: String]) { self.init(names.map { Name(tag: $0.key, text: $0.value) }) }
+
+    package init(dictionaryLiteral names: (Tag, String)...) {
+        self.init(names.map { Name(tag: $0.0, text: $0.1) })
+    }
+
+    package subscript(tag: Tag) -> String? { list.first { $0.tag == tag }?.text }
+
+    package var byTag: [Tag: String] {
+        Dictionary(list.map { ($0.tag, $0.text) }, uniquingKeysWith: { first, _ in first })
     }
 }
 

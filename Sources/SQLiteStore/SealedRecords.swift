@@ -51,7 +51,7 @@ extension SendRecord {
     struct Details: SealedRow, Equatable {
         var type: TypeID
         var requestID: String
-        var destinationNames: [Tag: String]
+        var destinationNames: DestinationNames
 
         static let table = "send"
         static let layouts: ClosedRange<UInt8> = 1...1
@@ -63,8 +63,26 @@ extension SendRecord {
         ) throws(Coder.Failure) -> Self {
             Self(
                 type: try fields.required(details?.type), requestID: try fields.required(details?.requestID),
-                destinationNames: try fields.dictionary(details?.destinationNames) { $0.key < $1.key })
+                destinationNames: try fields.required(details?.destinationNames))
         }
+    }
+}
+
+extension DestinationNames: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ names: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(try fields.list(names?.list))
+    }
+}
+
+extension DestinationNames.Name: SealedValue {
+    @inline(__always)
+    static func exchange<Coder: FieldCoder & ~Copyable>(
+        _ name: Self?, with fields: inout Coder
+    ) throws(Coder.Failure) -> Self {
+        Self(tag: try fields.required(name?.tag), text: try fields.required(name?.text))
     }
 }
 

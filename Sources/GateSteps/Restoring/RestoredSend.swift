@@ -41,7 +41,7 @@ extension SendEntry {
     ///   - names: What the destinations of the send were called, by their tags.
     fileprivate func isSameContent(
         as other: SendRequest, of attested: AttestedRequest, of subject: Subject,
-        _ person: RecipientSnapshot?, named names: [Tag: String], under policy: CompiledPolicy
+        _ person: RecipientSnapshot?, named names: DestinationNames, under policy: CompiledPolicy
     ) -> Bool {
         func tag(_ kind: TagKind, _ text: String?) -> Tag? { text.map { subject.tag(kind, $0) } }
         return (request.type.map { $0 == other.type } ?? (request.typeTag == tag(.type, other.type.text)))
@@ -57,7 +57,8 @@ extension SendEntry {
     /// A destination that the recipient does not have is recorded by its name, as a device is; an address by its value,
     /// which may have been lost or replaced since.
     private func isSameDestination(
-        as other: SendRequest, of subject: Subject, _ person: RecipientSnapshot?, named names: [Tag: String]
+        as other: SendRequest, of subject: Subject, _ person: RecipientSnapshot?,
+        named names: DestinationNames
     ) -> Bool {
         guard let recorded = request.destinationTag, let id = other.destination else {
             return request.destinationTag == nil && other.destination == nil

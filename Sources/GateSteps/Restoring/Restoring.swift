@@ -126,8 +126,9 @@ extension StepView {
                 contentMAC: SendRecord.restoredContentMAC, subject: subject, type: type,
                 category: category,
                 channel: entry.request.channel, receivedAt: time, entryIndex: index, requestID: "",
-                destinationNames: Dictionary(
-                    names.filter { tags.contains($0.0) && !$0.1.isEmpty }, uniquingKeysWith: { $1 })))
+                destinationNames: DestinationNames(
+                    Dictionary(
+                        names.filter { tags.contains($0.0) && !$0.1.isEmpty }, uniquingKeysWith: { $1 }))))
         if let tag = entry.request.idTag {
             try putDedupe(
                 DedupeRecord(

@@ -49,6 +49,10 @@ package final class DeliveryDraft: Sendable {
         self.link = link
     }
 
+    fileprivate var destinationName: DestinationNames.Name? {
+        destination.map { DestinationNames.Name(tag: $0.tag, text: $0.id.text) }
+    }
+
     var record: SendEntry.DeliveryRecord {
         SendEntry.DeliveryRecord(
             destination: destination?.tag, message: message, facts: facts, encoded: encodedFacts,
@@ -61,11 +65,8 @@ extension [DeliveryDraft] {
     var records: [SendEntry.DeliveryRecord] { count == 1 ? [self[0].record] : map(\.record) }
 
     /// The caller's names for the destinations of a send; entries and events know their tags only.
-    var destinationNames: [Tag: String] {
-        var names = [Tag: String](minimumCapacity: count)
-        for draft in self {
-            if let destination = draft.destination { names[destination.tag] = destination.id.text }
-        }
-        return names
+    var destinationNames: DestinationNames {
+        guard count == 1 else { return DestinationNames(compactMap(\.destinationName)) }
+        return DestinationNames(self[0].destinationName.map { [$0] } ?? [])
     }
 }

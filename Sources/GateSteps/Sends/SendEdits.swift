@@ -41,7 +41,7 @@ extension StepContext {
     ///   receipts and one of this event among them.
     package func addReceipt(_ body: ReceiptBody, by caller: CallerName, at now: Instant) throws -> Recorded {
         guard let send = try view.send(body.send),
-            let (tag, _) = send.destinationNames.first(where: { $0.value == body.destination.text })
+            let tag = send.destinationNames.list.first(where: { $0.text == body.destination.text })?.tag
         else { throw StepRefusal(.notFound, detail: "no send of this id went to this destination") }
         guard body.at <= now else { throw StepRefusal(.eventInFuture, detail: "`at` is in the future") }
         // A caller that reports whole seconds cuts off the milliseconds by which the time is later.

@@ -48,7 +48,7 @@ struct GatewayReading {
                 names = known
             } else {
                 do {
-                    names = try store.send(event.send)?.destinationNames ?? [:]
+                    names = try store.send(event.send)?.destinationNames.byTag ?? [:]
                 } catch let error as StoreError where error.damage != nil {
                     // The event is known all the same, and the events after it must not wait for a backup.
                     names = [:]
@@ -102,7 +102,8 @@ struct GatewayReading {
         in words: Explanation, for person: RecipientSnapshot?
     ) -> String {
         func local(_ destination: Tag?) -> Explanation { words.by(person?.clock(at: destination) ?? .utc) }
-        let tags = Dictionary(send.destinationNames.map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        let tags = Dictionary(
+            send.destinationNames.list.map { ($0.text, $0.tag) }, uniquingKeysWith: { first, _ in first })
         let overall = entry.overall
         let alike = entry.deliveries.filter { $0.decision.reason == overall.reason }
         let notes = alike.reduce(into: DecisionNotes(rawValue: 0)) { $0.formUnion($1.decision.notes) }
@@ -127,7 +128,8 @@ struct GatewayReading {
     }
 
     private func events(of send: SendRecord) throws -> [SendEvent] {
-        try store.events(of: send.id).map { SendEvent($0, names: send.destinationNames) }
+        let names = send.destinationNames.byTag
+        return try store.events(of: send.id).map { SendEvent($0, names: names) }
     }
 
     /// The answer to a send, rebuilt from its entry.
