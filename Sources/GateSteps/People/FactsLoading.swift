@@ -232,11 +232,14 @@ extension CompliancePolicy.CompiledPolicy {
 extension RecipientState {
     /// The key that a body for a device would be sealed to, and the fact that says whether there is one.
     package func sealingKey(of device: Tag) -> (record: DeviceKeyRecord?, fact: DeviceKeyFact) {
-        let keys = keys(of: device)
-        if let usable = keys.first(where: { KeyState(rawValue: $0.state) == .active }) {
-            return (usable, .usable)
+        // By their places: sorting copies a key for each comparison, and a sealed send asks twice.
+        let keys = keys
+        let newestFirst = keys.indices.filter { keys[$0].device == device }
+            .sorted { (keys[$0].createdAt, keys[$0].key) > (keys[$1].createdAt, keys[$1].key) }
+        if let usable = newestFirst.first(where: { KeyState(rawValue: keys[$0].state) == .active }) {
+            return (keys[usable], .usable)
         }
-        guard let newest = keys.first else { return (nil, .none) }
-        return (nil, KeyState(rawValue: newest.state) == .preActivation ? .unconfirmed : .revoked)
+        guard let newest = newestFirst.first else { return (nil, .none) }
+        return (nil, KeyState(rawValue: keys[newest].state) == .preActivation ? .unconfirmed : .revoked)
     }
 }
