@@ -168,15 +168,22 @@ package enum OriginContent: Sendable {
     case open(WeighedPush)
 }
 
-/// One payload, ready but for the seal or the signature.
-package struct ComposedPayload: Sendable {
+/// One payload, ready but for the seal or the signature. A class, because a plan keeps it and few sends have one.
+package final class ComposedPayload: Sendable {
     /// Provider headers by name, values are texts: canonical JSON.
-    package var headers: [UInt8]
-    package var body: PayloadBody
+    package let headers: [UInt8]
+    package let body: PayloadBody
     /// Set for every push: exactly when ``body`` has a place for an insertion.
-    package var content: OriginContent?
+    package let content: OriginContent?
     /// What gate 12 weighs: bytes of the filled body, and for SMS the characters of ``SMSEncoding``.
-    package var byteCount: Int
+    package let byteCount: Int
+
+    init(headers: [UInt8], body: PayloadBody, content: OriginContent?, byteCount: Int) {
+        self.headers = headers
+        self.body = body
+        self.content = content
+        self.byteCount = byteCount
+    }
 }
 
 /// How long an envelope around some content will be, without sealing it.
