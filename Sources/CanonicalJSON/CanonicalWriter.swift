@@ -249,9 +249,12 @@ package struct CanonicalWriter: ~Copyable {
     }
 
     /// The members of an object that have one of some names; absent where it has none of them.
+    ///
+    /// - Parameter names: In canonical order.
     package mutating func member(_ key: StaticString, _ object: JSONObject, only names: [String]) {
         var isAbsent = true
-        for (name, value) in object.members where names.contains(where: { CodeUnits.equal($0, name) }) {
+        for name in names {
+            guard let value = object[name] else { continue }
             if isAbsent { self.key(key) }
             byte(isAbsent ? UInt8(ascii: "{") : UInt8(ascii: ","))
             isAbsent = false

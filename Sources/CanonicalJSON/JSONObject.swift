@@ -40,6 +40,13 @@ package struct JSONObject: Sendable {
     /// Assigning `nil` removes the member; assigning ``JSONValue/null`` stores a JSON `null`.
     package subscript(_ key: String) -> JSONValue? {
         get {
+            // Nearly every object has a few members, whose keys are of different lengths.
+            if members.count <= 8 {
+                for index in members.indices where CodeUnits.equal(members[index].key, key) {
+                    return members[index].value
+                }
+                return nil
+            }
             let index = lowerBound(of: key)
             guard index < members.count, CodeUnits.equal(members[index].key, key) else { return nil }
             return members[index].value

@@ -23,7 +23,8 @@ package final class NotificationContent: Sendable {
     package let constantText: ConstantText
     /// As the producer sent them. Params only ever travel inside a seal.
     package let params: JSONObject
-    /// The names of those that are random references (UUIDs), S2's "extras": the only ones that may travel in clear.
+    /// The names of those that are random references (UUIDs), S2's "extras": the only ones that may travel in clear. In
+    /// canonical order.
     package let referenceNames: [String]
     package let deepLink: String?
     /// What a device stacks together.

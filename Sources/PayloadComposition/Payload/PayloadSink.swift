@@ -101,7 +101,8 @@ struct ByteCounter: PayloadSink {
 
     mutating func member(_ key: StaticString, _ object: JSONObject, only names: [String]) {
         var isAbsent = true
-        for (name, value) in object.members where names.contains(where: { CodeUnits.equal($0, name) }) {
+        for name in names {
+            guard let value = object[name] else { continue }
             // The brace before the first one; a colon in each, and a comma or the other brace after it.
             if isAbsent { member(key.utf8CodeUnitCount, 1) }
             isAbsent = false

@@ -1,3 +1,5 @@
+import CanonicalJSON
+
 /// A BCP 47 language tag, in the case RFC 5646 section 2.1.1 recommends: `nb-NO`, `sr-Latn`.
 ///
 /// Only its shape is checked. A tag without conventions is still a tag: numbers then follow the
@@ -23,7 +25,8 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
         guard (2...Self.byteCountMax).contains(text.utf8.count) else { return nil }
         // Nearly every tag is two or three lower-case letters, and this is asked once for every send.
         if text.utf8.count <= 3,
-            text.utf8.allSatisfy({ (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) })
+            CodeUnits.withBytes(
+                text, { $0.allSatisfy { $0 >= UInt8(ascii: "a") && $0 <= UInt8(ascii: "z") } })
         {
             description = text
             language = text

@@ -85,10 +85,11 @@ private struct SendParams: ParamValues {
     let utcOffsetSeconds: Int?
 
     subscript(name: String) -> ParamValue? {
-        guard let json = params[name],
-            let declared = kinds.first(where: { CodeUnits.equal($0.name, name) })
-        else { return nil }
-        return Self.value(json, of: declared.kind)
+        guard let json = params[name] else { return nil }
+        for index in kinds.indices where CodeUnits.equal(kinds[index].name, name) {
+            return Self.value(json, of: kinds[index].kind)
+        }
+        return nil
     }
 
     private static func value(_ json: JSONValue, of kind: ParamSchema.Kind) -> ParamValue? {
