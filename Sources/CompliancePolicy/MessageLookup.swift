@@ -44,11 +44,18 @@ extension CompiledPolicy {
 package final class LocaleTexts: Sendable {
     /// The texts of a type, and the locale of the file they are from.
     package final class Found: Sendable {
-        package let texts: MessageTexts
+        // One property each: of all together, filling one would copy the others.
+        package let title: MessageText
+        package let body: MessageText
+        package let publicTitle: MessageText?
+        package let publicBody: MessageText?
         package let locale: String
 
         fileprivate init(_ texts: MessageTexts, in locale: String) {
-            self.texts = texts
+            title = texts.title
+            body = texts.body
+            publicTitle = texts.publicTitle
+            publicBody = texts.publicBody
             self.locale = locale
         }
     }

@@ -48,21 +48,20 @@ struct Sample {
                 ("transaction_id", .text(Self.transaction)),
             ], in: LanguageTag(language)!)
         let isNorwegian = language == "nb"
-        let texts = MessageTexts(
-            title: .plain(MessageTemplate([.text(isNorwegian ? "Penger sendt" : "Money sent")])),
-            body: .plain(
-                MessageTemplate(
-                    isNorwegian
-                        ? [
-                            .text("Du sendte "), .param("amount"), .text(" til "), .param("recipient_name"),
-                            .text("."),
-                        ]
-                        : [
-                            .text("You sent "), .param("amount"), .text(" to "), .param("recipient_name"),
-                            .text("."),
-                        ])),
-            publicTitle: .plain(MessageTemplate([.text(isNorwegian ? "Overføring" : "Transfer")])))
-        self.texts = try! texts.filled(with: values)
+        let body = MessageText.plain(
+            MessageTemplate(
+                isNorwegian
+                    ? [
+                        .text("Du sendte "), .param("amount"), .text(" til "), .param("recipient_name"),
+                        .text("."),
+                    ]
+                    : [
+                        .text("You sent "), .param("amount"), .text(" to "), .param("recipient_name"),
+                        .text("."),
+                    ]))
+        texts = NotificationTexts(
+            title: isNorwegian ? "Penger sendt" : "Money sent", body: try! body.filled(with: values),
+            publicTitle: isNorwegian ? "Overføring" : "Transfer")
     }
 
     var content: NotificationContent {

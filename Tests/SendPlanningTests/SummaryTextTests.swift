@@ -2,6 +2,7 @@ import BundleModel
 import CompliancePolicy
 import GateVocabulary
 import PayloadComposition
+import SendPlanning
 import Testing
 
 /// What a summary says in each language, with what is known of what it stands for.
@@ -65,7 +66,7 @@ import Testing
         var values: [(name: String, value: ParamValue)] = [("count", .integer(row.count))]
         if row.known == ["totals"] { values.append(("totals", .totals([Self.kroner]))) }
         if row.known == ["mixed"] { values.append(("totals", .totals([Self.euro, Self.kroner]))) }
-        let texts = try found.texts.filled(with: ListedParams(values, in: #require(LanguageTag(row.locale))))
+        let texts = try found.filled(with: ListedParams(values, in: #require(LanguageTag(row.locale))))
         // A space that does not break stands between a number and what it counts.
         func plain(_ text: String) -> String {
             String(text.map { $0 == "\u{A0}" || $0 == "\u{202F}" ? " " : $0 })
@@ -79,7 +80,7 @@ import Testing
     ) throws {
         for type in ["digest.updates", "digest.social"] {
             let found = try #require(RepositoryBundle.policy.texts(in: locale)?[type])
-            let texts = try found.texts.filled(
+            let texts = try found.filled(
                 with: ListedParams([("count", .integer(5))], in: #require(LanguageTag(locale))))
             #expect(found.locale == locale && texts.title.contains("5") && !texts.body.isEmpty)
         }

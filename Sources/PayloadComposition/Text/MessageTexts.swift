@@ -116,23 +116,14 @@ extension MessageText {
     }
 }
 
-extension MessageTexts {
-    package func filled(with params: some ParamValues) throws(CompositionError) -> NotificationTexts {
-        NotificationTexts(
-            title: try title.filled(with: params), body: try body.filled(with: params),
-            publicTitle: try publicTitle?.filled(with: params),
-            publicBody: try publicBody?.filled(with: params))
-    }
-}
-
-/// What a notification says, in one language, ready to be read.
-package struct NotificationTexts: Hashable, Sendable {
+/// What a notification says, in one language, ready to be read. A class, because what a send says is handed on as a whole.
+package final class NotificationTexts: Sendable {
     /// Always one line.
-    package var title: String
-    package var body: String
+    package let title: String
+    package let body: String
     /// The texts for a locked screen.
-    package var publicTitle: String?
-    package var publicBody: String?
+    package let publicTitle: String?
+    package let publicBody: String?
 
     package init(title: String, body: String, publicTitle: String? = nil, publicBody: String? = nil) {
         // Titles become subjects, and a line break in a header is a second header.

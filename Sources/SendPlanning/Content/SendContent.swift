@@ -48,7 +48,7 @@ package final class SendContent: Sendable {
         self.type = type
         hasUnsubscribeLink = policy.hasUnsubscribeLink(type)
         let hasMoment = type.paramKinds.contains { if case .timestamp = $0.kind { true } else { false } }
-        texts = try found.texts.filled(
+        texts = try found.filled(
             with: SendParams(
                 params: material.params, kinds: type.paramKinds, language: language,
                 utcOffsetSeconds: hasMoment ? utcOffsetSeconds() : nil))
@@ -74,6 +74,16 @@ package final class SendContent: Sendable {
             composedAt: composedAt, expiresAt: material.expiresAt, collapse: material.collapse,
             closedCollapse: closedCollapse,
             unsubscribeLink: hasUnsubscribeLink ? unsubscribeLink() : nil, rotateKeyBy: rotateKeyBy)
+    }
+}
+
+extension LocaleTexts.Found {
+    /// What they say of some params.
+    package func filled(with params: some ParamValues) throws(CompositionError) -> NotificationTexts {
+        NotificationTexts(
+            title: try title.filled(with: params), body: try body.filled(with: params),
+            publicTitle: try publicTitle?.filled(with: params),
+            publicBody: try publicBody?.filled(with: params))
     }
 }
 
