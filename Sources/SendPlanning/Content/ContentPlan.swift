@@ -63,7 +63,7 @@ package struct ContentPlan: Sendable {
                 material, message: message, closedCollapse: closedCollapse,
                 interruption: interruption, privacy: facts.privacy, composedAt: now,
                 unsubscribeLink: { unsubscribeLink(preview.outcome == .forward) },
-                rotateKeyBy: destination.key?.rotateBy)
+                rotateKeyBy: destination.key?.rotateBy, of: policy)
             let (target, canBeSealed) = destination.target
             for form in forms where onlyForm == nil || form == onlyForm {
                 // A send that does not go now is not composed; only its size is computed.

@@ -6,11 +6,9 @@ package import PayloadComposition
 
 /// What a send says to one recipient: its texts in their language.
 package final class SendContent: Sendable {
-    let type: NotificationType
-    private let hasUnsubscribeLink: Bool
-    let texts: NotificationTexts
-    let constantText: NotificationContent.ConstantText
-    let brand: String
+    private let type: NotificationType
+    private let locale: LocaleTexts
+    private let texts: NotificationTexts
     package let language: LanguageTag
 
     /// - Parameters:
@@ -26,7 +24,6 @@ package final class SendContent: Sendable {
     ) throws(CompositionError) {
         guard let type = terms.type else { return nil }
         let wish = (material.locale ?? recipientLocale).flatMap { LanguageTag($0) }
-        let locale: LocaleTexts
         let found: LocaleTexts.Found
         if let wish, let named = policy.texts(in: wish.description), let own = named[type.messageKey],
             own.locale == wish.description
@@ -46,34 +43,33 @@ package final class SendContent: Sendable {
             language = candidates.first { $0.language == textLanguage.language } ?? textLanguage
         }
         self.type = type
-        hasUnsubscribeLink = policy.hasUnsubscribeLink(type)
         let hasMoment = type.paramKinds.contains { if case .timestamp = $0.kind { true } else { false } }
         texts = try found.filled(
             with: SendParams(
                 params: material.params, kinds: type.paramKinds, language: language,
                 utcOffsetSeconds: hasMoment ? utcOffsetSeconds() : nil))
-        brand = policy.bundle.brand
-        let generic = locale.generic(type.tier)
-        constantText = .init(title: generic.title, body: generic.body)
     }
 
     /// Everything the notification could say and show at one destination.
     func notification(
         _ material: SendMaterial, message: MessageID, closedCollapse: Tag?, interruption: Interruption,
-        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: () -> String?, rotateKeyBy: Instant?
+        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: () -> String?, rotateKeyBy: Instant?,
+        of policy: CompiledPolicy
     ) -> NotificationContent {
-        NotificationContent(
+        let generic = locale.generic(type.tier)
+        return NotificationContent(
             send: material.send, message: message, type: type.id, number: type.alertType,
             hasAlertRecord: type.hasAlertRecord,
-            category: type.category, tier: type.tier, brand: brand,
-            texts: texts, constantText: constantText, params: material.params,
-            referenceNames: type.referenceNames,
+            category: type.category, tier: type.tier, brand: policy.bundle.brand,
+            texts: texts, constantText: .init(title: generic.title, body: generic.body),
+            params: material.params, referenceNames: type.referenceNames,
             deepLink: material.deepLink ?? type.deepLink, thread: type.thread, sound: type.sound,
             actionCategory: type.apnsCategory, androidChannel: type.androidChannel, badge: type.badge,
             interruption: interruption, privacy: privacy ?? .generic, sentAt: material.sentAt,
             composedAt: composedAt, expiresAt: material.expiresAt, collapse: material.collapse,
             closedCollapse: closedCollapse,
-            unsubscribeLink: hasUnsubscribeLink ? unsubscribeLink() : nil, rotateKeyBy: rotateKeyBy)
+            unsubscribeLink: policy.hasUnsubscribeLink(type) ? unsubscribeLink() : nil,
+            rotateKeyBy: rotateKeyBy)
     }
 }
 
