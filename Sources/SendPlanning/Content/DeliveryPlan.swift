@@ -2,19 +2,34 @@ package import GateVocabulary
 package import PayloadComposition
 package import SealedFormat
 
-/// One message to one destination, ready but for the seal: everything layer 3 has to do, as data.
-package struct DeliveryPlan: Sendable {
-    package var message: MessageID
-    package var destination: Tag
-    package var form: BodyForm
-    package var interruption: Interruption
+/// One message to one destination, ready but for the seal: everything layer 3 has to do, as data. A class, because it is handed
+/// from the decision to the thread that completes the body.
+package final class DeliveryPlan: Sendable {
+    package let message: MessageID
+    package let destination: Tag
+    package let form: BodyForm
+    package let interruption: Interruption
     /// Provider headers as canonical JSON; an empty object where there are none.
-    package var headers: [UInt8]
-    package var body: PayloadBody
+    package let headers: [UInt8]
+    package let body: PayloadBody
     /// What gate 12 weighed.
-    package var byteCount: Int
+    package let byteCount: Int
     /// Set for every push.
-    package var order: OriginOrder?
+    package let order: OriginOrder?
+
+    init(
+        message: MessageID, destination: Tag, form: BodyForm, interruption: Interruption, headers: [UInt8],
+        body: PayloadBody, byteCount: Int, order: OriginOrder?
+    ) {
+        self.message = message
+        self.destination = destination
+        self.form = form
+        self.interruption = interruption
+        self.headers = headers
+        self.body = body
+        self.byteCount = byteCount
+        self.order = order
+    }
 
     /// The key the body is sealed to.
     package var key: KeyID? { order?.seal?.key.id }
