@@ -54,14 +54,15 @@ package final class Change {
         case removeOf(SendID, SubjectID)
     }
 
-    /// A write to one row of the outbox.
+    /// A write to one row of the outbox. A whole row lies in a box of its own, so that a write is told apart, passed on and read
+    /// without a copy of the row.
     package enum MessageWrite {
-        case insert(OutboxRecord)
+        indirect case insert(OutboxRecord)
         /// A new one that goes to the relay from memory. It is due only once it is written to again, or the store is opened
         /// anew.
-        case offer(OutboxRecord)
+        indirect case offer(OutboxRecord)
         /// All of the row, which could be read.
-        case update(OutboxRecord)
+        indirect case update(OutboxRecord)
         /// A hand-over is about to be tried. Until its result is written, it is not known whether the hop has the
         /// message.
         case attempt(MessageID, at: Instant)
