@@ -262,8 +262,10 @@ package final class BatchState {
 
     /// What the batch's steps offer to the relay, in their order.
     package var offers: [MessageOffer] {
-        guard DeliveryLane.allCases.contains(where: { offeredCounts[$0] > 0 }) else { return [] }
-        return applied.flatMap(\.effects.offers)
+        var offers: [MessageOffer] = []
+        offers.reserveCapacity(DeliveryLane.allCases.reduce(0) { $0 + offeredCounts[$1] })
+        for change in applied where !change.effects.offers.isEmpty { offers += change.effects.offers }
+        return offers
     }
 
     /// Whether a step of this batch offers the message to the relay.

@@ -287,9 +287,10 @@ package final class Batch {
     /// After the commit: hands on what the next batch's steps look at and no row says, which messages are in flight and when the
     /// next is due. The relay may take what this batch offers once it is durable.
     func carryOver() {
+        inFlight.due = state.due
+        guard !recalled.isEmpty else { return inFlight.awaitDurability(of: state.offers) }
         let used = state.recalled
         inFlight.remove(recalled.keys.filter(used.contains))
-        inFlight.due = state.due
         inFlight.awaitDurability(
             of: recalled.values.filter { !used.contains($0.delivery.message) } + state.offers)
     }

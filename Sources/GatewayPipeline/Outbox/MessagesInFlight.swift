@@ -36,7 +36,7 @@ final class MessagesInFlight: Sendable {
         var due = LaneValues<Instant?>(repeating: .longAgo)
 
         mutating func markInFlight(_ offers: [MessageOffer]) {
-            for offer in offers { messages.insert(offer.delivery.message) }
+            for place in offers.indices { messages.insert(offers[place].delivery.message) }
         }
     }
     private let state = Mutex(State())
@@ -64,7 +64,7 @@ final class MessagesInFlight: Sendable {
     func room(in lane: DeliveryLane) -> Int {
         state.withLock { state in
             guard state.isHopUsable else { return 0 }
-            let undurableCount = state.undurable.reduce(0) { $0 + $1.count { $0.lane == lane } }
+            let undurableCount = state.undurable.reduce(0) { $0 + $1.count(in: lane) }
             return max(0, Self.offerCountMax(in: lane) - state.offers[lane].count - undurableCount)
         }
     }
@@ -158,6 +158,11 @@ final class MessagesInFlight: Sendable {
             return DeliveryLane.allCases.flatMap { state.offers[$0] } + state.undurable.joined()
         }
     }
+}
+
+extension [MessageOffer] {
+    /// By their places, because an offer is large.
+    fileprivate func count(in lane: DeliveryLane) -> Int { indices.count { self[$0].lane == lane } }
 }
 
 extension Tier {
