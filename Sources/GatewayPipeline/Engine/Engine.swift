@@ -94,7 +94,7 @@ package final class Engine: Sendable {
         // An operation that asks the store which rows there are begins a batch, so that the store knows of everything before.
         var rest = operations[...]
         while !rest.isEmpty {
-            let next = rest.dropFirst().firstIndex { $0.scans } ?? rest.endIndex
+            let next = rest.indices.dropFirst().first { operations[$0].scans } ?? rest.endIndex
             commit(Array(rest[..<next]), identifiers)
             rest = rest[next...]
         }
@@ -102,7 +102,7 @@ package final class Engine: Sendable {
     }
 
     private func commit(_ operations: [any EngineOperation], _ identifiers: IdentifierSupply) {
-        let isPipelined = operations.allSatisfy(\.isPipelined)
+        let isPipelined = operations.indices.allSatisfy { operations[$0].isPipelined }
         if !isPipelined { answering.answerWaiting() }
         answering.acquireSlot()
         if let committed = write(operations, identifiers) {
