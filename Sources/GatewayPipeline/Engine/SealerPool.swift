@@ -15,19 +15,22 @@ import Synchronization
 package final class SealerPool: Sendable {
     package typealias Job = @Sendable (_ sealer: inout Sealer) throws -> [UInt8]
 
-    /// A place where one result will be.
+    /// One order, and the place where its result will be.
     package final class Ticket: Sendable {
+        private let job: Job
         private let result = Mutex<Result<[UInt8], any Error>?>(nil)
         private let group: DispatchGroup
         private let pool: SealerPool
 
-        fileprivate init(in group: DispatchGroup, of pool: SealerPool) {
+        fileprivate init(_ job: @escaping Job, in group: DispatchGroup, of pool: SealerPool) {
+            self.job = job
             self.group = group
             self.pool = pool
             group.enter()
         }
 
-        fileprivate func fill(_ value: Result<[UInt8], any Error>) {
+        fileprivate func fill(by sealer: inout Sealer) {
+            let value = Result { try job(&sealer) }
             result.withLock { $0 = value }
             group.leave()
         }
@@ -40,7 +43,7 @@ package final class SealerPool: Sendable {
         }
     }
 
-    private let jobs = Mutex<[(Job, Ticket)]>([])
+    private let orders = Mutex<[Ticket]>([])
     private let available = DispatchSemaphore(value: 0)
     private let threadCount: Int
     /// Orders that a thread is woken for.
@@ -74,10 +77,10 @@ package final class SealerPool: Sendable {
     ///
     /// - Parameter group: The orders that are waited for together.
     package func submit(in group: DispatchGroup, _ job: @escaping Job) -> Ticket {
-        let ticket = Ticket(in: group, of: self)
-        let count = jobs.withLock { jobs in
-            jobs.append((job, ticket))
-            return jobs.count
+        let ticket = Ticket(job, in: group, of: self)
+        let count = orders.withLock { orders in
+            orders.append(ticket)
+            return orders.count
         }
         if count.isMultiple(of: Self.wakingCount) { available.signal() }
         return ticket
@@ -85,19 +88,15 @@ package final class SealerPool: Sendable {
 
     /// Has as many threads take what is left as there are orders.
     func wake() {
-        for _ in 0..<min(jobs.withLock { $0.count }, threadCount) { available.signal() }
+        for _ in 0..<min(orders.withLock { $0.count }, threadCount) { available.signal() }
     }
 
     /// Never returns: a pool lives as long as its process.
     private func run(_ sealer: inout Sealer) {
         while true {
             available.wait()
-            while let (job, ticket) = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
-                do {
-                    ticket.fill(.success(try job(&sealer)))
-                } catch {
-                    ticket.fill(.failure(error))
-                }
+            while let ticket = orders.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+                ticket.fill(by: &sealer)
             }
         }
     }
