@@ -129,7 +129,8 @@ package final class Change {
         }
     }
 
-    /// Puts bodies into rows and offers that were written before their envelopes were sealed.
+    /// Puts bodies into rows and offers that were written before their envelopes were sealed: also where a later step of the batch
+    /// wrote the row again, without the body that it had not seen.
     package func fill(_ bodies: [MessageID: [UInt8]]) {
         for index in messages.indices where messages[index].awaitsBody {
             if let body = bodies[messages[index].message] { messages[index].fill(body) }

@@ -116,6 +116,37 @@ import Testing
         #expect(try counts(TypeID("never.seen"), 0, .social, 0) == [0, 0])
     }
 
+    @Test func `a send of a batch is found by its later steps, until its person is erased`() throws {
+        let state = BatchState()
+        state.begin(at: TrailTail(entryCount: 0, publishedSize: 0, newestTime: nil, newestClock: nil))
+        let subject = SubjectID.sample(1)
+        let (first, other) = (SendRecord.sample(1, subject: subject), SendRecord.sample(2))
+        func step(_ body: (StepView) throws -> Void) rethrows {
+            let view = StepView(state)
+            try body(view)
+            state.apply(view.change)
+        }
+        func found(_ record: SendRecord) throws -> [SendRecord?] {
+            let view = StepView(state)
+            return [try view.send(record.id), try view.send(caller: record.caller, idHash: record.idHash)]
+        }
+        #expect(throws: MissingRows.self) { try found(first) }
+        try step { try $0.insertSend(first) }
+        try step { try $0.insertSend(other) }
+        #expect(try found(first) == [first, first])
+        #expect(try found(other) == [other, other])
+        #expect(state.isNew(first.id))
+        try step { try $0.eraseSubject(subject) }
+        #expect(try found(first) == [nil, nil])
+        #expect(!state.isNew(first.id))
+        // The caller's id is free again, and means the send that has it now.
+        var again = SendRecord.sample(3)
+        again.idHash = first.idHash
+        try step { try $0.insertSend(again) }
+        #expect(try found(again) == [again, again])
+        #expect(try found(other) == [other, other])
+    }
+
     @Test(arguments: StoreUnderTest.all)
     func `what a new send asks for is loaded, with forwards back from the newest entry`(
         _ kind: StoreUnderTest
