@@ -432,19 +432,19 @@ package struct Headroom {
     }
 }
 
-/// What steps add to an ``OutboxDepth``: a batch's rows are those of a few callers.
+/// What steps add to an ``OutboxDepth``.
 struct AddedDepth {
     private(set) var rowCount = 0
     private(set) var byteCount: Int64 = 0
-    private var rowCounts = Written<CallerName, Int>()
+    private var rowCounts: [CallerName: Int] = [:]
 
-    func rowCount(of caller: CallerName) -> Int { rowCounts[caller] ?? 0 }
+    func rowCount(of caller: CallerName) -> Int { rowCounts[caller, default: 0] }
 
     /// Counts one row more.
     mutating func count(_ record: OutboxRecord) {
         rowCount += 1
         byteCount += Int64(record.headers.count + record.body.count + record.facts.count)
-        rowCounts.set(record.request.caller, to: rowCount(of: record.request.caller) + 1)
+        rowCounts[record.request.caller, default: 0] += 1
     }
 }
 
