@@ -102,13 +102,18 @@ struct ReportOperation: EngineOperation {
     let inFlight: MessagesInFlight
     /// Called at the end, whether it succeeded or not.
     let finished: @Sendable () -> Void
+    /// Made with the operation, so not by the engine's thread.
+    let asks: [Ask]
+
+    init(results: [ReportedResult], inFlight: MessagesInFlight, finished: @escaping @Sendable () -> Void) {
+        self.results = results
+        self.inFlight = inFlight
+        self.finished = finished
+        asks = results.map { $0.outcome.ask(for: $0.message) }
+    }
 
     var caller: CallerName? { nil }
     var lane: EngineLane { .security }
-
-    var asks: [Ask] {
-        results.map { $0.outcome.ask(for: $0.message) }
-    }
     var isPipelined: Bool { true }
 
     func perform(in batch: Batch) throws -> Completion {
