@@ -11,8 +11,8 @@ import Synchronization
 ///
 ///     aad = "sendgate/row/v1\0" ‖ lp(table) ‖ lp(column) ‖ lp(row id) ‖ lp(kid)    lp: u16 big-endian length
 package struct RowCipher: Sendable {
-    /// A data key and the id it is known by in the keyring.
-    package struct Key: Sendable {
+    /// A data key and the id it is known by in the keyring. A class, so that a copy of the cipher counts few references.
+    package final class Key: Sendable {
         package let id: String
         fileprivate let key: AES256GCMKey
         fileprivate let idBytes: [UInt8]

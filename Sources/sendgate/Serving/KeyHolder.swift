@@ -224,7 +224,7 @@ extension GatewayKey {
 }
 
 extension RowCipher.Key {
-    init(_ file: PrivateKeyFile) throws {
+    convenience init(_ file: PrivateKeyFile) throws {
         self.init(id: file.id, key: try AES256GCMKey(file.secret))
     }
 }
