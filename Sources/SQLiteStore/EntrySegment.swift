@@ -9,6 +9,9 @@ struct EntrySegment: ~Copyable {
     /// without many others.
     static let countMax: UInt64 = 64
     private static let headByteCount = 8 + 4
+    /// What an entry takes, nearly always: that of a send to one destination has 1,500 to 1,800 bytes. Too little is a copy of all
+    /// entries of a commit.
+    private static let expectedByteCount = 1_900
 
     /// Index of the first.
     private(set) var first: UInt64 = 0
@@ -18,7 +21,7 @@ struct EntrySegment: ~Copyable {
 
     /// - Parameter expectedCount: The expected number of entries, to reserve memory for.
     init(expectedCount: Int) {
-        bytes = FieldWriter(capacity: min(expectedCount, Int(Self.countMax)) * 1_500)
+        bytes = FieldWriter(capacity: min(expectedCount, Int(Self.countMax)) * Self.expectedByteCount)
     }
 
     mutating func append(_ entry: StoredEntry) {

@@ -213,7 +213,7 @@ struct OfferedSegment: ~Copyable {
     init(expectedCount: Int) {
         let expectedCount = min(expectedCount, Self.countMax)
         heads = FieldWriter(capacity: expectedCount * 200)
-        contents = FieldWriter(capacity: expectedCount * 2_000)
+        contents = FieldWriter(capacity: expectedCount * 2_500)
     }
 
     mutating func removeAll() {
