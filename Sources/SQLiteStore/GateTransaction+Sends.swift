@@ -18,6 +18,7 @@ extension GateTransaction {
         let caller = try strings.makeNumber(of: sends[place].caller.text, in: gate)
         let person = try sends[place].subject.map { try makePerson($0) }
         let type = try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) }
+        let forwardedAt = forward?.at
         try gate.change(Self.insertSend) {
             $0.add(number)
             $0.add(sends[place].id)
@@ -31,7 +32,7 @@ extension GateTransaction {
             $0.add(sends[place].channel)
             $0.add(sends[place].receivedAt)
             $0.add(Int64(bitPattern: sends[place].entryIndex))
-            $0.add(forward?.at)
+            $0.add(forwardedAt)
             try addSealed(sends, at: place, caller: caller, to: &$0)
         }
         sequences.sendNumber = number
