@@ -17,6 +17,11 @@ final class OfferedMessages {
         var subjects: [SubjectID] = []
     }
 
+    private struct Change {
+        let row: StoredMessage
+        let isAdded: Bool
+    }
+
     // Looked at and changed by what calls nothing of the writer: a check of an access at the same time would find nothing.
     @exclusivity(unchecked) private var rows: [MessageID: StoredMessage] = [:]
     /// Oldest first, so that what is looked for is near an end.
@@ -25,7 +30,7 @@ final class OfferedMessages {
     /// What was there before the first change since the last commit.
     @exclusivity(unchecked) private var before: (segments: [Segment], counters: OutboxCounters)?
     /// The messages that were added and removed since. There may be thousands of others, so that no copy is kept of all.
-    @exclusivity(unchecked) private var changes: [(row: StoredMessage, isAdded: Bool)] = []
+    @exclusivity(unchecked) private var changes: [Change] = []
 
     subscript(_ message: MessageID) -> StoredMessage? { rows[message] }
 
@@ -43,14 +48,16 @@ final class OfferedMessages {
     /// Undoes every change since the last commit.
     func goBack() {
         guard let before else { return }
-        for (row, isAdded) in changes.reversed() { rows[row.head.message] = isAdded ? nil : row }
+        for change in changes.reversed() {
+            rows[change.row.head.message] = change.isAdded ? nil : change.row
+        }
         (segments, counters) = before
         didCommit()
     }
 
     func insert(_ row: StoredMessage) {
         mark()
-        changes.append((row, isAdded: true))
+        changes.append(Change(row: row, isAdded: true))
         rows[row.head.message] = row
         counters.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
         if segments.last?.number != row.segment {
@@ -64,7 +71,7 @@ final class OfferedMessages {
 
     func remove(_ row: StoredMessage) {
         mark()
-        changes.append((row, isAdded: false))
+        changes.append(Change(row: row, isAdded: false))
         rows[row.head.message] = nil
         counters.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount)
         if let place = place(of: row.segment) { segments[place].liveCount -= 1 }
