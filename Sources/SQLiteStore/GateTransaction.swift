@@ -28,8 +28,12 @@ final class GateTransaction: GateReading {
     @exclusivity(unchecked) private var readSubjects: [UserID: Subject] = [:]
     /// People without a row before this transaction, for the cache.
     @exclusivity(unchecked) private var newPeople: [SubjectID] = []
+    private struct CountedSend {
+        let subject: SubjectID
+        let record: ForwardRecord
+    }
     /// Sends that count from the moment they were received, for the cache.
-    @exclusivity(unchecked) private var counted: [(subject: SubjectID, record: ForwardRecord)] = []
+    @exclusivity(unchecked) private var counted: [CountedSend] = []
     /// Whether the file may show forwards otherwise than the last commit left them.
     @exclusivity(unchecked) private var changesForwards = false
     /// Messages that are no longer offered, and the rows they are in.
@@ -128,7 +132,7 @@ final class GateTransaction: GateReading {
     /// Call for each send that counts from the moment it was received.
     func note(_ forward: ForwardRecord, to subject: SubjectID) {
         changesForwards = true
-        counted.append((subject, forward))
+        counted.append(CountedSend(subject: subject, record: forward))
     }
 
     /// Call after every other change to what was forwarded to a person. At once, because a rollback loses nothing but a list
@@ -335,7 +339,7 @@ final class GateTransaction: GateReading {
         for subject in newPeople {
             writer.cache.forwards[subject] = RecentForwards(since: Instant(milliseconds: 0), records: [])
         }
-        for (subject, forward) in counted { writer.cache.forwards[subject]?.add(forward) }
+        for send in counted { writer.cache.forwards[send.subject]?.add(send.record) }
         writer.coveredSealCount = sealCount
         if let nextDataKey {
             dataKeys.promote(nextDataKey)
