@@ -69,12 +69,14 @@ final class OfferedMessages {
         segments[place].subjects.append(row.head.subject)
     }
 
-    func remove(_ row: StoredMessage) {
+    /// - Returns: What was there.
+    func remove(_ message: MessageID) -> StoredMessage? {
+        guard let row = rows.removeValue(forKey: message) else { return nil }
         mark()
         changes.append(Change(row: row, isAdded: false))
-        rows[row.head.message] = nil
         counters.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount)
         if let place = place(of: row.segment) { segments[place].liveCount -= 1 }
+        return row
     }
 
     private func place(of segment: Int64) -> Int? { segments.firstIndex { $0.number == segment } }
@@ -447,9 +449,8 @@ extension GateTransaction {
 
     /// - Returns: Whether it was there, with the number of its row.
     func removeOffered(_ message: MessageID) throws -> Bool {
-        guard let row = writer.offered[message] else { return false }
+        guard let row = writer.offered.remove(message) else { return false }
         if let number = row.sendNumber { sendNumbers.append((row.head.send, number)) }
-        writer.offered.remove(row)
         endedOffers.append((row.number, row.segment))
         return true
     }
