@@ -3,11 +3,11 @@ package import GateVocabulary
 /// When a step happens, and what the engine knows of it.
 package struct Moment {
     /// The time of the step's facts, or why there is none.
-    var time: Result<Instant, EngineFailure>
+    let time: Result<Instant, EngineFailure>
     /// What the clocks showed.
-    var reading: ClockReading
+    let reading: ClockReading
     /// Why a body that this step ordered could not be sealed or signed, when it ran before.
-    var sealingFailure: String?
+    let sealingFailure: String?
 
     package init(
         time: Result<Instant, EngineFailure>, reading: ClockReading, sealingFailure: String? = nil
