@@ -15,10 +15,12 @@ package struct EncodedFacts: Sendable {
         // The pointers are used until the closures end. A writer that held the facts would copy them.
         bytes = withUnsafePointer(to: facts) { facts in
             CanonicalWriter.bytes(capacity: 992) { json in
-                ends = withUnsafeMutablePointer(to: &json) { json in
-                    var writer = FactWriter(facts: facts, json: json)
-                    Facts.show(to: &writer)
-                    return writer.finish()
+                withUnsafeMutablePointer(to: &json) { json in
+                    withUnsafeMutablePointer(to: &ends) { ends in
+                        var writer = FactWriter(facts: facts, json: json, ends: ends)
+                        Facts.show(to: &writer)
+                        writer.finish()
+                    }
                 }
             }
         }
@@ -82,11 +84,14 @@ package struct FactSet: OptionSet, Hashable, Sendable {
 private struct FactWriter: FieldVisitor {
     let facts: UnsafePointer<Facts>
     let json: UnsafeMutablePointer<CanonicalWriter>
-    var ends = EncodedFacts.Ends(repeating: 1)
+    let ends: UnsafeMutablePointer<EncodedFacts.Ends>
     private var index = 0
 
-    init(facts: UnsafePointer<Facts>, json: UnsafeMutablePointer<CanonicalWriter>) {
-        (self.facts, self.json) = (facts, json)
+    init(
+        facts: UnsafePointer<Facts>, json: UnsafeMutablePointer<CanonicalWriter>,
+        ends: UnsafeMutablePointer<EncodedFacts.Ends>
+    ) {
+        (self.facts, self.json, self.ends) = (facts, json, ends)
         json.pointee.byte(UInt8(ascii: "{"))
     }
 
@@ -104,18 +109,17 @@ private struct FactWriter: FieldVisitor {
             value.write(field: &json.pointee)
         }
         // Far from 65,535: 21 regions, at most 20 of them of devices, have less than 2 KiB.
-        ends[index] = UInt16(json.pointee.byteCount)
+        ends.pointee[index] = UInt16(json.pointee.byteCount)
         index += 1
     }
 
     /// A place that no fact has yet is empty: it ends where the last fact does.
-    mutating func finish() -> EncodedFacts.Ends {
-        while index < ends.count {
-            ends[index] = UInt16(json.pointee.byteCount)
+    mutating func finish() {
+        while index < FactSet.countMax {
+            ends.pointee[index] = UInt16(json.pointee.byteCount)
             index += 1
         }
         json.pointee.byte(UInt8(ascii: "}"))
-        return ends
     }
 }
 
