@@ -121,7 +121,7 @@ extension FieldObject {
     package mutating func complete() throws(FieldContradiction) {}
 
     @inline(__always)
-    package func write(field json: inout CanonicalWriter) { Self.write(self, in: nil, to: &json) }
+    package func write(field json: inout CanonicalWriter) { Self.write(self, in: NoEnvelope(), to: &json) }
 
     /// Writes the whole entry of which these are the members.
     ///
@@ -133,7 +133,7 @@ extension FieldObject {
 
     @inline(__always)
     private static func write(
-        _ object: borrowing Self, in envelope: EntryEnvelope?, to json: inout CanonicalWriter
+        _ object: borrowing Self, in envelope: some EnvelopeMembers, to json: inout CanonicalWriter
     ) {
         // The pointer is used until the closure ends. A writer that held the object would copy it for each field anew.
         withUnsafePointer(to: object) { write($0, in: envelope, to: &json) }
@@ -141,13 +141,13 @@ extension FieldObject {
 
     @inline(__always)
     fileprivate static func write(
-        _ object: UnsafePointer<Self>, in envelope: EntryEnvelope?, to json: inout CanonicalWriter
+        _ object: UnsafePointer<Self>, in envelope: some EnvelopeMembers, to json: inout CanonicalWriter
     ) {
         json.byte(UInt8(ascii: "{"))
         withUnsafeMutablePointer(to: &json) { json in
             var writer = FieldWriter(object: object, envelope: envelope, json: json)
             show(to: &writer)
-            writer.envelope?.write(before: nil, to: &json.pointee)
+            writer.envelope.write(before: nil, to: &json.pointee)
         }
         json.byte(UInt8(ascii: "}"))
     }
@@ -215,7 +215,7 @@ extension FieldObject {
 extension FieldElement where Self: FieldObject {
     @inline(__always)
     package static func write(_ element: UnsafePointer<Self>, to json: inout CanonicalWriter) {
-        write(element, in: nil, to: &json)
+        write(element, in: NoEnvelope(), to: &json)
     }
 }
 
@@ -239,17 +239,30 @@ private struct FieldShapes<Object: FieldObject>: FieldVisitor {
     ) { all.append(.optional("\(name)", shape(), "")) }
 }
 
-private struct FieldWriter<Object: FieldObject>: FieldVisitor {
+/// Members that stand among the fields of an object.
+private protocol EnvelopeMembers {
+    /// Writes those that stand before a name and are not written yet; all that are left before none.
+    mutating func write(before name: StaticString?, to json: inout CanonicalWriter)
+}
+
+extension EntryEnvelope: EnvelopeMembers {}
+
+/// Of an object that is no entry. A type, so that nothing is left of it where its object is written.
+private struct NoEnvelope: EnvelopeMembers {
+    @inline(__always)
+    func write(before _: StaticString?, to _: inout CanonicalWriter) {}
+}
+
+private struct FieldWriter<Object: FieldObject, Envelope: EnvelopeMembers>: FieldVisitor {
     let object: UnsafePointer<Object>
-    /// Of an entry, whose members stand among those of its envelope.
-    var envelope: EntryEnvelope?
+    var envelope: Envelope
     let json: UnsafeMutablePointer<CanonicalWriter>
 
     @inline(__always)
     mutating func required<Value: FieldValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _: String
     ) {
-        envelope?.write(before: name, to: &json.pointee)
+        envelope.write(before: name, to: &json.pointee)
         json.pointee.key(name)
         object.pointee[keyPath: path].write(field: &json.pointee)
     }
@@ -259,7 +272,7 @@ private struct FieldWriter<Object: FieldObject>: FieldVisitor {
         _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, _: String
     ) {
         // Before a field that is absent too, so that where they stand is known when this is compiled.
-        envelope?.write(before: name, to: &json.pointee)
+        envelope.write(before: name, to: &json.pointee)
         guard let value = object.pointee[keyPath: path] else { return }
         json.pointee.key(name)
         value.write(field: &json.pointee)
