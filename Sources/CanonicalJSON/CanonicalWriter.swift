@@ -22,26 +22,25 @@ package struct CanonicalWriter: ~Copyable {
 
     deinit { if !isLent { start.deallocate() } }
 
-    /// What is written, in an array that it is written into: nothing is copied at the end.
-    ///
-    /// - Parameter capacity: Bytes that are likely needed, which the array keeps; one that proves too short is replaced.
+    /// What is written, which is written on the stack before its array is made: as much as the entry of a send with one
+    /// destination has, and more on the heap. An array of memory that is not initialised would cost more than this copy,
+    /// because the standard library makes it by code that is not compiled for bytes.
     @inlinable
     @inline(__always)
-    package static func bytes(capacity: Int, _ write: (inout CanonicalWriter) -> Void) -> [UInt8] {
-        var longer: [UInt8]?
-        let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { memory, count in
-            var writer = CanonicalWriter(capacity: capacity, lent: memory.baseAddress!)
+    package static func bytes(_ write: (inout CanonicalWriter) -> Void) -> [UInt8] {
+        var memory = InlineArray<1_984, UInt8>(repeating: 0)
+        return withUnsafeMutableBytes(of: &memory) { memory in
+            var writer = CanonicalWriter(lent: memory.assumingMemoryBound(to: UInt8.self))
             write(&writer)
-            if writer.isLent { count = writer.count } else { longer = writer.finish() }
+            return writer.finish()
         }
-        return longer ?? bytes
     }
 
-    /// - Parameter start: Has room for `capacity` bytes until this value is gone.
+    /// - Parameter memory: Not empty; there until this value is gone.
     @inlinable
-    init(capacity: Int, lent start: UnsafeMutablePointer<UInt8>) {
-        self.start = start
-        self.capacity = capacity
+    init(lent memory: UnsafeMutableBufferPointer<UInt8>) {
+        start = memory.baseAddress!
+        capacity = memory.count
         isLent = true
     }
 

@@ -30,7 +30,7 @@ package struct QuotedName: BitwiseCopyable, Sendable {
     @usableFromInline let bytes: SIMD32<UInt8>
 
     init(_ name: String) {
-        let quoted = CanonicalWriter.bytes(capacity: 32) { $0.text(name) }
+        let quoted = CanonicalWriter.bytes { $0.text(name) }
         precondition(quoted.count < 32, "the name `\(name)` has more than 29 bytes")
         var bytes = SIMD32<UInt8>()
         for (place, byte) in quoted.enumerated() { bytes[place] = byte }

@@ -14,7 +14,7 @@ package struct EncodedFacts: Sendable {
         var ends = Ends(repeating: 1)
         // The pointers are used until the closures end. A writer that held the facts would copy them.
         bytes = withUnsafePointer(to: facts) { facts in
-            CanonicalWriter.bytes(capacity: 992) { json in
+            CanonicalWriter.bytes { json in
                 withUnsafeMutablePointer(to: &json) { json in
                     withUnsafeMutablePointer(to: &ends) { ends in
                         var writer = FactWriter(facts: facts, json: json, ends: ends)

@@ -124,11 +124,9 @@ extension FieldObject {
     package func write(field json: inout CanonicalWriter) { Self.write(self, in: NoEnvelope(), to: &json) }
 
     /// Writes the whole entry of which these are the members.
-    ///
-    /// - Parameter byteCount: How many bytes are likely needed.
     @inline(__always)
-    func write(in envelope: EntryEnvelope, byteCount: Int) -> [UInt8] {
-        CanonicalWriter.bytes(capacity: byteCount) { Self.write(self, in: envelope, to: &$0) }
+    func write(in envelope: EntryEnvelope) -> [UInt8] {
+        CanonicalWriter.bytes { Self.write(self, in: envelope, to: &$0) }
     }
 
     @inline(__always)

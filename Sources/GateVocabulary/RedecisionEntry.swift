@@ -56,7 +56,7 @@ package struct RedecisionEntry: Hashable, FieldObject {
     // These are called from other modules and are not generic: a generic function would look the key paths up when it runs.
 
     /// The whole entry.
-    package func bytes(in envelope: EntryEnvelope) -> [UInt8] { write(in: envelope, byteCount: 2_048) }
+    package func bytes(in envelope: EntryEnvelope) -> [UInt8] { write(in: envelope) }
 
     /// Reads a whole entry.
     package static func read(

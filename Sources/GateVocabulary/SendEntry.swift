@@ -382,7 +382,7 @@ package struct SendEntry: Hashable, FieldObject {
             current.deriveCommon()
             return current.bytes(in: envelope)
         }
-        return write(in: envelope, byteCount: 1_024 + 1_024 * records.count)
+        return write(in: envelope)
     }
 
     /// Reads a whole entry.
