@@ -6,6 +6,7 @@ package struct QuotedNames<Value: CaseIterable>: Sendable {
     @usableFromInline let all: [QuotedName]
 
     /// - Parameter name: Gives the name of a value: at most 29 bytes.
+    /// - Precondition: No value has a payload, and `allCases` has every one in the order of their declaration.
     package init(_ name: (Value) -> String) {
         precondition(MemoryLayout<Value>.size == 1, "\(Value.self) is no list of two names or more")
         var all = [QuotedName](repeating: QuotedName(""), count: Value.allCases.count)

@@ -4,9 +4,9 @@ package import RecipientModel
 /// The rows of the store that a batch has loaded, with the changes that its steps have made so far.
 ///
 /// The store fills it with what steps ask for, and ``apply(_:)`` adds what a step did. A row that cannot be read is
-/// kept as its error, which is thrown to a step that reads the row and to no other. Confined to the thread of its
-/// batch. No accessor calls other code while it holds a property, so the exclusivity checks that the attributes
-/// switch off could find nothing.
+/// kept as its error, which is thrown to a step that reads the row and to no other. Confined to the thread that has its
+/// batch: the engine's until the commit, and then the one that answers, which reads and frees it. No accessor calls other code
+/// while it holds a property, so the exclusivity checks that the attributes switch off could find nothing.
 package final class BatchState {
     /// A row that was looked up, or why it cannot be read. The row lies in a box of its own, so that keeping, passing on and
     /// forgetting it counts one reference, however many the row itself has.
@@ -85,9 +85,12 @@ package final class BatchState {
     private static let searchedCountMax = 128
     /// One box for all messages that are gone.
     private let noMessage = Known<OutboxRecord?>.success(nil)
-    /// The sends that ``applied`` adds. Looked along, newest first, because a batch is of some hundred operations at most, and few
-    /// of its steps find one.
+    /// The sends that ``applied`` adds, looked along newest first: by request by the steps of a batch, of which there are some
+    /// hundred; by id no more than ``searchedCountMax`` of them, because a restore goes through the sends of a whole trail.
     @exclusivity(unchecked) private var addedSends: [AddedSend] = []
+    /// Where in ``addedSends`` those are that are not looked along by id: its first, so many as ``listedSendCount``.
+    @exclusivity(unchecked) private var sendPlaces: [SendID: Int] = [:]
+    @exclusivity(unchecked) private var listedSendCount = 0
 
     /// Where a send is among the changes.
     private struct AddedSend {
@@ -238,7 +241,16 @@ package final class BatchState {
 
     /// A send as it was loaded, or as a step of the batch added it; `nil` where neither is known.
     func send(_ id: SendID) -> Known<SendRecord?>? {
-        addedSends.last { $0.id == id }.map { known(applied[$0.change].sends[$0.place]) } ?? sends[id]
+        added(id).map { known(applied[$0.change].sends[$0.place]) } ?? sends[id]
+    }
+
+    private func added(_ id: SendID) -> AddedSend? {
+        if addedSends.count - listedSendCount > Self.searchedCountMax {
+            for place in listedSendCount..<addedSends.count { sendPlaces[addedSends[place].id] = place }
+            listedSendCount = addedSends.count
+        }
+        if let newest = addedSends[listedSendCount...].last(where: { $0.id == id }) { return newest }
+        return listedSendCount > 0 ? sendPlaces[id].map { addedSends[$0] } : nil
     }
 
     /// The same, by the caller's id for it.
@@ -261,7 +273,7 @@ package final class BatchState {
     }
 
     /// What the batch's steps offer to the relay, in their order.
-    package var offers: [MessageOffer] {
+    package var allOffers: [MessageOffer] {
         var offers: [MessageOffer] = []
         offers.reserveCapacity(DeliveryLane.allCases.reduce(0) { $0 + offeredCounts[$1] })
         for change in applied where !change.effects.offers.isEmpty { offers += change.effects.offers }

@@ -71,8 +71,9 @@ extension GateReading {
         id, \(Schema.send.isAltered), caller, id_hash, content_mac, subject, category, channel, received_at, entry_index,
         sealed
         """
-    private static let sendByHash = StatementText(
-        "send", "SELECT \(sendColumns) FROM send WHERE id_hash = ? AND caller = ?")
+    // Reads the index alone: nearly every request's id is new.
+    private static let numberByHash = StatementText(
+        "send", "SELECT number FROM send INDEXED BY send_by_hash WHERE id_hash = ? AND caller = ?")
     private static let sendByID = StatementText("send", "SELECT \(sendColumns) FROM send WHERE id = ?")
     private static let sendByNumber = StatementText(
         "send", "SELECT \(sendColumns) FROM send WHERE number = ?")
@@ -91,14 +92,16 @@ extension GateReading {
         guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return nil }
         // An id that was accepted may be one whose row is gone, and goes twice then: that does less harm than
         // refusing every notice.
-        return try idHash.withUnsafeBytes { idHash in
-            try gate.first(Self.sendByHash) {
+        let number = try idHash.withUnsafeBytes { idHash in
+            try gate.first(Self.numberByHash) {
                 $0.add(uncopied: idHash)
                 $0.add(callerNumber)
             } read: { row in
-                try send(from: &row)
+                row.integer()
             }
         }
+        guard let number else { return nil }
+        return try gate.first(Self.sendByNumber, { $0.add(number) }) { try send(from: &$0) }
     }
 
     final func send(_ id: SendID) throws -> SendRecord? {

@@ -199,7 +199,7 @@ extension GateTransaction {
             }
             try gate.change(Self.deletePerson) { $0.add(person) }
         }
-        sendNumbers = []
+        sendNumbers.removeAll()
         forgetPerson()
         forget(subject)
         try gate.change(Self.markErased) { $0.add(subject) }

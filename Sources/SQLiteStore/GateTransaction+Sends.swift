@@ -2,6 +2,28 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 
+/// Numbers of sends, in the order in which they became known.
+///
+/// A list, because what is done about several sends is done in their order, or about the newest: the one behind the last that was
+/// found is looked at first, and then all, newest first.
+struct SendNumbers {
+    private var known: [(send: SendID, number: Int64)] = []
+    private var next = 0
+
+    mutating func add(_ number: Int64, of send: SendID) { known.append((send, number)) }
+
+    mutating func number(of send: SendID) -> Int64? {
+        if next >= known.count || known[next].send != send {
+            guard let place = known.lastIndex(where: { $0.send == send }) else { return nil }
+            next = place
+        }
+        next += 1
+        return known[next - 1].number
+    }
+
+    mutating func removeAll() { (known, next) = ([], 0) }
+}
+
 extension GateTransaction {
     private static let insertSend = StatementText(
         "send", "INSERT INTO send VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
@@ -36,7 +58,7 @@ extension GateTransaction {
             try addSealed(sends, at: place, caller: caller, to: &$0)
         }
         sequences.sendNumber = number
-        sendNumbers.append((sends[place].id, number))
+        sendNumbers.add(number, of: sends[place].id)
         if let forward, let subject = sends[place].subject { note(forward, to: subject) }
     }
 
@@ -76,11 +98,8 @@ extension GateTransaction {
         }
     }
 
-    /// The number of a send, where this transaction knows it.
-    func newNumber(of send: SendID) -> Int64? { sendNumbers.last { $0.send == send }?.number }
-
     private func knownNumber(of send: SendID) throws -> Int64? {
-        try newNumber(of: send) ?? number(of: send)
+        try sendNumbers.number(of: send) ?? number(of: send)
     }
 
     private func requiredNumber(of send: SendID) throws -> Int64 {
@@ -212,7 +231,7 @@ extension GateTransaction {
             $0.add(Int64(prunedRowCountMax))
         }
         // Numbers that are kept may be those of sends that are gone.
-        sendNumbers = []
+        sendNumbers.removeAll()
         writer.offered.forgetSendNumbers()
         return count
     }

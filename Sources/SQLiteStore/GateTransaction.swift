@@ -15,9 +15,8 @@ final class GateTransaction: GateReading {
     private let subjectsWriter: SubjectsWriter
     @exclusivity(unchecked) var sequences: Sequences
     @exclusivity(unchecked) var counters: OutboxCounters
-    /// Sends of this transaction and of the offers that ended in it, whose numbers the statements about them need. A list, because
-    /// it is nearly always the newest that is looked for.
-    @exclusivity(unchecked) var sendNumbers: [(send: SendID, number: Int64)] = []
+    /// Of the sends of this transaction and of the offers that ended in it: the statements about them need these.
+    @exclusivity(unchecked) var sendNumbers = SendNumbers()
     /// What the sealed part of the next send is made from.
     @exclusivity(unchecked) var sendFields = FieldWriter(capacity: 512)
     let prunedRowCountMax: Int

@@ -17,7 +17,8 @@ final class OfferedMessages {
         var subjects: [SubjectID] = []
     }
 
-    private struct Change {
+    /// What is undone should the transaction fail.
+    private struct Write {
         let row: StoredMessage
         let isAdded: Bool
     }
@@ -30,7 +31,7 @@ final class OfferedMessages {
     /// What was there before the first change since the last commit.
     @exclusivity(unchecked) private var before: (segments: [Segment], counters: OutboxCounters)?
     /// The messages that were added and removed since. There may be thousands of others, so that no copy is kept of all.
-    @exclusivity(unchecked) private var changes: [Change] = []
+    @exclusivity(unchecked) private var writes: [Write] = []
 
     subscript(_ message: MessageID) -> StoredMessage? { rows[message] }
 
@@ -42,14 +43,14 @@ final class OfferedMessages {
 
     func didCommit() {
         before = nil
-        changes.removeAll(keepingCapacity: true)
+        writes.removeAll(keepingCapacity: true)
     }
 
     /// Undoes every change since the last commit.
     func goBack() {
         guard let before else { return }
-        for change in changes.reversed() {
-            rows[change.row.head.message] = change.isAdded ? nil : change.row
+        for write in writes.reversed() {
+            rows[write.row.head.message] = write.isAdded ? nil : write.row
         }
         (segments, counters) = before
         didCommit()
@@ -57,7 +58,7 @@ final class OfferedMessages {
 
     func insert(_ row: StoredMessage) {
         mark()
-        changes.append(Change(row: row, isAdded: true))
+        writes.append(Write(row: row, isAdded: true))
         rows[row.head.message] = row
         counters.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
         if segments.last?.number != row.segment {
@@ -73,7 +74,7 @@ final class OfferedMessages {
     func remove(_ message: MessageID) -> StoredMessage? {
         guard let row = rows.removeValue(forKey: message) else { return nil }
         mark()
-        changes.append(Change(row: row, isAdded: false))
+        writes.append(Write(row: row, isAdded: false))
         counters.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount)
         if let place = place(of: row.segment) { segments[place].liveCount -= 1 }
         return row
@@ -450,7 +451,7 @@ extension GateTransaction {
     /// - Returns: Whether it was there, with the number of its row.
     func removeOffered(_ message: MessageID) throws -> Bool {
         guard let row = writer.offered.remove(message) else { return false }
-        if let number = row.sendNumber { sendNumbers.append((row.head.send, number)) }
+        if let number = row.sendNumber { sendNumbers.add(number, of: row.head.send) }
         endedOffers.append((row.number, row.segment))
         return true
     }

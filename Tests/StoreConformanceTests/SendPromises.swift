@@ -116,7 +116,8 @@ import Testing
         #expect(try counts(TypeID("never.seen"), 0, .social, 0) == [0, 0])
     }
 
-    @Test func `a send of a batch is found by its later steps, until its person is erased`() throws {
+    @Test(arguments: [0, 1, 128, 300])
+    func `a send of a batch is found by its later steps, until its person is erased`(amid count: Int) throws {
         let state = BatchState()
         state.begin(at: TrailTail(entryCount: 0, publishedSize: 0, newestTime: nil, newestClock: nil))
         let subject = SubjectID.sample(1)
@@ -133,6 +134,12 @@ import Testing
         #expect(throws: MissingRows.self) { try found(first) }
         try step { try $0.insertSend(first) }
         try step { try $0.insertSend(other) }
+        let others = (0..<count).map { SendRecord.sample(10 + $0) }
+        for (place, send) in others.enumerated() {
+            try step { try $0.insertSend(send) }
+            #expect(try found(others[place / 2])[0] == others[place / 2])
+        }
+        #expect(try others.allSatisfy { try found($0) == [$0, $0] })
         #expect(try found(first) == [first, first])
         #expect(try found(other) == [other, other])
         #expect(state.isNew(first.id))

@@ -288,11 +288,11 @@ package final class Batch {
     /// next is due. The relay may take what this batch offers once it is durable.
     func carryOver() {
         inFlight.due = state.due
-        guard !recalled.isEmpty else { return inFlight.awaitDurability(of: state.offers) }
+        guard !recalled.isEmpty else { return inFlight.awaitDurability(of: state.allOffers) }
         let used = state.recalled
         inFlight.remove(recalled.keys.filter(used.contains))
         inFlight.awaitDurability(
-            of: recalled.values.filter { !used.contains($0.delivery.message) } + state.offers)
+            of: recalled.values.filter { !used.contains($0.delivery.message) } + state.allOffers)
     }
 
     /// Called instead of the commit: nothing of this batch happened.

@@ -4,8 +4,8 @@ package import GateVocabulary
 import PayloadComposition
 import SealedFormat
 
-/// The payload of one send at one destination, composed in every form its type could take there, so that
-/// its size is a fact before anything is decided.
+/// The payload of one send at one destination, weighed in every form that could go and composed in the one that does, so
+/// that its size is a fact before anything is decided.
 package struct ContentPlan: Sendable {
     package let message: MessageID
     package let destination: DestinationProfile
@@ -20,7 +20,7 @@ package struct ContentPlan: Sendable {
     /// In the form of ``preview``; `nil` unless it goes now.
     private let payload: ComposedPayload?
 
-    /// Composes, and writes the sizes into `facts`.
+    /// Weighs, composes what goes, and writes the sizes into `facts`.
     ///
     /// - Parameters:
     ///   - content: `nil` when nothing can be said (an unknown type, params that do not fit): then no size
