@@ -7,7 +7,8 @@ package import SendPlanning
 /// The writes of one step.
 ///
 /// Only its step fills it. Afterwards it is read, and changed by two things alone: ``fill(_:)`` adds the bodies of envelopes,
-/// and an offer goes that a later step of the batch takes back. After its commit nothing changes it. No accessor calls other code while it holds a property.
+/// and an offer goes that a later step of the batch takes back. After its commit nothing changes it. No
+/// accessor calls other code while it holds a property.
 ///
 /// When a step throws, its change is dropped. A store writes changes in their order; within one, each person's state
 /// is as the step left it.

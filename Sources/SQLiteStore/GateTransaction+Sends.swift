@@ -33,7 +33,8 @@ extension GateTransaction {
         "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
 
     /// - Parameters:
-    ///   - place: Where `sends` has it. Of a record in an array no more is read than each use needs; a copy is dozens of instructions.
+    ///   - place: Where `sends` has it. Of a record in an array no more is read than each use needs; a copy is dozens of
+    ///     instructions.
     ///   - forward: The forward that it counts as from the moment it was received.
     func insertSend(_ sends: [SendRecord], at place: Int, counting forward: ForwardRecord?) throws {
         let number = sequences.sendNumber + 1

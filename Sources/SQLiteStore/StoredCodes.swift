@@ -12,8 +12,8 @@ protocol StoredCode: SealedValue, Equatable, Sendable {
 }
 
 extension StoredCode {
-    // The values of an enum without payloads are told apart by one byte (the bit cast checks the size alone); to compare those of another
-    // module with `==` is a call for each.
+    // The values of an enum without payloads are told apart by one byte (the bit cast checks the size alone); to compare those
+    // of another module with `==` is a call for each.
     private var tag: UInt8 { unsafeBitCast(self, to: UInt8.self) }
 
     var code: Int64 {
