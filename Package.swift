@@ -211,7 +211,8 @@ let package = Package(
         .target(
             name: "GateTestKit",
             dependencies: [
-                "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles",
+                "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
+                "PolicyFiles",
             ],
             path: "Tests/GateTestKit", swiftSettings: strict + optimized),
         tests("ArchitectureTests", []),
@@ -230,7 +231,8 @@ let package = Package(
             computes: true),
         tests(
             "PayloadCompositionTests",
-            ["CanonicalJSON", "GateVocabulary", "PayloadComposition", "SealedFormat"], fixtures: ["Golden"]),
+            ["CanonicalJSON", "GateTestKit", "GateVocabulary", "PayloadComposition", "SealedFormat"],
+            fixtures: ["Golden"]),
         tests(
             "PayloadSealingTests", ["GateVocabulary", "OpenSSLCrypto", "PayloadSealing", "SealedFormat"]),
         tests(

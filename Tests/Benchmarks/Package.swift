@@ -86,7 +86,10 @@ let package = Package(
             ]),
         module(
             "GateTestKit",
-            ["BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyFiles"]),
+            [
+                "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
+                "PolicyFiles",
+            ]),
         .executableTarget(
             name: "GateBenchmarks",
             dependencies: [

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateTestKit
 import GateVocabulary
 import PayloadComposition
 import SealedFormat
@@ -91,20 +92,6 @@ struct Sample {
         "You sent",
         "Transfer", "Overføring", "\"badge\"", "thread",
     ]
-}
-
-/// Params that are given one by one.
-struct ListedParams: ParamValues {
-    let values: [(name: String, value: ParamValue)]
-    let language: LanguageTag
-    let utcOffsetSeconds: Int? = nil
-
-    init(_ values: [(name: String, value: ParamValue)], in language: LanguageTag) {
-        self.values = values
-        self.language = language
-    }
-
-    subscript(name: String) -> ParamValue? { values.first { $0.name == name }?.value }
 }
 
 extension ComposedPayload {

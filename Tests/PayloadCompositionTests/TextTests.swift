@@ -1,3 +1,4 @@
+import GateTestKit
 import GateVocabulary
 import PayloadComposition
 import Testing

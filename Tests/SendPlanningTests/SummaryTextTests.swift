@@ -1,5 +1,6 @@
 import BundleModel
 import CompliancePolicy
+import GateTestKit
 import GateVocabulary
 import PayloadComposition
 import SendPlanning
@@ -111,18 +112,4 @@ import Testing
                 .filled(with: ListedParams([totals], in: english))
         }
     }
-}
-
-/// Params that are given one by one.
-struct ListedParams: ParamValues {
-    let values: [(name: String, value: ParamValue)]
-    let language: LanguageTag
-    let utcOffsetSeconds: Int? = nil
-
-    init(_ values: [(name: String, value: ParamValue)], in language: LanguageTag) {
-        self.values = values
-        self.language = language
-    }
-
-    subscript(name: String) -> ParamValue? { values.first { $0.name == name }?.value }
 }

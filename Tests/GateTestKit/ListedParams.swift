@@ -1,0 +1,15 @@
+package import PayloadComposition
+
+/// Params that are given one by one.
+package struct ListedParams: ParamValues {
+    private let values: [(name: String, value: ParamValue)]
+    package let language: LanguageTag
+    package let utcOffsetSeconds: Int? = nil
+
+    package init(_ values: [(name: String, value: ParamValue)], in language: LanguageTag) {
+        self.values = values
+        self.language = language
+    }
+
+    package subscript(name: String) -> ParamValue? { values.first { $0.name == name }?.value }
+}
