@@ -211,12 +211,13 @@ class Story:
 
     def remittance(self, identifier):
         return self.send(identifier, "transaction.remittance_sent", {
-            "amount": {"minor": 500_000, "currency": "NOK"}, "recipient_name": "Ahmad Karimi",
+            "amount": {"minor": 481_516, "currency": "NOK"}, "recipient_name": "Ahmad Karimi",
             "transaction_id": str(uuid.uuid4())})
 
     def sealing(self):
         sent = self.expect(202, "payments", "POST", "/v1/sends", self.remittance("r2"))
-        secrets = ("Ahmad", "Karimi", "500", "NOK", "remittance", "drop://")
+        # None has hexadecimal digits alone: a collapse identifier would have them by chance.
+        secrets = ("Ahmad", "Karimi", "815,16", "815.16", "minor", "NOK", "remittance", "drop://")
         for delivery in self.delivered(sent, 2):
             body = delivery["body"]
             envelope = body["sendgate"] if "sendgate" in body else body["message"]["data"]["sendgate"]
@@ -229,6 +230,7 @@ class Story:
             inside = json.loads(opened["content"])
             require(inside["type"] == "transaction.remittance_sent", f"inside: {inside}")
             require(inside["params"]["recipient_name"] == "Ahmad Karimi", f"inside: {inside}")
+            require(any(f"815{sign}16" in opened["content"] for sign in ",."), f"inside: {inside}")
             require(inside["send_id"] == sent["send_id"], "inside names another send")
             other = self.phones["d_2" if delivery["destination"] == "d_1" else "d_1"]
             try:
