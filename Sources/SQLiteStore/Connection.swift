@@ -92,9 +92,8 @@ final class Connection: @unchecked Sendable {
         boundMemory.deallocate()
     }
 
-    /// SQLite counts no memory, which would take a lock for every piece of it. Set once, before the first connection;
-    /// where SQLite is in use already it stays as it is.
-    private static let isConfigured = sendgate_count_no_memory() == SQLITE_OK
+    /// Set once, before the first connection; where SQLite is in use already it stays as it is.
+    private static let isConfigured = sendgate_configure_process() == SQLITE_OK
 
     /// Opens the file without a mutex of SQLite's own: ``lock`` admits one thread at a time
     /// (sqlite.org/threadsafe.html, multi-thread mode).

@@ -179,6 +179,7 @@ final class GateTransaction: GateReading {
     private func make(_ subject: Subject, for user: UserID) throws {
         try beginMappings()
         try withMappings { try mappings.put(subject, for: user, in: $0) }
+        readSubjects[user] = subject
     }
 
     func beginMappings() throws {
@@ -292,7 +293,7 @@ final class GateTransaction: GateReading {
         nextDataKey = id
     }
 
-    /// Keeps rows in memory that were looked up outside of a transaction.
+    /// Keeps in memory what was looked up, and mappings that were written.
     func keepRead() {
         for (subject, person) in read { writer.cache.people[subject] = person }
         for (user, subject) in readSubjects { writer.cache.subjects[user] = subject }

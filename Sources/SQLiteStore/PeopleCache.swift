@@ -104,12 +104,15 @@ struct PeopleCache {
     /// What caps count. A person who is new has none; a commit adds the sends that count when they are received, and forgets the
     /// list of a person whose forwards it changes in any other way.
     var forwards: RecentValues<SubjectID, RecentForwards>
-    /// The mapping. Fewer, because each holds a key in locked memory.
+    /// The mappings. No more than ``mappingCountMax``, because each holds a key in locked memory.
     var subjects: RecentValues<UserID, Subject>
+
+    /// 32 bytes each of the 1 MiB that ``SecretMemory`` has: three quarters of it.
+    private static let mappingCountMax = 24_576
 
     init(countMax: Int) {
         people = RecentValues(countMax: countMax)
         forwards = RecentValues(countMax: countMax)
-        subjects = RecentValues(countMax: min(countMax, 8_192))
+        subjects = RecentValues(countMax: min(countMax, Self.mappingCountMax))
     }
 }

@@ -28,7 +28,7 @@ package struct SQLiteStoreLimits: Hashable, Sendable {
     package init(
         readerCount: Int = 4, gateByteCountMax: Int64 = 1 << 40, writerCacheByteCount: Int = 64 << 20,
         readerCacheByteCount: Int = 8 << 20, logByteCountBeforeCheckpoint: Int = 32 << 20,
-        busyTimeoutMilliseconds: Int = 5_000, cachedPersonCountMax: Int = 16_384,
+        busyTimeoutMilliseconds: Int = 5_000, cachedPersonCountMax: Int = 24_576,
         prunedRowCountMax: Int = 10_000, checkedRowCountAtStartMax: Int64 = 200_000
     ) {
         precondition(readerCount >= 1 && cachedPersonCountMax >= 0 && prunedRowCountMax >= 1)

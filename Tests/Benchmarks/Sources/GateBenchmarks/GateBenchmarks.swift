@@ -5,7 +5,7 @@ import Synchronization
 /// Runs everything and prints one line each: what, measured, floor, promise, verdict, separated by tabs.
 ///
 ///     swift run -c release GateBenchmarks POLICIES [PEOPLE]
-///     swift run -c release GateBenchmarks POLICIES sends KIND COUNT
+///     swift run -c release GateBenchmarks POLICIES sends KIND COUNT [PEOPLE]
 ///     swift run -c release GateBenchmarks POLICIES drift COUNT
 ///
 /// `PEOPLE` is the larger number of registered people, one million unless given. Ends with 3 when a promise was missed.
@@ -27,13 +27,18 @@ struct GateBenchmarks {
 
     private static func run() async throws {
         let arguments = CommandLine.arguments
-        if arguments.count == 5, arguments[2] == "sends", let kind = Sends.Kind(rawValue: arguments[3]),
-            let count = Int(arguments[4]), (1...1_000_000).contains(count)
+        if (5...6).contains(arguments.count), arguments[2] == "sends",
+            let kind = Sends.Kind(rawValue: arguments[3]),
+            let count = Int(arguments[4]), (1...1_000_000).contains(count),
+            let peopleCount = arguments.count < 6 ? 1_000 : Int(arguments[5]),
+            (1...1_000_000).contains(peopleCount)
         {
             return try await inFolder { folder in
-                let sends = try Sends(policies: arguments[1], in: folder)
+                let sends = try Sends(policies: arguments[1], in: folder, peopleCount: peopleCount)
                 try await sends.send(count, kind)
                 sends.stop()
+                // Never freed: which thread would free it, and all it keeps, is chance.
+                _ = Unmanaged.passRetained(sends)
             }
         }
         if arguments.count == 4, arguments[2] == "drift", let count = Int(arguments[3]),
@@ -50,7 +55,8 @@ struct GateBenchmarks {
             (10_000...10_000_000).contains(many)
         else {
             print("usage: GateBenchmarks POLICIES [PEOPLE], with 10000 to 10000000 people")
-            print("       GateBenchmarks POLICIES sends open|refused|sealed COUNT, with 1 to 1000000 sends")
+            print(
+                "       GateBenchmarks POLICIES sends open|refused|sealed COUNT [PEOPLE], with 1 to 1000000 of both")
             print("       GateBenchmarks POLICIES drift COUNT, with 1000 to 1000000 people")
             exit(64)
         }
