@@ -8,8 +8,8 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Read by Package.swift: debug builds are optimised and keep their assertions.
 export SENDGATE_OPTIMIZED := 1
 
-# libssl and libsqlite3 are linked; the zone data resolves quiet hours.
-RUN_PACKAGES := libssl-dev libsqlite3-dev pkg-config tzdata iso-codes
+# libssl, libsodium and libsqlite3 are linked; the zone data resolves quiet hours.
+RUN_PACKAGES := libssl-dev libsodium-dev libsqlite3-dev pkg-config tzdata iso-codes
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
 # log, Cloudflare's HPKE for Go, strace for the order of sync and answer, iso-codes for the list of countries, Chromium for the pages. The handbook's
 # programs are run with curl, jq, openssl, Python, Node and Go.

@@ -71,13 +71,15 @@ let package = Package(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(
+            name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
         .systemLibrary(name: "CPerfEvent"),
         module("CanonicalJSON"),
 
         // Layer 0: values and primitives. No I/O, no clock, no randomness but OpenSSL's own.
         module("GateVocabulary", ["CanonicalJSON"]),
         module("SealedFormat"),
-        module("OpenSSLCrypto", ["COpenSSL"]),
+        module("OpenSSLCrypto", ["COpenSSL", "CSodium"]),
 
         // Layer 1: one meaning each, pure, siblings that never import each other.
         module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),

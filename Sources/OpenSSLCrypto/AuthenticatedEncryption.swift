@@ -264,3 +264,7 @@ package final class AES256GCMContexts {
 extension UnsafeRawBufferPointer {
     var bytePointer: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
 }
+
+extension UnsafeMutableRawBufferPointer {
+    var bytePointer: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+}

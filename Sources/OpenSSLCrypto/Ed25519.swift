@@ -1,15 +1,21 @@
 import COpenSSL
+import CSodium
 
-/// An Ed25519 signing key (RFC 8032), parsed once.
-package final class Ed25519PrivateKey: @unchecked Sendable {
-    // @unchecked is sound because an EVP_PKEY that is never changed may be used by many threads at once
-    // (openssl-threads(7)): every signature gets a context of its own, and the key is never modified.
-    private let key: OpaquePointer
+/// An Ed25519 signing key (RFC 8032).
+///
+/// Signs with libsodium, which takes 20 µs and 256,000 instructions where OpenSSL 3.0 takes 42 and 617,000 (400 bytes, callgrind):
+/// every push is signed. The signature is the same, and is verified by OpenSSL.
+package final class Ed25519PrivateKey: Sendable {
+    /// As libsodium has a private key: the seed, and the public key.
+    private let key: SecretBytes
 
     package static let seedByteCount = 32
     package static let signatureByteCount = 64
 
     package let publicKey: Ed25519PublicKey
+
+    /// Whether the library is set up, which has to be once before its first use; -1 says that it cannot.
+    private static let isReady = sodium_init() >= 0
 
     /// - Parameter seed: Exactly 32 bytes (RFC 8032 calls it the private key).
     package init(seed: SecretBytes) throws {
@@ -17,21 +23,15 @@ package final class Ed25519PrivateKey: @unchecked Sendable {
             throw OpenSSLError.wrongByteCount(
                 what: "an Ed25519 seed", expected: Self.seedByteCount, actual: seed.count)
         }
-        let imported = seed.withUnsafeBytes {
-            EVP_PKEY_new_raw_private_key_ex(nil, "ED25519", nil, $0.bytePointer, $0.count)
-        }
-        // OpenSSL 3.0 copies an imported seed into ordinary memory, and that of a duplicate into its secure heap
-        // (``SecretMemory``). The import is overwritten as it is freed.
-        let parsed = imported.flatMap { EVP_PKEY_dup($0) }
-        EVP_PKEY_free(imported)
-        guard let parsed else { throw OpenSSLError.lastFailure(of: "read the Ed25519 seed") }
+        guard Self.isReady else { throw Self.failure(to: "set libsodium up") }
         var raw = [UInt8](repeating: 0, count: Ed25519PublicKey.byteCount)
-        var count = raw.count
-        guard EVP_PKEY_get_raw_public_key(parsed, &raw, &count) == 1, count == raw.count else {
-            EVP_PKEY_free(parsed)
-            throw OpenSSLError.lastFailure(of: "derive the Ed25519 public key")
+        key = try SecretBytes(byteCount: Self.seedByteCount + raw.count) { key in
+            let isDerived = seed.withUnsafeBytes { seed in
+                guard let key = key.bytePointer, let seed = seed.bytePointer else { return false }
+                return crypto_sign_ed25519_seed_keypair(&raw, key, seed) == 0
+            }
+            guard isDerived else { throw Self.failure(to: "derive the Ed25519 public key") }
         }
-        key = parsed
         publicKey = try Ed25519PublicKey(rawBytes: raw)
     }
 
@@ -39,7 +39,9 @@ package final class Ed25519PrivateKey: @unchecked Sendable {
         try Ed25519PrivateKey(seed: .random(byteCount: seedByteCount))
     }
 
-    deinit { EVP_PKEY_free(key) }
+    private static func failure(to operation: String) -> OpenSSLError {
+        .failed(operation: operation, reason: "no reason given by libsodium")
+    }
 
     /// - Returns: 64 bytes. Equal messages give equal signatures; no randomness is used.
     package func sign(_ message: [UInt8]) throws -> [UInt8] {
@@ -58,29 +60,17 @@ package final class Ed25519PrivateKey: @unchecked Sendable {
     package func sign(_ message: UnsafeRawBufferPointer, into signature: UnsafeMutableRawBufferPointer) throws
     {
         precondition(signature.count == Self.signatureByteCount)
-        guard let context = EVP_MD_CTX_new() else {
-            throw OpenSSLError.lastFailure(of: "make a signing context")
+        let isSigned = key.withUnsafeBytes { key in
+            guard let signature = signature.bytePointer, let key = key.bytePointer else { return false }
+            return crypto_sign_ed25519_detached(
+                signature, nil, message.bytePointer, UInt64(message.count), key) == 0
         }
-        defer { EVP_MD_CTX_free(context) }
-        var count = signature.count
-        guard EVP_DigestSignInit(context, nil, nil, nil, key) == 1,
-            EVP_DigestSign(
-                context, signature.baseAddress?.assumingMemoryBound(to: UInt8.self), &count,
-                message.bytePointer, message.count) == 1,
-            count == Self.signatureByteCount
-        else { throw OpenSSLError.lastFailure(of: "sign") }
+        guard isSigned else { throw Self.failure(to: "sign") }
     }
 
-    /// The 32-byte seed, for writing a key file; it is zeroed when `body` returns.
+    /// The 32-byte seed, for writing a key file. The pointer is valid only inside `body`.
     package func withSeed<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
-        try SecretBytes(byteCount: Self.seedByteCount) { buffer in
-            var count = buffer.count
-            guard
-                EVP_PKEY_get_raw_private_key(
-                    key, buffer.baseAddress?.assumingMemoryBound(to: UInt8.self), &count) == 1,
-                count == buffer.count
-            else { throw OpenSSLError.lastFailure(of: "export the Ed25519 seed") }
-        }.withUnsafeBytes(body)
+        try key.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[..<Self.seedByteCount])) }
     }
 }
 

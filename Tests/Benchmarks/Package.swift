@@ -32,10 +32,12 @@ let package = Package(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(
+            name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
         module("CanonicalJSON"),
         module("GateVocabulary", ["CanonicalJSON"]),
         module("SealedFormat"),
-        module("OpenSSLCrypto", ["COpenSSL"]),
+        module("OpenSSLCrypto", ["COpenSSL", "CSodium"]),
         module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),

@@ -55,8 +55,7 @@ struct GateBenchmarks {
             (10_000...10_000_000).contains(many)
         else {
             print("usage: GateBenchmarks POLICIES [PEOPLE], with 10000 to 10000000 people")
-            print(
-                "       GateBenchmarks POLICIES sends open|refused|sealed COUNT [PEOPLE], with 1 to 1000000 of both")
+            print("       GateBenchmarks POLICIES sends open|refused|sealed COUNT [PEOPLE], 1000000 at most")
             print("       GateBenchmarks POLICIES drift COUNT, with 1000 to 1000000 people")
             exit(64)
         }
