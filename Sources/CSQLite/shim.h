@@ -18,8 +18,11 @@ static inline int sendgate_refuse_double_quoted_strings(sqlite3 *database) {
     return code;
 }
 
-// The page that SQLite leaves out of every file, of 4,096 bytes each (sqlite.org/fileformat2.html, section 1.3.2).
-#define SENDGATE_LOCK_BYTE_PAGE (0x40000000 / 4096 + 1)
+// Of every database of the store.
+#define SENDGATE_PAGE_BYTE_COUNT 2048
+
+// The page that SQLite leaves out of every file (sqlite.org/fileformat2.html, section 1.3.2).
+#define SENDGATE_LOCK_BYTE_PAGE (0x40000000 / SENDGATE_PAGE_BYTE_COUNT + 1)
 
 // SQLite's own cache of pages.
 static inline sqlite3_pcache_methods2 *sendgate_page_cache(void) {
@@ -29,7 +32,7 @@ static inline sqlite3_pcache_methods2 *sendgate_page_cache(void) {
 
 // Gives a page of the cache another number. Where SQLite exchanges the numbers of two pages, as it does when it splits a page of an
 // index, one has that of the lock-byte page meanwhile. The cache keeps the highest number it met, and while that is past the end of
-// the file each commit looks at every page of the cache for pages to drop: 250,000 instructions with 3,000 pages (3.40.1). So 0,
+// the file each commit looks at every page of the cache for pages to drop: 250,000 instructions with 3,000 pages of 4 KiB (3.40.1). So 0,
 // which is no page either, stands in for it.
 static inline void sendgate_page_cache_rekey(
     sqlite3_pcache *cache, sqlite3_pcache_page *page, unsigned int from, unsigned int to) {

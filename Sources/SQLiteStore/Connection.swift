@@ -57,7 +57,9 @@ final class Connection: @unchecked Sendable {
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
             if let codes { try Self.check(codes.register(on: handle), handle, file: file) }
             try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
-            pageByteCount = Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file)) ?? 4096
+            pageByteCount =
+                Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file))
+                ?? Int(SENDGATE_PAGE_BYTE_COUNT)
             if case .writer = role {
                 // Reads the first page, which opens the log.
                 _ = try Self.value(of: "PRAGMA schema_version", on: handle, file: file)
@@ -169,6 +171,8 @@ final class Connection: @unchecked Sendable {
         try set("temp_store", "2")
         try set("cache_size", "-\(max(cacheByteCount / 1024, 1))")
         guard case .writer(let byteCountMax) = role else { return }
+        // Takes effect where the file is made. SG-0015 says what a page of 4 KiB costs.
+        try set("page_size", "\(SENDGATE_PAGE_BYTE_COUNT)")
         try set("journal_mode", "wal")
         // After the journal mode, because libraries change it along with that.
         try set("synchronous", synchronous.rawValue)
@@ -176,11 +180,9 @@ final class Connection: @unchecked Sendable {
         // Gives the disk back after a burst once the log has been moved.
         try set("journal_size_limit", "67108864")
         if let byteCountMax {
-            let pageByteCount =
-                Int64(try value(of: "PRAGMA page_size", on: handle, file: file)) ?? 4096
             // SQLite keeps at least the pages the file already has, so the answer may be larger.
-            try run(
-                "PRAGMA max_page_count = \(max(byteCountMax / pageByteCount, 1))", on: handle, file: file)
+            let pageCountMax = max(byteCountMax / Int64(SENDGATE_PAGE_BYTE_COUNT), 1)
+            try run("PRAGMA max_page_count = \(pageCountMax)", on: handle, file: file)
         }
     }
 
