@@ -29,13 +29,27 @@ package final class BatchState {
         }
     }
 
+    /// The same of a value that is little more than a reference itself, without a box.
+    package enum Unboxed<Value> {
+        case success(Value)
+        indirect case failure(StoreError)
+
+        package func get() throws(StoreError) -> Value {
+            switch self {
+            case .success(let value): return value
+            case .failure(let error): throw error
+            }
+        }
+    }
+
     /// The end of the trail when the batch began; `nil` before anything was loaded.
     @exclusivity(unchecked) package var tail: TrailTail?
 
     // As stored, or as changed.
-    @exclusivity(unchecked) package var users: [UserID: Known<Subject?>] = [:]
-    @exclusivity(unchecked) package var subjects: [SubjectID: Known<Subject?>] = [:]
-    @exclusivity(unchecked) package var states: [SubjectID: Known<RecipientState?>] = [:]
+    @exclusivity(unchecked) package private(set) var users: [UserID: Unboxed<Subject?>] = [:]
+    @exclusivity(unchecked) package private(set) var people: [SubjectID: LoadedPerson] = [:]
+    /// The one that was looked for last, because a send asks for several things of one person.
+    @exclusivity(unchecked) private var newestPerson: LoadedPerson?
     @exclusivity(unchecked) package var dedupe: [SubjectTag: Known<DedupeRecord?>] = [:]
     @exclusivity(unchecked) package var duties: [SubjectTag: Known<DutyRecord?>] = [:]
     @exclusivity(unchecked) package var settings: [String: Known<String?>] = [:]
@@ -53,7 +67,6 @@ package final class BatchState {
     @exclusivity(unchecked) package var confirmed: [[UInt8]: Known<Instant?>] = [:]
     @exclusivity(unchecked) package var consents: [SubjectID: Known<[ConsentRecord]>] = [:]
     @exclusivity(unchecked) package var choices: [SubjectID: Known<[PreferenceRecord]>] = [:]
-    @exclusivity(unchecked) package var forwards: [SubjectID: Known<LoadedForwards>] = [:]
     @exclusivity(unchecked) package var messagesOfSend: [SendID: Known<[MessageID]>] = [:]
     @exclusivity(unchecked) package var messagesOfPerson: [SubjectID: Known<[MessageID]>] = [:]
     @exclusivity(unchecked) package var messageCounts: [SubjectID: Known<Int>] = [:]
@@ -73,7 +86,6 @@ package final class BatchState {
     @exclusivity(unchecked) private(set) var addedHolders: [AddressKey: [SubjectID]] = [:]
     @exclusivity(unchecked) private(set) var addedConsents: [SubjectID: [ConsentRecord]] = [:]
     @exclusivity(unchecked) private(set) var addedChoices: [SubjectID: [PreferenceRecord]] = [:]
-    @exclusivity(unchecked) private(set) var addedForwards: [SubjectID: [ForwardRecord]] = [:]
     @exclusivity(unchecked) private(set) var addedDepth = AddedDepth()
     /// The changes of the batch's steps so far. Looked along for messages, events and offers, because few steps ask for these.
     @exclusivity(unchecked) package private(set) var applied: [Change] = []
@@ -132,13 +144,10 @@ package final class BatchState {
         }
         people += sends
         reserve(people, in: &users)
-        reserve(people, in: &subjects)
-        reserve(people, in: &states)
+        reserve(people, in: &self.people)
         reserve(sends, in: &requests)
         reserve(heads, in: &messages)
         reserve(heads, in: &messageHeads)
-        reserve(sends, in: &forwards)
-        reserve(sends, in: &addedForwards)
         addedSends.reserveCapacity(sends)
         applied.reserveCapacity(asks.count)
     }
@@ -168,7 +177,7 @@ package final class BatchState {
             addedSends.append(
                 AddedSend(id: change.sends[place].id, start: start, change: applied.count, place: place))
         }
-        for (subject, record) in change.forwards { addedForwards[subject, default: []].append(record) }
+        for (subject, record) in change.forwards { person(adding: subject).addedForwards.append(record) }
         if !change.effects.recalled.isEmpty {
             for message in change.effects.recalled {
                 recalled.insert(message)
@@ -203,10 +212,11 @@ package final class BatchState {
     private func applyRecords(of change: Change) {
         for (user, subject) in change.newSubjects {
             users[user] = .success(subject)
-            subjects[subject.id] = .success(subject)
+            person(adding: subject.id).subject = .success(subject)
         }
         for (subject, state) in change.states.pairs {
-            let old = try? states[subject]?.get()
+            let person = person(adding: subject)
+            let old = try? person.state?.get()
             for device in state.devices where device.isActive && old?.devices.contains(device) != true {
                 addedTokens[device.tokenIdentity] = subject
             }
@@ -216,7 +226,7 @@ package final class BatchState {
                     addedHolders[AddressKey(address), default: []].append(subject)
                 }
             }
-            states[subject] = .success(state)
+            person.state = .success(state)
         }
         for record in change.consents { addedConsents[record.subject, default: []].append(record) }
         for (record, _) in change.choices { addedChoices[record.subject, default: []].append(record) }
@@ -380,8 +390,9 @@ package final class BatchState {
         erased.insert(subject)
         // A person who comes back gets a new pseudonym.
         newSubjects = newSubjects.filter { $0.value.id != subject }
-        states[subject] = .success(nil)
-        subjects[subject] = .success(nil)
+        let person = person(adding: subject)
+        person.state = .success(nil)
+        person.subject = .success(nil)
         for (user, known) in users {
             if case .success(let found?) = known, found.id == subject { users[user] = .success(nil) }
         }
@@ -414,20 +425,6 @@ package struct TrailTail: Hashable, Sendable {
         self.publishedSize = publishedSize
         self.newestTime = newestTime
         self.newestClock = newestClock
-    }
-}
-
-/// Forwards to one person, newest first, and since when they were looked for.
-package struct LoadedForwards {
-    /// Forwards of one person that are looked at: one more than the highest cap there may be.
-    package static let countMax = 1_000_001
-
-    var since: Instant
-    var records: [ForwardRecord]
-
-    package init(since: Instant, records: [ForwardRecord]) {
-        self.since = since
-        self.records = records
     }
 }
 
@@ -465,8 +462,8 @@ extension BatchState {
     package func knows(_ ask: Ask) -> Bool {
         switch ask {
         case .user(let user): users.index(forKey: user) != nil
-        case .subject(let subject): subjects.index(forKey: subject) != nil
-        case .state(let subject): knowsState(of: subject)
+        case .subject(let subject): person(subject)?.subject != nil
+        case .state(let subject): person(subject)?.state != nil
         case .token(let identity): tokens.index(forKey: identity) != nil
         case .key(let key): keys.index(forKey: key) != nil
         case .consents(let subject): consents.index(forKey: subject) != nil
@@ -475,7 +472,7 @@ extension BatchState {
         case .holders(let address): holders.index(forKey: address) != nil
         case .reply(let key): replies.index(forKey: key) != nil
         case .confirmed(let address): confirmed.index(forKey: address) != nil
-        case .forwards(let subject, let since): knowsForwards(to: subject, since: since)
+        case .forwards(let subject, let since): person(subject)?.knowsForwards(since: since) == true
         case .newSend(let key, let user, let seconds):
             knows(key) && users.index(forKey: user) != nil && depth != nil && headroom != nil
                 && knowsForwards(to: user, seconds: seconds)
@@ -511,34 +508,35 @@ extension BatchState {
         if case .success(let found?) = send, sends.index(forKey: found.id) == nil { sends[found.id] = send }
     }
 
-    package func subject(of user: UserID) -> Known<Subject?>? { users[user] }
+    package func subject(of user: UserID) -> Unboxed<Subject?>? { users[user] }
 
-    package func take(_ subject: Known<Subject?>, of user: UserID) {
+    package func take(_ subject: Unboxed<Subject?>, of user: UserID) {
         users[user] = subject
-        if case .success(let found?) = subject, subjects.index(forKey: found.id) == nil {
-            subjects[found.id] = subject
-        }
+        guard case .success(let found?) = subject else { return }
+        let person = person(adding: found.id)
+        if person.subject == nil { person.subject = subject }
     }
 
-    package func knowsState(of subject: SubjectID) -> Bool { states.index(forKey: subject) != nil }
+    /// `nil` for one of whom nothing was loaded or written.
+    package func person(_ subject: SubjectID) -> LoadedPerson? {
+        if let newestPerson, newestPerson.id == subject { return newestPerson }
+        guard let person = people[subject] else { return nil }
+        newestPerson = person
+        return person
+    }
 
-    package func take(_ state: Known<RecipientState?>, of subject: SubjectID) { states[subject] = state }
+    /// The same, with a new one where there is none.
+    package func person(adding subject: SubjectID) -> LoadedPerson {
+        if let person = person(subject) { return person }
+        let person = LoadedPerson(subject)
+        people[subject] = person
+        newestPerson = person
+        return person
+    }
 
     package var knowsDepth: Bool { depth != nil }
 
     package var knowsHeadroom: Bool { headroom != nil }
-
-    package func knowsForwards(to subject: SubjectID, since: Instant) -> Bool {
-        switch forwards[subject] {
-        case .success(let loaded): loaded.since <= since
-        case .failure: true
-        case nil: false
-        }
-    }
-
-    package func take(_ forwards: Known<LoadedForwards>, to subject: SubjectID) {
-        self.forwards[subject] = forwards
-    }
 
     /// Since when forwards are looked for that count over so many seconds; `nil` in an empty trail.
     package func start(ofSeconds seconds: Int64?) -> Instant? {
@@ -550,7 +548,7 @@ extension BatchState {
         guard let since = start(ofSeconds: seconds), case .success(let subject?) = users[user] else {
             return true
         }
-        return knowsForwards(to: subject.id, since: since)
+        return person(subject.id)?.knowsForwards(since: since) == true
     }
 }
 

@@ -22,6 +22,13 @@ package final class StepView: HistoryReading {
         return try value.get()
     }
 
+    private func known<Value>(
+        _ value: BatchState.Unboxed<Value>?, _ ask: @autoclosure () -> Ask
+    ) throws -> Value {
+        guard let value else { throw MissingRows(ask()) }
+        return try value.get()
+    }
+
     /// Throws ``MissingRows`` when the answer to an ask is not loaded.
     func require(_ ask: Ask) throws {
         guard state.knows(ask) else { throw MissingRows(ask) }
@@ -38,14 +45,14 @@ package final class StepView: HistoryReading {
     package func subject(_ id: SubjectID) throws -> Subject? {
         if change.erased.contains(id) { return nil }
         if let made = change.newSubjects.first(where: { $0.subject.id == id }) { return made.subject }
-        return try known(state.subjects[id], .subject(id))
+        return try known(state.person(id)?.subject, .subject(id))
     }
 
     package func state(of subject: SubjectID) throws -> RecipientState? {
         if change.erased.contains(subject) { return nil }
         if let changed = change.states[subject] { return changed }
         if change.newSubjects.contains(where: { $0.subject.id == subject }) { return nil }
-        return try known(state.states[subject], .state(subject))
+        return try known(state.person(subject)?.state, .state(subject))
     }
 
     /// The active device that was put last with this token, by ``DeviceRecord/tokenIdentity``; `nil` when none is.
@@ -184,8 +191,9 @@ package final class StepView: HistoryReading {
         if change.erased.contains(subject) || state.erased.contains(subject) { return [] }
         var records: [ForwardRecord] = []
         for (owner, record) in change.forwards.reversed() where owner == subject { records.append(record) }
-        if let added = state.addedForwards[subject] { records += added.reversed() }
-        if let loaded = try state.forwards[subject]?.get() {
+        let person = state.person(subject)
+        if let person, !person.addedForwards.isEmpty { records += person.addedForwards.reversed() }
+        if let loaded = try person?.forwards?.get() {
             guard loaded.since <= since else { throw MissingRows(.forwards(subject, since: since)) }
             // The store has each send once.
             guard !records.isEmpty else { return Self.newest(loaded.records, since: since, limit: limit) }
@@ -208,7 +216,7 @@ package final class StepView: HistoryReading {
     /// Whether there is a state of a person, without a copy of it.
     private func hasState(_ subject: SubjectID) throws -> Bool {
         if change.states[subject] == nil, !change.newSubjects.isEmpty { return try state(of: subject) != nil }
-        switch state.states[subject] {
+        switch state.person(subject)?.state {
         case .success(.some): return true
         default: return try state(of: subject) != nil
         }
@@ -220,7 +228,7 @@ package final class StepView: HistoryReading {
     ) throws {
         let isCounted =
             change.forwards.contains { $0.record.send == send }
-            || state.addedForwards[subject]?.contains { $0.send == send } == true
+            || state.person(subject)?.addedForwards.contains { $0.send == send } == true
         guard !isCounted else { return }
         change.forwards.append((subject, ForwardRecord(at: now, type: type, category: category, send: send)))
     }

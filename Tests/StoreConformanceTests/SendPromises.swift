@@ -176,7 +176,7 @@ import Testing
         try opened.write { try $0.makeSubject(for: user, subject: subject) }
         // Without an entry there is no moment to count from.
         let first = try loaded(user, seconds: 30)
-        #expect(first.forwards.isEmpty && first.sends.isEmpty)
+        #expect(try #require(first.person(subject)).forwards == nil && first.sends.isEmpty)
         #expect(first.knows(.subject(subject)) && first.knows(.state(subject)))
         try opened.write { (transaction) throws in
             for number in 1...3 {
@@ -191,11 +191,11 @@ import Testing
         #expect(state.knows(.send(.sample(1))))
         #expect(state.knows(.forwards(subject, since: .sample(20))))
         #expect(!state.knows(.forwards(subject, since: .sample(19))))
-        let forwards = try #require(try state.forwards[subject]?.get())
+        let forwards = try #require(try state.person(subject)?.forwards?.get())
         #expect(forwards.records.map(\.at) == [.sample(30), .sample(20)])
         // Of a user who is not known, or where none are counted, none are loaded.
-        #expect(try loaded(UserID("u_2"), seconds: 30).forwards.isEmpty)
-        #expect(try loaded(user, seconds: nil).forwards.isEmpty)
+        #expect(try loaded(UserID("u_2"), seconds: 30).people.isEmpty)
+        #expect(try #require(try loaded(user, seconds: nil).person(subject)).forwards == nil)
     }
 
     @Test(arguments: StoreUnderTest.all)

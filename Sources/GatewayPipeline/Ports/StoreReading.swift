@@ -110,16 +110,18 @@ extension StoreReading {
     private func answer(_ ask: Ask, into state: BatchState) throws {
         switch ask {
         case .user(let user): _ = try find(user, into: state)
-        case .subject(let subject): state.subjects[subject] = try outcome { try self.subject(subject) }
-        case .state(let subject): try findState(of: subject, into: state)
+        case .subject(let subject):
+            let found = try unboxed { try self.subject(subject) }
+            state.person(adding: subject).take(found)
+        case .state(let subject): try findState(of: state.person(adding: subject))
         case .token(let identity):
             let holder = try outcome { try device(withToken: identity)?.subject }
             state.tokens[identity] = holder
-            if case .success(let subject?) = holder { try findState(of: subject, into: state) }
+            if case .success(let subject?) = holder { try findState(of: state.person(adding: subject)) }
         case .key(let key):
             let holder = try outcome { try deviceKey(key)?.subject }
             state.keys[key] = holder
-            if case .success(let subject?) = holder { try findState(of: subject, into: state) }
+            if case .success(let subject?) = holder { try findState(of: state.person(adding: subject)) }
         case .consents(let subject): state.consents[subject] = try outcome { try consentRecords(of: subject) }
         case .choices(let subject):
             state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
@@ -128,11 +130,12 @@ extension StoreReading {
             let holders = try outcome { try self.holders(of: address) }
             state.holders[address] = holders
             if case .success(let subjects) = holders {
-                for subject in subjects { try findState(of: subject, into: state) }
+                for subject in subjects { try findState(of: state.person(adding: subject)) }
             }
         case .reply(let key): state.replies[key] = try outcome { try reply(key) }
         case .confirmed(let address): state.confirmed[address] = try outcome { try confirmed(address) }
-        case .forwards(let subject, let since): try findForwards(to: subject, since: since, into: state)
+        case .forwards(let subject, let since):
+            try findForwards(to: state.person(adding: subject), since: since)
         case .request(let key): try find(key, into: state)
         case .send(let send): state.sends[send] = try outcome { try self.send(send) }
         case .dedupe(let key):
@@ -163,10 +166,10 @@ extension StoreReading {
     ) throws {
         if !state.knows(key) { try find(key, into: state) }
         if !state.knowsDepth { state.depth = try outboxDepth() }
-        if let subject = try find(user, into: state), let since = state.start(ofSeconds: countedSeconds),
-            !state.knowsForwards(to: subject, since: since)
+        if let person = try find(user, into: state), let since = state.start(ofSeconds: countedSeconds),
+            !person.knowsForwards(since: since)
         {
-            try findForwards(to: subject, since: since, into: state)
+            try findForwards(to: person, since: since)
         }
     }
 
@@ -177,32 +180,31 @@ extension StoreReading {
 
     /// Looks for a user and their state.
     ///
-    /// - Returns: The pseudonym; `nil` for a user who has none, and where that cannot be read.
-    private func find(_ user: UserID, into state: BatchState) throws -> SubjectID? {
+    /// - Returns: The person; `nil` for a user who has no pseudonym, and where that cannot be read.
+    private func find(_ user: UserID, into state: BatchState) throws -> LoadedPerson? {
         var known = state.subject(of: user)
         if known == nil {
-            let found = try outcome { try subject(of: user) }
+            let found = try unboxed { try subject(of: user) }
             state.take(found, of: user)
             known = found
         }
         guard case .success(let subject?) = known else { return nil }
-        try findState(of: subject.id, into: state)
-        return subject.id
+        let person = state.person(adding: subject.id)
+        try findState(of: person)
+        return person
     }
 
-    private func findState(of subject: SubjectID, into state: BatchState) throws {
-        if !state.knowsState(of: subject) {
-            state.take(try outcome { try self.state(of: subject) }, of: subject)
-        }
+    private func findState(of person: LoadedPerson) throws {
+        if !person.knowsState { person.take(try unboxed { try state(of: person.id) }) }
     }
 
-    private func findForwards(to subject: SubjectID, since: Instant, into state: BatchState) throws {
-        let found = try outcome {
-            LoadedForwards(
-                since: since,
-                records: try forwards(of: subject, since: since, limit: LoadedForwards.countMax))
-        }
-        state.take(found, to: subject)
+    private func findForwards(to person: LoadedPerson, since: Instant) throws {
+        person.take(
+            try unboxed {
+                LoadedForwards(
+                    since: since,
+                    records: try forwards(of: person.id, since: since, limit: LoadedForwards.countMax))
+            })
     }
 
     private func messages(
@@ -226,7 +228,17 @@ extension StoreReading {
         }
     }
 
-    /// The same, with the answer that is given where there is nothing.
+    /// The same of a value that needs no box.
+    @inline(__always)
+    private func unboxed<Value>(_ look: () throws -> Value) throws -> BatchState.Unboxed<Value> {
+        do {
+            return .success(try look())
+        } catch let error as StoreError where error.damage != nil {
+            return .failure(error)
+        }
+    }
+
+    /// ``outcome(_:)`` with the answer that is given where there is nothing.
     @inline(__always)
     private func outcome<Value>(
         absent: BatchState.Known<Value?>, _ look: () throws -> Value?
