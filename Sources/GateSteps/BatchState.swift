@@ -100,6 +100,8 @@ package final class BatchState {
     /// The sends that ``applied`` adds, looked along newest first: by request by the steps of a batch, of which there are some
     /// hundred; by id no more than ``searchedCountMax`` of them, because a restore goes through the sends of a whole trail.
     @exclusivity(unchecked) private var addedSends: [AddedSend] = []
+    /// Of their ``RequestKey``s, because nearly every request is looked for along them and is not there.
+    @exclusivity(unchecked) private var addedStarts: [UInt64] = []
     /// Where in ``addedSends`` those are that are not looked along by id: its first, so many as ``listedSendCount``.
     @exclusivity(unchecked) private var sendPlaces: [SendID: Int] = [:]
     @exclusivity(unchecked) private var listedSendCount = 0
@@ -107,8 +109,6 @@ package final class BatchState {
     /// Where a send is among the changes.
     private struct AddedSend {
         let id: SendID
-        /// Of its ``RequestKey``.
-        let start: UInt64
         let change: Int
         let place: Int
     }
@@ -149,6 +149,7 @@ package final class BatchState {
         reserve(heads, in: &messages)
         reserve(heads, in: &messageHeads)
         addedSends.reserveCapacity(sends)
+        addedStarts.reserveCapacity(sends)
         applied.reserveCapacity(asks.count)
     }
 
@@ -173,9 +174,8 @@ package final class BatchState {
         if !change.isOfSendsAlone { applyRecords(of: change) }
         // By their places, here and below, because a record is large.
         for place in change.sends.indices {
-            let start = RequestKey.start(of: change.sends[place].idHash)
-            addedSends.append(
-                AddedSend(id: change.sends[place].id, start: start, change: applied.count, place: place))
+            addedSends.append(AddedSend(id: change.sends[place].id, change: applied.count, place: place))
+            addedStarts.append(RequestKey.start(of: change.sends[place].idHash))
         }
         for (subject, record) in change.forwards { person(adding: subject).addedForwards.append(record) }
         if !change.effects.recalled.isEmpty {
@@ -264,12 +264,14 @@ package final class BatchState {
     }
 
     /// The same, by the caller's id for it.
-    func send(_ key: RequestKey) -> Known<SendRecord?>? {
-        for added in addedSends.reversed() where added.start == key.start {
-            let send = applied[added.change].sends[added.place]
+    func send(_ key: RequestKey) -> Known<SendRecord?>? { added(key) ?? requests[key] }
+
+    private func added(_ key: RequestKey) -> Known<SendRecord?>? {
+        for index in addedStarts.indices.reversed() where addedStarts[index] == key.start {
+            let send = applied[addedSends[index].change].sends[addedSends[index].place]
             if send.idHash == key.idHash, send.caller == key.caller { return known(send) }
         }
-        return requests[key]
+        return nil
     }
 
     /// A send that the batch added, unless its person was erased since.
@@ -501,7 +503,7 @@ extension BatchState {
 /// Loading what a send reads. These are functions because a store in another module pays for a check of each property that
 /// it looks at.
 extension BatchState {
-    package func knows(_ key: RequestKey) -> Bool { requests.index(forKey: key) != nil || send(key) != nil }
+    package func knows(_ key: RequestKey) -> Bool { requests.index(forKey: key) != nil || added(key) != nil }
 
     package func take(_ send: Known<SendRecord?>, of key: RequestKey) {
         requests[key] = send

@@ -166,7 +166,10 @@ package final class StepView: HistoryReading {
     // MARK: Sends
 
     package func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
-        if let own = change.sends.first(where: { $0.caller == caller && $0.idHash == idHash }) { return own }
+        // By its place, because a record that is not there is large too.
+        if let own = change.sends.firstIndex(where: { $0.caller == caller && $0.idHash == idHash }) {
+            return change.sends[own]
+        }
         let key = RequestKey(caller: caller, idHash: idHash)
         let stored = state.send(key)
         // Of nearly every send: told without a copy of the record that is not there.
