@@ -82,8 +82,15 @@ package final class Batch {
     func load(_ asks: [Ask]) throws {
         if asks.count > 1 { steps.reserveCapacity(asks.count) }
         try store.load(asks, into: state)
-        // By their places, so that no ask is copied.
-        for place in asks.indices { try answer(asks[place]) }
+        // By their places, so that no ask is copied that the store has answered.
+        for place in asks.indices {
+            switch asks[place] {
+            case .newSend, .headroom: loadHeadroom()
+            case .entry, .recall, .newSubject, .challenge, .identifiers:
+                if !state.knows(asks[place]) { try answer(asks[place]) }
+            default: break
+            }
+        }
     }
 
     /// Says that the steps to come are those of an operation.
@@ -142,20 +149,14 @@ package final class Batch {
 
     // MARK: What no store answers
 
+    private func loadHeadroom() {
+        guard !state.knowsHeadroom else { return }
+        state.headroom = Headroom(
+            publishLag: dependencies.publishLagMilliseconds(),
+            freeByteCount: Result { try dependencies.freeDiskByteCount() }.mapError { EngineFailure($0) })
+    }
+
     private func answer(_ ask: Ask) throws {
-        switch ask {
-        case .newSend, .headroom:
-            if !state.knowsHeadroom {
-                state.headroom = Headroom(
-                    publishLag: dependencies.publishLagMilliseconds(),
-                    freeByteCount: Result { try dependencies.freeDiskByteCount() }
-                        .mapError { EngineFailure($0) })
-            }
-            return
-        case .entry, .recall, .newSubject, .challenge, .identifiers:
-            if state.knows(ask) { return }
-        default: return
-        }
         switch ask {
         case .entry(let index):
             do {

@@ -94,16 +94,13 @@ extension StoreReading {
     /// - Throws: An error that stops every look-up; a row that cannot be read is an answer.
     package func answer(_ asks: [Ask], into state: BatchState) throws {
         if asks.count > 1 { state.reserve(asks) }
-        // By their places, so that no ask is copied.
-        for place in asks.indices { try answerUnknown(asks[place], into: state) }
-    }
-
-    private func answerUnknown(_ ask: Ask, into state: BatchState) throws {
-        if case .newSend(let key, let user, let seconds) = ask {
-            // Each of its parts is looked for by itself.
-            try answerSend(key, to: user, countedSeconds: seconds, into: state)
-        } else if !state.knows(ask) {
-            try answer(ask, into: state)
+        // By their places, so that no ask is copied that is answered part by part.
+        for place in asks.indices {
+            if case .newSend(let key, let user, let seconds) = asks[place] {
+                try answerSend(key, to: user, countedSeconds: seconds, into: state)
+            } else if !state.knows(asks[place]) {
+                try answer(asks[place], into: state)
+            }
         }
     }
 
