@@ -505,6 +505,11 @@ extension BatchState {
 extension BatchState {
     package func knows(_ key: RequestKey) -> Bool { requests.index(forKey: key) != nil || added(key) != nil }
 
+    /// Whether no request was looked for yet, nor added.
+    package var knowsNoRequest: Bool { requests.isEmpty && addedSends.isEmpty }
+
+    package func takeNoSend(of key: RequestKey) { requests[key] = noSend }
+
     package func take(_ send: Known<SendRecord?>, of key: RequestKey) {
         requests[key] = send
         if case .success(let found?) = send, sends.index(forKey: found.id) == nil { sends[found.id] = send }

@@ -407,7 +407,7 @@ final class Connection: @unchecked Sendable {
 
     /// Reads rows until `read` says `false`. `read` may run other statements, not this one.
     func scan(
-        _ text: StatementText, _ bind: (inout Binder) -> Void = { _ in },
+        _ text: StatementText, _ bind: (inout Binder) throws -> Void = { _ in },
         read: (inout StoredRow) throws -> Bool
     ) throws {
         let statement = try bound(text, bind, memory: nil)

@@ -104,6 +104,67 @@ extension GateReading {
         return try gate.first(Self.sendByNumber, { $0.add(number) }) { try send(from: &$0) }
     }
 
+    /// How many requests are looked for by one statement, and from how many on that costs less than one by one.
+    private static let groupCount = 16
+    private static let groupCountMin = 3
+    // The same index. The rows of values are read in front of it, one by one, while its cursor stays open.
+    private static let knownRequests = StatementText(
+        "send",
+        """
+        WITH wanted (place, id_hash, caller) AS (
+            VALUES \((0..<groupCount).map { "(\($0), ?, ?)" }.joined(separator: ", ")))
+        SELECT wanted.place FROM wanted CROSS JOIN send INDEXED BY send_by_hash
+            ON send.id_hash = wanted.id_hash AND send.caller = wanted.caller
+        """)
+    private static let idHashByteCount = 16
+
+    final func newRequests(in asks: [Ask]) throws -> [Bool] {
+        var isNew = Array(repeating: false, count: asks.count)
+        let places = asks.indices.filter { if case .newSend = asks[$0] { true } else { false } }
+        do {
+            for start in stride(from: 0, to: places.count, by: Self.groupCount) {
+                let group = places[start..<min(start + Self.groupCount, places.count)]
+                if group.count >= Self.groupCountMin { try findNew(group, of: asks, in: &isNew) }
+            }
+        } catch let error as StoreError where error.damage != nil {
+            // Each is then looked for by itself, and those alone are refused that cannot be found out.
+            return Array(repeating: false, count: asks.count)
+        }
+        return isNew
+    }
+
+    /// Marks those of ``groupCount`` sends, or fewer, whose requests are new.
+    private func findNew(_ group: ArraySlice<Int>, of asks: [Ask], in isNew: inout [Bool]) throws {
+        try withUnsafeTemporaryAllocation(
+            byteCount: Self.groupCount * Self.idHashByteCount, alignment: 1
+        ) { hashes in
+            try gate.scan(Self.knownRequests) { wanted in
+                var hash = hashes[...]
+                for place in group {
+                    guard case .newSend(let key, _, _) = asks[place], key.idHash.count == Self.idHashByteCount
+                    else {
+                        wanted.addNull()
+                        wanted.addNull()
+                        continue
+                    }
+                    isNew[place] = true
+                    let bytes = UnsafeMutableRawBufferPointer(rebasing: hash.prefix(Self.idHashByteCount))
+                    hash = hash.dropFirst(Self.idHashByteCount)
+                    key.idHash.withUnsafeBytes { bytes.copyMemory(from: $0) }
+                    wanted.add(uncopied: UnsafeRawBufferPointer(bytes))
+                    wanted.add(try strings.number(of: key.caller.text, in: gate))
+                }
+                for _ in group.count..<Self.groupCount {
+                    wanted.addNull()
+                    wanted.addNull()
+                }
+            } read: { row in
+                isNew[group[group.startIndex + Int(row.integer())]] = false
+                return true
+            }
+        }
+    }
+
     final func send(_ id: SendID) throws -> SendRecord? {
         try gate.first(Self.sendByID, { $0.add(id) }) { try send(from: &$0) }
     }

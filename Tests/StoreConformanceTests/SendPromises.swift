@@ -33,6 +33,33 @@ import Testing
         }
     }
 
+    @Test(arguments: StoreUnderTest.all, [1, 2, 7, 40])
+    func `requests that are looked for together are found as each by itself`(
+        _ kind: StoreUnderTest, count: Int
+    ) throws {
+        let opened = try OpenStore(kind)
+        var stored = stride(from: 1, through: count, by: 3).map { SendRecord.sample($0) }
+        var anothers = SendRecord.sample(1_000, caller: "marketing")
+        anothers.idHash = SendRecord.sample(2).idHash
+        stored.append(anothers)
+        try opened.write { (transaction) throws in
+            for send in stored { try transaction.insertSend(send) }
+        }
+        // The last has sent nothing yet.
+        let requests = [payments, anothers.caller, CallerName("product")].flatMap { caller in
+            (1...count).map { RequestKey(caller: caller, idHash: SendRecord.sample($0).idHash) }
+        }
+        var asks = requests.map { Ask.newSend($0, to: UserID("u_1"), countedSeconds: nil) }
+        asks.insert(.outboxDepth, at: 1)
+        let state = BatchState()
+        try opened.store.load(asks, into: state)
+        let view = StepView(state)
+        for request in requests {
+            let expected = stored.first { $0.caller == request.caller && $0.idHash == request.idHash }
+            #expect(try view.send(caller: request.caller, idHash: request.idHash) == expected)
+        }
+    }
+
     @Test(arguments: StoreUnderTest.all)
     func `the sends of a person come newest first and no more than asked`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)

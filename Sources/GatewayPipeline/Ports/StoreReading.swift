@@ -29,6 +29,9 @@ package protocol StoreReading: HistoryReading {
     // MARK: Sends
 
     func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord?
+    /// For each ask, whether it is a ``Ask/newSend(_:to:countedSeconds:)`` whose request no send has. All are looked for
+    /// together; one that is said to be none may be one.
+    func newRequests(in asks: [Ask]) throws -> [Bool]
     /// Newest first, at most `limit`, and only older ones than `before`; empty when that is no send of theirs.
     /// Damaged rows are left out, as they are of events.
     func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord]
@@ -93,16 +96,24 @@ extension StoreReading {
     ///
     /// - Throws: An error that stops every look-up; a row that cannot be read is an answer.
     package func answer(_ asks: [Ask], into state: BatchState) throws {
-        if asks.count > 1 { state.reserve(asks) }
+        var isNew: [Bool] = []
+        if asks.count > 1 {
+            state.reserve(asks)
+            if state.knowsNoRequest { isNew = try newRequests(in: asks) }
+        }
         // By their places, so that no ask is copied that is answered part by part.
         for place in asks.indices {
             if case .newSend(let key, let user, let seconds) = asks[place] {
-                try answerSend(key, to: user, countedSeconds: seconds, into: state)
+                try answerSend(
+                    key, isNew: !isNew.isEmpty && isNew[place], to: user, countedSeconds: seconds, into: state
+                )
             } else if !state.knows(asks[place]) {
                 try answer(asks[place], into: state)
             }
         }
     }
+
+    package func newRequests(in asks: [Ask]) throws -> [Bool] { Array(repeating: false, count: asks.count) }
 
     private func answer(_ ask: Ask, into state: BatchState) throws {
         switch ask {
@@ -159,9 +170,9 @@ extension StoreReading {
 
     /// Answers ``Ask/newSend(_:to:countedSeconds:)``, of which some may be there.
     private func answerSend(
-        _ key: RequestKey, to user: UserID, countedSeconds: Int64?, into state: BatchState
+        _ key: RequestKey, isNew: Bool, to user: UserID, countedSeconds: Int64?, into state: BatchState
     ) throws {
-        if !state.knows(key) { try find(key, into: state) }
+        if isNew { state.takeNoSend(of: key) } else if !state.knows(key) { try find(key, into: state) }
         if !state.knowsDepth { state.depth = try outboxDepth() }
         if let person = try find(user, into: state), let since = state.start(ofSeconds: countedSeconds),
             !person.knowsForwards(since: since)
