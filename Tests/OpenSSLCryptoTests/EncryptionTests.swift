@@ -89,6 +89,32 @@ import Testing
         #expect(try key.open(sealed, aad: [1, 2]) == plaintext)
     }
 
+    @Test(arguments: [0, 1, 512]) func `what is sealed is AES-256-GCM under the nonce in front of it`(
+        count: Int
+    ) throws {
+        let plaintext = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        let aad: [UInt8] = [1, 2]
+        let contexts = AES256GCMContexts(key)
+        var sealing = try AEADSealing(.aes256GCM)
+        for _ in 0..<3 {
+            var sealed = [UInt8](repeating: 0, count: count + AES256GCMKey.overheadByteCount)
+            var expected = [UInt8](repeating: 0, count: count + AEADAlgorithm.tagByteCount)
+            try plaintext.withUnsafeBytes { plaintext in
+                try aad.withUnsafeBytes { aad in
+                    try sealed.withUnsafeMutableBytes { try contexts.seal(plaintext, aad: aad, into: $0) }
+                    try Array(UInt8(0)..<32).withUnsafeBytes { key in
+                        try Array(sealed.prefix(12)).withUnsafeBytes { nonce in
+                            try expected.withUnsafeMutableBytes {
+                                try sealing.seal(plaintext, aad: aad, key: key, nonce: nonce, into: $0)
+                            }
+                        }
+                    }
+                }
+            }
+            #expect(Array(sealed.dropFirst(12)) == expected)
+        }
+    }
+
     @Test func `the same plaintext is never sealed to the same bytes`() throws {
         let sealed = try (0..<100).map { _ in try key.seal([7], aad: []) }
         #expect(Set(sealed.map { Array($0.prefix(12)) }).count == 100)
