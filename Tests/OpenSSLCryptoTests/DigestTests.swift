@@ -114,6 +114,16 @@ import Testing
         }
     }
 
+    @Test func `texts of any length have the code of their bytes`() {
+        let key = HMACKey(SecretBytes(copying: Array("Jefe".utf8)))
+        for count in 0...130 {
+            let text = String(repeating: "ä", count: count / 2) + String(repeating: "b", count: count % 2)
+            #expect(key.code { $0(text) }.bytes == key.authenticate(Array(text.utf8)))
+            let parts = [String(text.prefix(count / 3)), String(text.dropFirst(count / 3)), ""]
+            #expect(key.code { parts.forEach($0) }.bytes == key.authenticate(Array(text.utf8)))
+        }
+    }
+
     @Test func `equal codes are equal, and one different byte or length is not`() {
         let code = HMACKey(SecretBytes(copying: [1])).authenticate([2])
         #expect(HMACKey.constantTimeEqual(code, code))
