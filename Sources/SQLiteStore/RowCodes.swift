@@ -25,9 +25,12 @@ final class RowCodes {
     /// The values so far. Behind a pointer, which SQLite's callback reaches without a check of the access for each of a row's
     /// values.
     private let message: UnsafeMutablePointer<RowMessage>
+    /// The newest result, as its bytes. SQLite reads it here: no statement asks for a code before it has stored or compared the
+    /// last one.
+    private let result: UnsafeMutablePointer<UInt128>
     /// The newest result for SQLite: when it writes a row, the code of that row, because generated columns are
     /// computed last.
-    @exclusivity(unchecked) private(set) var newest: UInt128 = 0
+    var newest: UInt128 { UInt128(bigEndian: result.pointee) }
 
     /// The call of the function for a row, as SQL.
     static func call(_ table: String, _ values: [String]) -> String {
@@ -42,9 +45,12 @@ final class RowCodes {
         let long = try AES256GMAC(key("sendgate/row-mac/v3/long"))
         message = .allocate(capacity: 1)
         message.initialize(to: RowMessage(long: long))
+        result = .allocate(capacity: 1)
+        result.initialize(to: 0)
     }
 
     deinit {
+        result.deallocate()
         message.deinitialize(count: 1)
         message.deallocate()
     }
@@ -56,18 +62,12 @@ final class RowCodes {
             Unmanaged.passUnretained(self).toOpaque(),
             { context, count, values in
                 guard let user = sqlite3_user_data(context) else { return }
-                let code = Unmanaged<RowCodes>.fromOpaque(user)._withUnsafeGuaranteedRef { codes in
-                    let code = codes.code { message in
-                        for index in 0..<Int(count) { message.add(values?[index]) }
-                    }
-                    codes.newest = code
-                    return code
-                }
-                withUnsafeBytes(of: code.bigEndian) {
-                    // As in `Binder`: the bytes are copied before the call returns.
-                    sqlite3_result_blob(
-                        context, $0.baseAddress, Int32(RowCodes.byteCount),
-                        unsafeBitCast(-1, to: sqlite3_destructor_type.self))
+                Unmanaged<RowCodes>.fromOpaque(user)._withUnsafeGuaranteedRef { codes in
+                    codes.result.pointee =
+                        codes.code { message in
+                            for index in 0..<Int(count) { message.add(values?[index]) }
+                        }.bigEndian
+                    sqlite3_result_blob(context, codes.result, Int32(RowCodes.byteCount), nil)
                 }
             }, nil, nil, nil)
     }
