@@ -269,8 +269,8 @@ final class RowSums {
     let anchor: TableShape
     /// Names of the tables and, last, of the anchor, as SQLite gives them.
     private let names: [UnsafeMutablePointer<CChar>]
-    /// Where each of these names lay when SQLite gave it last.
-    @exclusivity(unchecked) private var seen: [UnsafePointer<CChar>?]
+    /// Where names lay when SQLite gave them last, and their positions in ``names``. Those of the most rows come first.
+    @exclusivity(unchecked) private var seen: [(name: UnsafePointer<CChar>, place: Int)] = []
     private let codes: RowCodes
 
     /// The changing state, in one value: every access to a property of a class is checked for exclusivity.
@@ -289,11 +289,11 @@ final class RowSums {
             // Else the next statement would be refused for a row that it does not change.
             if !succeeded { damaged = [] }
             guard !pending.isEmpty else { return }
-            if succeeded {
-                for (table, change) in pending { sums[table].add(change) }
-                isWritten = false
+            // One after the other, because most statements change one row, and a removal of all costs more than it.
+            while let (table, change) = pending.popLast() {
+                if succeeded { sums[table].add(change) }
             }
-            pending.removeAll(keepingCapacity: true)
+            if succeeded { isWritten = false }
             // Only of a table that is being checked.
             guard !pendingChanges.isEmpty else { return }
             if succeeded { changes.append(contentsOf: pendingChanges) }
@@ -317,7 +317,6 @@ final class RowSums {
         self.anchor = anchor
         self.codes = codes
         names = (tables + [anchor]).map { strdup($0.name)! }
-        seen = Array(repeating: nil, count: names.count)
         state = State(sums: Array(repeating: TableSum(), count: tables.count))
     }
 
@@ -415,9 +414,16 @@ final class RowSums {
     /// The position of a name in ``names``.
     private func place(of name: UnsafePointer<CChar>) -> Int? {
         // SQLite gives a table's name at one address for as long as it keeps the schema; the name at it decides.
-        if let known = seen.firstIndex(of: name), strcmp(names[known], name) == 0 { return known }
+        if let index = seen.firstIndex(where: { $0.name == name }) {
+            let place = seen[index].place
+            if strcmp(names[place], name) == 0 {
+                if index > 0 { seen.swapAt(index - 1, index) }
+                return place
+            }
+        }
         guard let found = names.firstIndex(where: { strcmp($0, name) == 0 }) else { return nil }
-        seen[found] = name
+        seen.removeAll { $0.name == name || $0.place == found }
+        seen.append((name, found))
         return found
     }
 
