@@ -272,6 +272,8 @@ final class RowSums {
     /// Where names lay when SQLite gave them last, and their positions in ``names``. Those of the most rows come first.
     @exclusivity(unchecked) private var seen: [(name: UnsafePointer<CChar>, place: Int)] = []
     private let codes: RowCodes
+    private let form: [UInt8]
+    private let nameByteCounts: [Int]
 
     /// The changing state, in one value: every access to a property of a class is checked for exclusivity.
     private struct State {
@@ -317,6 +319,8 @@ final class RowSums {
         self.anchor = anchor
         self.codes = codes
         names = (tables + [anchor]).map { strdup($0.name)! }
+        form = Self.form(of: tables)
+        nameByteCounts = tables.map(\.name.utf8.count)
         state = State(sums: Array(repeating: TableSum(), count: tables.count))
     }
 
@@ -328,14 +332,29 @@ final class RowSums {
 
     // MARK: What is stored
 
-    /// lp(name) ‖ u64 row count ‖ sum[16] for each table, by name.
+    /// 1 ‖ (lp(name) ‖ u64 row count ‖ lp(sum[16])) for each table, by name    lp: u32 big-endian length
     var bytes: [UInt8] {
+        var bytes = form
+        bytes.withUnsafeMutableBytes { bytes in
+            var place = 1
+            for (name, sum) in zip(nameByteCounts, sums) {
+                place += 4 + name
+                bytes.storeBytes(of: sum.rowCount.bigEndian, toByteOffset: place, as: Int64.self)
+                bytes.storeBytes(of: sum.sum.bigEndian, toByteOffset: place + 12, as: UInt128.self)
+                place += 28
+            }
+        }
+        return bytes
+    }
+
+    /// ``bytes`` of tables without a row. Every commit writes them, and the names are the longer part.
+    private static func form(of tables: [TableShape]) -> [UInt8] {
         var fields = FieldWriter(version: 1, capacity: tables.count * 48)
-        for (table, sum) in zip(tables, sums) {
+        for table in tables {
             fields.put(table.name)
-            fields.put(sum.rowCount)
+            fields.put(raw: Int64(0))
             fields.put(raw: UInt32(RowCodes.byteCount))
-            fields.put(raw: sum.sum)
+            fields.put(raw: UInt128(0))
         }
         return fields.bytes
     }
