@@ -21,19 +21,21 @@ package struct FactsLoading {
     }
 
     /// The facts that are the same for every destination of a send.
+    ///
+    /// Optional properties are spelled as those of ``SendEntry`` are, for the same reason.
     package struct Common {
         /// The request's type and channel, and what the policy says about the request.
         package var type: TypeID
         package var channel: Channel
         package var rule: CompiledRule
-        package var needs: FactNeeds?
+        package var needs: Optional<FactNeeds>
         package var expiry: Instant
         package var due: Instant
         package var params: ParamsFact
         package var fallback: FallbackFact
         package var repetition: RepetitionFact
         /// The send itself, when it was decided before: what it did itself counts neither against it nor for it.
-        package var decidedBefore: SendID?
+        package var decidedBefore: Optional<SendID>
 
         package init(
             request: AttestedRequest, terms: RequestTerms, expiry: Instant, due: Instant, params: ParamsFact,
@@ -177,12 +179,13 @@ package struct FactsLoading {
         let inUseSince = policy.deviceFreshSeconds.map { now.advanced(bySeconds: -$0) } ?? .longAgo
         let devices = person.devices
         var regions: [RegionObservation] = []
-        regions.reserveCapacity(devices.count)
         // By position: an element of a loop is a copy of the device.
         for index in devices.indices where devices[index].isActive && devices[index].seenAt >= inUseSince {
-            regions.append(
+            let region =
                 devices[index].region
-                    ?? RegionObservation(code: .unknown, source: .device, observedAt: now))
+                ?? RegionObservation(code: .unknown, source: .device, observedAt: now)
+            // A list of one by its literal: most people have one device, and a list that grows costs twice as much.
+            if regions.isEmpty { regions = [region] } else { regions.append(region) }
         }
         facts.deviceRegions = regions
         facts.privacy = person.record.privacy

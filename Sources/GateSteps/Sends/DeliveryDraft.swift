@@ -31,8 +31,8 @@ package final class DeliveryDraft: Sendable {
         link: UnsubscribeLink?
     ) {
         self.destination = destination
-        self.facts = facts
         encodedFacts = EncodedFacts(facts)
+        self.facts = facts
         self.decision = decision
         self.plan = plan
         self.message = message

@@ -44,16 +44,17 @@ struct SendComposer {
     private var policy: CompiledPolicy { step.policy }
     private var loading: FactsLoading { FactsLoading(store: step.view, policy: step.policy, now: now) }
 
-    private func common(_ material: borrowing SendMaterial, due: Instant) -> FactsLoading.Common {
+    private func common(expiry: Instant, due: Instant) -> FactsLoading.Common {
         FactsLoading.Common(
-            request: material.request, terms: terms, expiry: material.expiresAt, due: due,
+            request: material.request, terms: terms, expiry: expiry, due: due,
             params: paramsCheck.fact, fallback: fallback, repetition: repetition,
             decidedBefore: isAgain ? material.send : nil)
     }
 
     /// The recipient is unknown, or has no destination: one decision without a destination.
     func decide(without missing: DestinationFact) throws -> DeliveryDraft {
-        let facts = try loading.facts(common(material, due: now), person: person, without: missing)
+        let facts = try loading.facts(
+            common(expiry: material.expiresAt, due: now), person: person, without: missing)
         let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, of: material,
@@ -68,25 +69,25 @@ struct SendComposer {
     ) throws -> DeliveryDraft {
         guard let person else { preconditionFailure("a destination without a person") }
         let due = due ?? now
-        guard material.ttlFromDueSeconds != nil else {
-            // Its life counts from its arrival, as that of most sends does.
-            var facts = try loading.facts(
-                common(material, due: due), person: person, destination: destination)
-            return try decide(material, given: &facts, for: destination, of: person, as: message)
+        // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
+        var expiry = isAgain ? material.expiresAt : material.expiry(countedFrom: due)
+        var facts = try loading.facts(
+            common(expiry: expiry, due: due), person: person, destination: destination)
+        if material.ttlFromDueSeconds != nil, let departure = terms.rule.waitsUntil(given: facts) {
+            expiry = max(expiry, material.expiry(countedFrom: departure))
+            facts.expiry = expiry
+        }
+        // The life of most sends counts from now, and nothing of them is copied.
+        guard expiry != material.expiresAt else {
+            return try decide(material, given: facts, for: destination, of: person, as: message)
         }
         var material = material
-        // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
-        if !isAgain { material.countLife(from: due) }
-        var facts = try loading.facts(common(material, due: due), person: person, destination: destination)
-        if let departure = terms.rule.waitsUntil(given: facts) {
-            material.countLife(from: departure)
-            facts.expiry = material.expiresAt
-        }
-        return try decide(material, given: &facts, for: destination, of: person, as: message)
+        material.expiresAt = expiry
+        return try decide(material, given: facts, for: destination, of: person, as: message)
     }
 
     private func decide(
-        _ material: borrowing SendMaterial, given facts: inout Facts, for destination: Destination,
+        _ material: borrowing SendMaterial, given facts: consuming Facts, for destination: Destination,
         of person: RecipientSnapshot, as message: MessageID?
     ) throws -> DeliveryDraft {
         // By themselves: a closure below that named a property would take a copy of the whole composer.

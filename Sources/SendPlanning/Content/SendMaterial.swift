@@ -53,13 +53,18 @@ package struct SendMaterial: Hashable, Sendable {
     }
 
     /// Counts the time to live from a moment at which the send may go out, where the type counts it so.
+    package mutating func countLife(from departure: Instant) {
+        expiresAt = expiry(countedFrom: departure)
+    }
+
+    /// The end of the time to live, should it count from a moment at which the send may go out.
     ///
     /// Never shortens it, and never lets a send live longer than 28 days after its arrival, however often its
     /// recipient moves their quiet hours.
-    package mutating func countLife(from departure: Instant) {
-        guard let ttlFromDueSeconds else { return }
+    package func expiry(countedFrom departure: Instant) -> Instant {
+        guard let ttlFromDueSeconds else { return expiresAt }
         let last = sentAt.advanced(bySeconds: NotificationType.ttlSecondsMax)
-        expiresAt = max(expiresAt, min(departure.advanced(bySeconds: ttlFromDueSeconds), last))
+        return max(expiresAt, min(departure.advanced(bySeconds: ttlFromDueSeconds), last))
     }
 
     /// What two messages share when the newer one replaces the older on the device: the producer's word, the
