@@ -63,7 +63,7 @@ package final class CompiledPolicy: Sendable {
         needs = types.flatMap { type in
             Self.channels.map { FactNeeds(of: type, on: $0, in: bundle, uncountedTypes: uncountedTypes) }
         }
-        locales = Self.localeTexts(of: bundle)
+        locales = Self.localeTexts(of: bundle, for: types)
         localeNames = NameTable(locales.map(\.locale))
         sentences = Dictionary(
             bundle.sentences.map { ($0.key.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first })
@@ -191,7 +191,7 @@ package final class CompiledPolicy: Sendable {
     package func terms(of request: AttestedRequest) -> RequestTerms {
         let type = typeNames.position(of: request.type.text)
         return RequestTerms(
-            rule: rule(for: request, type: type), type: type.map { types[$0] },
+            rule: rule(for: request, type: type), type: type.map { types[$0] }, typePosition: type,
             needs: type.map { needs[place(of: $0, on: request.channel)] })
     }
 

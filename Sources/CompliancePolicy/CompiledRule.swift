@@ -84,6 +84,8 @@ package struct RequestTerms: Sendable {
     package let rule: CompiledRule
     /// `nil` for a type that is not in the registry.
     package let type: NotificationType?
+    /// That of ``type`` in ``CompiledPolicy/types``.
+    let typePosition: Int?
     /// `nil` for a type that is not in the registry, as ``CompiledPolicy/needs(for:)`` gives it.
     package let needs: FactNeeds?
 }

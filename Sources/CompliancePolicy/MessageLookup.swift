@@ -26,7 +26,9 @@ extension CompiledPolicy {
     }
 
     /// Of every locale that has a file.
-    static func localeTexts(of bundle: PolicyBundle) -> [LocaleTexts] {
+    ///
+    /// - Parameter types: In the order of their positions.
+    static func localeTexts(of bundle: PolicyBundle, for types: [NotificationType]) -> [LocaleTexts] {
         bundle.messages.values.map { first in
             var chain: [LocaleMessages] = []
             var next: LocaleMessages? = first
@@ -35,7 +37,7 @@ extension CompiledPolicy {
                 chain.append(messages)
                 next = messages.fallback.flatMap { bundle.messages[$0] }
             }
-            return LocaleTexts(chain)
+            return LocaleTexts(chain, for: types)
         }
     }
 }
@@ -62,27 +64,32 @@ package final class LocaleTexts: Sendable {
 
     /// The locale of the file.
     let locale: String
-    private let keys: NameTable
-    /// By the position of their key.
-    private let found: [Found]
+    /// Whether it is a language without subtags, and so its own canonical tag: two or three small letters.
+    package let isLanguage: Bool
+    /// By the position of the type.
+    private let found: [Found?]
     // One property each: of a tuple, a look-up would copy all texts to give one.
     private let critical: GenericText
     private let important: GenericText
     private let informational: GenericText
     private let promotional: GenericText
 
-    /// - Parameter chain: The file of the locale, then those to look in after it.
-    fileprivate init(_ chain: [LocaleMessages]) {
-        locale = chain[0].locale
+    /// - Parameters:
+    ///   - chain: The file of the locale, then those to look in after it.
+    ///   - types: In the order of their positions.
+    fileprivate init(_ chain: [LocaleMessages], for types: [NotificationType]) {
+        let locale = chain[0].locale
+        self.locale = locale
+        isLanguage =
+            (2...3).contains(locale.utf8.count)
+            && locale.utf8.allSatisfy { $0 >= UInt8(ascii: "a") && $0 <= UInt8(ascii: "z") }
         var found: [String: Found] = [:]
         for messages in chain {
             for (key, texts) in messages.texts where found[key] == nil {
                 found[key] = Found(texts, in: messages.locale)
             }
         }
-        let sorted = found.sorted { $0.key < $1.key }
-        keys = NameTable(sorted.map(\.key))
-        self.found = sorted.map(\.value)
+        self.found = types.map { found[$0.messageKey] }
         func generic(_ tier: Tier) -> GenericText {
             // Every file has one per tier.
             guard let text = chain.lazy.compactMap({ $0.generic[tier] }).first else {
@@ -96,9 +103,14 @@ package final class LocaleTexts: Sendable {
         promotional = generic(.promotional)
     }
 
-    /// - Parameter key: ``NotificationType/messageKey``.
-    /// - Returns: `nil` when no file has the key, which the checks rule out for every type that needs a text.
-    package subscript(key: String) -> Found? { keys.position(of: key).map { found[$0] } }
+    /// The texts of a request's type.
+    ///
+    /// - Returns: `nil` when no file has them, which the checks rule out for every type that needs a text, and for a type that
+    ///   is not in the registry.
+    package func texts(under terms: borrowing RequestTerms) -> Found? {
+        guard let position = terms.typePosition else { return nil }
+        return found[position]
+    }
 
     /// The one text of a tier that tells nothing; the same for every recipient of the locale.
     package func generic(_ tier: Tier) -> GenericText {

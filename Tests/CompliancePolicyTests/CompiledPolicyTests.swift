@@ -46,13 +46,14 @@ import Testing
     }
 
     @Test func `a text is looked for in the file of the locale, and then in English`() throws {
+        let payment = policy.terms(of: .of(TestType.payment))
         let norwegian = try #require(policy.texts(in: "nb"))
-        #expect(norwegian["payment"]?.locale == "nb")
-        #expect(norwegian["statement"]?.locale == "en")
-        #expect(norwegian["nothing"] == nil)
+        #expect(norwegian.texts(under: payment)?.locale == "nb")
+        #expect(norwegian.texts(under: policy.terms(of: .of(TestType.statement)))?.locale == "en")
+        #expect(norwegian.texts(under: policy.terms(of: .of(TypeID("nothing")))) == nil)
         #expect(norwegian.generic(.important).title == "Nytt")
         let english = try #require(policy.texts(in: "en"))
-        #expect(english["payment"]?.locale == "en")
+        #expect(english.texts(under: payment)?.locale == "en")
         #expect(english.generic(.important).title == "News")
         #expect(policy.texts(in: "de") == nil)
     }

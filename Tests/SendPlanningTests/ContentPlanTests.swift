@@ -60,7 +60,7 @@ import Testing
         facts.deviceKey = situation.key
         facts.platform = situation.platform
         adjust(&material, &facts)
-        let content = try SendContent(
+        let content = SendContent(
             material, under: RepositoryBundle.policy.terms(of: material.request), recipientLocale: nil,
             utcOffsetSeconds: 3600, of: RepositoryBundle.policy)
         let plan = ContentPlan(
@@ -381,7 +381,7 @@ import Testing
             material.request.caller = caller
             var facts = Sample.facts
             facts.criticalAlerts = allowed
-            let content = try SendContent(
+            let content = SendContent(
                 material, under: RepositoryBundle.policy.terms(of: material.request), recipientLocale: nil,
                 utcOffsetSeconds: nil, of: RepositoryBundle.policy)
             let plan = ContentPlan(
@@ -418,11 +418,17 @@ import Testing
         // An amount in a currency without minor units fits the schema of no text.
         var gold = material
         gold.params["amount"] = ["currency": "XAU", "minor": 1]
-        #expect(throws: CompositionError.unknownCurrency("XAU")) {
-            _ = try SendContent(
+        facts.params = .valid
+        _ = ContentPlan(
+            gold,
+            saying: SendContent(
                 gold, under: RepositoryBundle.policy.terms(of: gold.request), recipientLocale: nil,
-                utcOffsetSeconds: nil, of: RepositoryBundle.policy)
-        }
+                utcOffsetSeconds: nil, of: RepositoryBundle.policy),
+            to: Sample.device(.ios, .p256), as: Sample.message,
+            ownCollapse: Sample.tag(98), unsubscribeLink: { _ in nil },
+            facts: &facts, under: RepositoryBundle.policy.terms(of: gold.request),
+            of: RepositoryBundle.policy)
+        #expect(facts.sizes == nil)
     }
 
     @Test func `only what will travel is composed, and all of it where that is not known`() throws {
@@ -464,7 +470,7 @@ import Testing
         let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         func language(_ wish: String?, _ recipient: String?) throws -> String {
             let material = Sample.material(type, on: .push, locale: wish)
-            let content = try SendContent(
+            let content = SendContent(
                 material, under: RepositoryBundle.policy.terms(of: material.request),
                 recipientLocale: recipient, utcOffsetSeconds: nil, of: RepositoryBundle.policy)
             return try #require(content).language.description

@@ -61,8 +61,15 @@ import Testing
             body: "Hapni aplikacionin për t’i parë."),
     ]
 
+    private static func texts(of type: String, in locale: String) throws -> LocaleTexts.Found {
+        let request = AttestedRequest(
+            caller: .gateway, type: TypeID(type), channel: .push, critical: false)
+        let terms = RepositoryBundle.policy.terms(of: request)
+        return try #require(RepositoryBundle.policy.texts(in: locale)?.texts(under: terms))
+    }
+
     @Test(arguments: rows) func `a summary says all that is known`(_ row: Row) throws {
-        let found = try #require(RepositoryBundle.policy.texts(in: row.locale)?["digest.transactions"])
+        let found = try Self.texts(of: "digest.transactions", in: row.locale)
         #expect(found.locale == row.locale)
         var values: [(name: String, value: ParamValue)] = [("count", .integer(row.count))]
         if row.known == ["totals"] { values.append(("totals", .totals([Self.kroner]))) }
@@ -80,7 +87,7 @@ import Testing
         _ locale: String
     ) throws {
         for type in ["digest.updates", "digest.social"] {
-            let found = try #require(RepositoryBundle.policy.texts(in: locale)?[type])
+            let found = try Self.texts(of: type, in: locale)
             let texts = try found.filled(
                 with: ListedParams([("count", .integer(5))], in: #require(LanguageTag(locale))))
             #expect(found.locale == locale && texts.title.contains("5") && !texts.body.isEmpty)

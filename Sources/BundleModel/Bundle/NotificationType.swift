@@ -26,6 +26,8 @@ package final class NotificationType: Sendable {
     package let paramKinds: [(name: String, kind: ParamSchema.Kind)]
     /// Those of ``params`` that are random references.
     package let referenceNames: [String]
+    /// Whether one of ``params`` is a moment, which a text says by the recipient's clock.
+    package let hasMoment: Bool
     /// Params that no text says and the app needs: a sealed content carries them all.
     package let appParams: [String]
     /// The param that makes two sends the same event.
@@ -126,6 +128,7 @@ package final class NotificationType: Sendable {
         paramKinds = params.map { (name: $0.key, kind: $0.value.kind) }
             .sorted { CodeUnits.precedes($0.name, $1.name) }
         referenceNames = paramKinds.filter { $0.kind == .uuid }.map(\.name)
+        hasMoment = paramKinds.contains { if case .timestamp = $0.kind { true } else { false } }
         let users = members.optional("used_by", "What uses a param that no text says.")?.members()
         appParams =
             users?.texts(

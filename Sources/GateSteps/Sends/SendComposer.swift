@@ -96,11 +96,11 @@ struct SendComposer {
         if terms.needs?.deviceKey == true, case .device = destination {
             key = person.state.sealingKey(of: destination.tag).record
         }
-        // A text that cannot be composed has no size, and a send that its caller may not make is not composed: the gate that
+        // A send that its caller may not make is not composed, and a text that cannot be written has no size: the gate that
         // gives the reason comes before the size gate.
         let content =
             terms.rule.admits(params: paramsCheck.fact)
-            ? try? SendContent(
+            ? SendContent(
                 material, under: terms, recipientLocale: person.record.locale,
                 utcOffsetSeconds: LocalTime.offsetSeconds(
                     at: now, zones: destination.timeZones(account: person.record.timeZone)),
@@ -109,7 +109,7 @@ struct SendComposer {
         let channel = material.request.channel
         var link: UnsubscribeLink?
         let plan = ContentPlan(
-            material, saying: content ?? nil, to: try profile(of: destination, key: key), as: message,
+            material, saying: content, to: try profile(of: destination, key: key), as: message,
             ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
             // The one-tap way out that S1 asks for inside every marketing and social push. A text message is answered with
             // a word instead.

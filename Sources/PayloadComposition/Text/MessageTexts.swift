@@ -116,8 +116,8 @@ extension MessageText {
     }
 }
 
-/// What a notification says, in one language, ready to be read. A class, because what a send says is handed on as a whole.
-package final class NotificationTexts: Sendable {
+/// What a notification says, in one language, ready to be read.
+package struct NotificationTexts: Sendable {
     /// Always one line.
     package let title: String
     package let body: String

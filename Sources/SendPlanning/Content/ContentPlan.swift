@@ -59,19 +59,21 @@ package struct ContentPlan: Sendable {
                 isOpenAlone
                 ? nil
                 : material.collapse ?? (preview.outcome == .forward ? ownCollapse() : Tag(high: 0, low: 0))
-            let notification = content.notification(
+            if let notification = try? content.notification(
                 material, message: message, closedCollapse: closedCollapse,
                 interruption: interruption, privacy: facts.privacy, composedAt: now,
                 unsubscribeLink: { unsubscribeLink(preview.outcome == .forward) },
                 rotateKeyBy: destination.key?.rotateBy, of: policy)
-            let (target, canBeSealed) = destination.target
-            for form in forms where onlyForm == nil || form == onlyForm {
-                // A send that does not go now is not composed; only its size is computed.
-                if preview.outcome == .forward, form == preview.form, form != .sealed || canBeSealed {
-                    payload = try? compose(notification, for: target, as: form)
-                    sizes[form] = payload?.byteCount
-                } else {
-                    sizes[form] = try? composedByteCount(notification, for: target, as: form)
+            {
+                let (target, canBeSealed) = destination.target
+                for form in forms where onlyForm == nil || form == onlyForm {
+                    // A send that does not go now is not composed; only its size is computed.
+                    if preview.outcome == .forward, form == preview.form, form != .sealed || canBeSealed {
+                        payload = try? compose(notification, for: target, as: form)
+                        sizes[form] = payload?.byteCount
+                    } else {
+                        sizes[form] = try? composedByteCount(notification, for: target, as: form)
+                    }
                 }
             }
         }

@@ -4,12 +4,14 @@ import CanonicalJSON
 import GateVocabulary
 package import PayloadComposition
 
-/// What a send says to one recipient: its texts in their language.
-package final class SendContent: Sendable {
+/// What a send says to one recipient, and in which language; its texts are filled for the notification that has them.
+package struct SendContent: Sendable {
     private let type: NotificationType
     private let locale: LocaleTexts
-    private let texts: NotificationTexts
-    package let language: LanguageTag
+    private let found: LocaleTexts.Found
+    /// Of ``language``, which is made of it where a text needs one: most have no number and no moment.
+    private let languageTag: String
+    private let utcOffsetSeconds: Optional<Int>
 
     /// - Parameters:
     ///   - material: Its params must fit the type: composing is asked for only after ``ParamsCheck``.
@@ -17,45 +19,52 @@ package final class SendContent: Sendable {
     ///   - recipientLocale: A BCP 47 tag; used when the send names none, or one without texts.
     ///   - utcOffsetSeconds: Where the recipient's clocks stand, for moments in a text; `nil` prints UTC.
     /// - Returns: `nil` for a type that is not in the registry.
-    /// - Throws: When a text cannot be written; the send then has no size and is refused.
     package init?(
         _ material: borrowing SendMaterial, under terms: borrowing RequestTerms, recipientLocale: String?,
         utcOffsetSeconds: @autoclosure () -> Int?, of policy: CompiledPolicy
-    ) throws(CompositionError) {
+    ) {
         guard let type = terms.type else { return nil }
-        let wish = (material.locale ?? recipientLocale).flatMap { LanguageTag($0) }
-        let found: LocaleTexts.Found
-        if let wish, let named = policy.texts(in: wish.description), let own = named[type.messageKey],
-            own.locale == wish.description
+        if let wish = material.locale ?? recipientLocale, let named = policy.texts(in: wish),
+            let own = named.texts(under: terms), own.locale == wish,
+            named.isLanguage || LanguageTag(wish)?.description == wish
         {
             // Nearly every recipient reads a locale that the bundle has, and has every text in.
-            (locale, found, language) = (named, own, wish)
+            (locale, found, languageTag) = (named, own, wish)
         } else {
             let candidates = LanguageTag.candidates([material.locale, recipientLocale])
             let chosen = candidates.first { policy.texts(in: $0.description) != nil } ?? .last
-            guard let nearest = policy.texts(in: chosen.description), let text = nearest[type.messageKey]
+            guard let nearest = policy.texts(in: chosen.description),
+                let text = nearest.texts(under: terms)
             else { return nil }
             (locale, found) = (nearest, text)
             // The texts may stand further down the chain. Numbers follow the language of the text they are in, and
             // the region the reader named, when that is of the same language.
             let textLanguage =
                 found.locale == chosen.description ? chosen : LanguageTag(found.locale) ?? .last
-            language = candidates.first { $0.language == textLanguage.language } ?? textLanguage
+            let language = candidates.first { $0.language == textLanguage.language } ?? textLanguage
+            languageTag = language.description
         }
         self.type = type
-        let hasMoment = type.paramKinds.contains { if case .timestamp = $0.kind { true } else { false } }
-        texts = try found.filled(
-            with: SendParams(
-                params: material.params, kinds: type.paramKinds, language: language,
-                utcOffsetSeconds: hasMoment ? utcOffsetSeconds() : nil))
+        self.utcOffsetSeconds = type.hasMoment ? utcOffsetSeconds() : nil
     }
 
+    package var language: LanguageTag { LanguageTag(languageTag) ?? .last }
+
     /// Everything the notification could say and show at one destination.
+    ///
+    /// - Throws: When a text cannot be written; the send then has no size and is refused.
     func notification(
-        _ material: SendMaterial, message: MessageID, closedCollapse: Tag?, interruption: Interruption,
-        privacy: PrivacyLevel?, composedAt: Instant, unsubscribeLink: () -> String?, rotateKeyBy: Instant?,
-        of policy: CompiledPolicy
-    ) -> NotificationContent {
+        _ material: borrowing SendMaterial, message: MessageID, closedCollapse: Tag?,
+        interruption: Interruption, privacy: PrivacyLevel?, composedAt: Instant,
+        unsubscribeLink: () -> String?, rotateKeyBy: Instant?, of policy: CompiledPolicy
+    ) throws(CompositionError) -> NotificationContent {
+        // A text message and an e-mail have no public texts, nor has a clear push to a reader who wants all shown.
+        let isPublic =
+            material.request.channel == .push && (type.body.push == .sealed || privacy != .full)
+        let texts = try found.filled(
+            with: SendParams(
+                params: material.params, kinds: type.paramKinds, languageTag: languageTag,
+                utcOffsetSeconds: utcOffsetSeconds), isPublic: isPublic)
         let generic = locale.generic(type.tier)
         return NotificationContent(
             send: material.send, message: message, type: type.id, number: type.alertType,
@@ -75,11 +84,15 @@ package final class SendContent: Sendable {
 
 extension LocaleTexts.Found {
     /// What they say of some params.
-    package func filled(with params: some ParamValues) throws(CompositionError) -> NotificationTexts {
+    ///
+    /// - Parameter isPublic: Whether the texts for a locked screen are asked for.
+    package func filled(
+        with params: some ParamValues, isPublic: Bool = true
+    ) throws(CompositionError) -> NotificationTexts {
         NotificationTexts(
             title: try title.filled(with: params), body: try body.filled(with: params),
-            publicTitle: try publicTitle?.filled(with: params),
-            publicBody: try publicBody?.filled(with: params))
+            publicTitle: try isPublic ? publicTitle?.filled(with: params) : nil,
+            publicBody: try isPublic ? publicBody?.filled(with: params) : nil)
     }
 }
 
@@ -87,8 +100,10 @@ extension LocaleTexts.Found {
 private struct SendParams: ParamValues {
     let params: JSONObject
     let kinds: [(name: String, kind: ParamSchema.Kind)]
-    let language: LanguageTag
+    let languageTag: String
     let utcOffsetSeconds: Int?
+
+    var language: LanguageTag { LanguageTag(languageTag) ?? .last }
 
     subscript(name: String) -> ParamValue? {
         guard let json = params[name] else { return nil }
