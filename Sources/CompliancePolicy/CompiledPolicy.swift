@@ -8,6 +8,8 @@ package import GateVocabulary
 package final class CompiledPolicy: Sendable {
     /// The model it was made from, for everything that is not on the path of a decision.
     package let bundle: PolicyBundle
+    /// ``PolicyBundle/brand``, which stands in every notification.
+    package let brand: CountedText
     /// For how long a device that is not heard from counts as in use: as long as its word on where it is counts.
     /// `nil`: for good.
     package let deviceFreshSeconds: Int64?
@@ -45,6 +47,7 @@ package final class CompiledPolicy: Sendable {
 
     package init(_ bundle: PolicyBundle, approvals: [Approval] = []) {
         self.bundle = bundle
+        brand = CountedText(bundle.brand)
         self.approvals = approvals
         digest = bundle.digest
         func rule(_ category: GateVocabulary.Category) -> CategoryRule { bundle.categories[category]! }

@@ -51,10 +51,10 @@ import Testing
         #expect(norwegian.texts(under: payment)?.locale == "nb")
         #expect(norwegian.texts(under: policy.terms(of: .of(TestType.statement)))?.locale == "en")
         #expect(norwegian.texts(under: policy.terms(of: .of(TypeID("nothing")))) == nil)
-        #expect(norwegian.generic(.important).title == "Nytt")
+        #expect(norwegian.generic(.important).title.text == "Nytt")
         let english = try #require(policy.texts(in: "en"))
         #expect(english.texts(under: payment)?.locale == "en")
-        #expect(english.generic(.important).title == "News")
+        #expect(english.generic(.important).title.text == "News")
         #expect(policy.texts(in: "de") == nil)
     }
 

@@ -70,16 +70,19 @@ struct Sample {
             send: SendID(uuidText: "0b0f7f3a-6a3e-4b0e-9d5e-111111111111")!,
             message: MessageID(uuidText: "5c1e9f64-2f0e-4a53-8b7a-222222222222")!,
             type: type, number: number, hasAlertRecord: hasAlertRecord, category: category,
-            tier: .important, brand: brand, texts: texts,
+            tier: .important, brand: CountedText(brand), texts: texts,
             constantText: language == "nb"
-                ? .init(title: "Nytt varsel", body: "Åpne appen for å se det.")
-                : .init(title: "New notification", body: "Open the app to see it."),
+                ? .init(
+                    title: CountedText("Nytt varsel"), body: CountedText("Åpne appen for å se det."))
+                : .init(
+                    title: CountedText("New notification"), body: CountedText("Open the app to see it.")),
             params: params, referenceNames: referenceNames,
-            deepLink: deepLink, thread: thread, sound: sound, actionCategory: actionCategory,
+            deepLink: deepLink, thread: thread.map { CountedText($0) }, sound: sound,
+            actionCategory: actionCategory,
             androidChannel: androidChannel, badge: badge, interruption: interruption, privacy: privacy,
             sentAt: sentAt, composedAt: sentAt, expiresAt: expiresAt, collapse: collapse,
             closedCollapse: Tag(high: 0x0123_4567_89AB_CDEF, low: 42),
-            unsubscribeLink: unsubscribeLink, rotateKeyBy: rotateKeyBy)
+            unsubscribeLink: unsubscribeLink.map { CountedText($0) }, rotateKeyBy: rotateKeyBy)
     }
 
     static let transaction = "9b2d0f6e-3c58-4b1e-a7de-333333333333"

@@ -66,7 +66,7 @@ import Testing
         let plan = ContentPlan(
             material, saying: content, to: situation.destination, as: Sample.message,
             ownCollapse: Sample.tag(98),
-            unsubscribeLink: { _ in "https://drop.example/u/opaque" }, facts: &facts,
+            unsubscribeLink: { _ in CountedText("https://drop.example/u/opaque") }, facts: &facts,
             under: RepositoryBundle.policy.terms(of: material.request), of: RepositoryBundle.policy)
         return (plan, decide(material.request, given: facts, under: RepositoryBundle.policy), facts, material)
     }

@@ -1,4 +1,4 @@
-import CanonicalJSON
+package import CanonicalJSON
 package import GateVocabulary
 
 extension PluralForm {
@@ -27,8 +27,8 @@ extension PluralForm {
 
 /// The one text per tier that is true of every notification and so tells nothing.
 package struct GenericText: Hashable, Sendable {
-    package var title: String
-    package var body: String
+    package var title: CountedText
+    package var body: CountedText
 }
 
 /// One file of `messages/`.
@@ -76,7 +76,7 @@ extension LocaleMessages {
                         : violation.replacing("expected", with: "must have"),
                     hint: "the notification opens the app by itself; a link of a type is its `deep_link`")
             }
-            generic[tier] = GenericText(title: title, body: body)
+            generic[tier] = GenericText(title: CountedText(title), body: CountedText(body))
             text.refuseOthers()
         }
         tiers?.refuseOthers()

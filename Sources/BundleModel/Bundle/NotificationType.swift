@@ -1,4 +1,4 @@
-import CanonicalJSON
+package import CanonicalJSON
 package import GateVocabulary
 
 /// One notification type: what the registry says of it (`types/<type>.yaml`).
@@ -73,13 +73,13 @@ package final class NotificationType: Sendable {
     /// The key of its texts in `messages/`.
     package let messageKey: String
     /// Its family, `transaction` of `transaction.failed`: what a device stacks together.
-    package let thread: String
+    package let thread: CountedText
 
     /// - Parameter eventScope: What ``subOf`` of this type and of those above it leads to.
     init(_ reader: NodeReader, eventScope: TypeID) {
         let members = reader.members()
         id = members.required("type", "What it is called, as its file is.")?.typeID() ?? TypeID("")
-        thread = String(id.text.prefix { $0 != "." })
+        thread = CountedText(String(id.text.prefix { $0 != "." }))
         means = members.text("means", "What happened when it goes out.")
         source = members.text("source", "Which document asked for it.")
         category = members.name("category", "The consent axis.")

@@ -1,4 +1,5 @@
 import BundleModel
+import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import RecipientModel
@@ -120,7 +121,7 @@ struct SendComposer {
                     of: person.subject, category: category, channel: channel,
                     destination: destination.tag)
                 link = made
-                return settings.unsubscribe.text(of: made)
+                return CountedText(settings.unsubscribe.text(of: made))
             }, facts: &facts, under: terms, of: policy)
         let decision = plan.decision(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(

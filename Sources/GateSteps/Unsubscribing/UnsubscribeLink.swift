@@ -1,3 +1,4 @@
+import CanonicalJSON
 package import GateVocabulary
 import RecipientModel
 
@@ -42,12 +43,12 @@ package struct UnsubscribeAddress: Sendable {
     package let url: String
     package var keys: LinkKeys
     /// A token as long as every other, which leads to nothing.
-    let placeholder: String
+    let placeholder: CountedText
 
     package init(url: String, keys: LinkKeys) {
         self.url = url
         self.keys = keys
-        placeholder = url + String(repeating: "A", count: UnsubscribeToken.characterCount)
+        placeholder = CountedText(url + String(repeating: "A", count: UnsubscribeToken.characterCount))
     }
 
     func text(of link: UnsubscribeLink) -> String { url + keys.token(for: link.id) }

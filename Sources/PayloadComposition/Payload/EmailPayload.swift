@@ -7,7 +7,7 @@ enum EmailPayload {
     static func writeHeaders(_ content: NotificationContent, to json: inout CanonicalWriter) {
         json.object { json in
             guard let link = content.unsubscribeLink else { return }
-            json.member("list-unsubscribe", "<\(link)>")
+            json.member("list-unsubscribe", "<\(link.text)>")
             json.member("list-unsubscribe-post", "List-Unsubscribe=One-Click")
         }
     }
@@ -18,7 +18,7 @@ enum EmailPayload {
         let (title, text): (String, String)
         switch form {
         case .sealed: throw .sealedWithoutKey
-        case .generic: (title, text) = (content.constantText.title, content.constantText.body)
+        case .generic: (title, text) = (content.constantText.title.text, content.constantText.body.text)
         case .full: (title, text) = (content.texts.title, content.texts.body)
         case .never: throw .formNever
         }
@@ -27,7 +27,7 @@ enum EmailPayload {
             json.member("text") { json in
                 json.quoted { json in
                     json.characters(text)
-                    if let link = content.unsubscribeLink { json.characters("\n\n\(link)") }
+                    if let link = content.unsubscribeLink { json.characters("\n\n\(link.text)") }
                 }
             }
         }

@@ -17,7 +17,7 @@ package final class NotificationContent: Sendable {
     package let category: Category
     package let tier: Tier
     /// Who writes: in front of every text message, of every subject, and of what a generic text says.
-    package let brand: String
+    package let brand: CountedText
     package let texts: NotificationTexts
     /// The one text per app and tier that is true of every notification.
     package let constantText: ConstantText
@@ -28,7 +28,7 @@ package final class NotificationContent: Sendable {
     package let referenceNames: [String]
     package let deepLink: String?
     /// What a device stacks together.
-    package let thread: String?
+    package let thread: CountedText?
     package let sound: String?
     /// The APNs category: which buttons the notification has.
     package let actionCategory: String?
@@ -46,16 +46,16 @@ package final class NotificationContent: Sendable {
     /// full one needs it.
     package let closedCollapse: Tag?
     /// Mutes the category without a login; inside every marketing and social message (S1).
-    package let unsubscribeLink: String?
+    package let unsubscribeLink: CountedText?
     /// The time by which the app replaces the key of the seal. `nil` until the policy has the app notified.
     package let rotateKeyBy: Instant?
 
     /// A text that says nothing of the notification that it stands for.
     package struct ConstantText: Hashable, Sendable {
-        package var title: String
-        package var body: String
+        package var title: CountedText
+        package var body: CountedText
 
-        package init(title: String, body: String) {
+        package init(title: CountedText, body: CountedText) {
             self.title = title
             self.body = body
         }
@@ -64,12 +64,13 @@ package final class NotificationContent: Sendable {
     package init(
         send: SendID, message: MessageID, type: TypeID, number: Int? = nil,
         hasAlertRecord: Bool = false, category: Category, tier: Tier,
-        brand: String, texts: NotificationTexts, constantText: ConstantText, params: JSONObject = [:],
+        brand: CountedText, texts: NotificationTexts, constantText: ConstantText, params: JSONObject = [:],
         referenceNames: [String] = [],
-        deepLink: String? = nil, thread: String? = nil, sound: String? = nil, actionCategory: String? = nil,
+        deepLink: String? = nil, thread: CountedText? = nil, sound: String? = nil,
+        actionCategory: String? = nil,
         androidChannel: String? = nil, badge: Int? = nil, interruption: Interruption, privacy: PrivacyLevel,
         sentAt: Instant, composedAt: Instant, expiresAt: Instant, collapse: Tag? = nil, closedCollapse: Tag?,
-        unsubscribeLink: String? = nil, rotateKeyBy: Instant? = nil
+        unsubscribeLink: CountedText? = nil, rotateKeyBy: Instant? = nil
     ) {
         self.send = send
         self.message = message
@@ -122,10 +123,14 @@ package final class NotificationContent: Sendable {
 
     /// The constant text with who writes it.
     func writeClosedTitle<Sink: PayloadSink & ~Copyable>(to json: inout Sink) {
-        writeBranded(constantText.title, to: &json)
+        json.quoted { json in
+            json.characters(brand)
+            json.raw(": ")
+            json.characters(constantText.title)
+        }
     }
 
-    var closedTitle: String { "\(brand): \(constantText.title)" }
+    var closedTitle: String { "\(brand.text): \(constantText.title.text)" }
 
     /// A text after the name of who writes it.
     func writeBranded<Sink: PayloadSink & ~Copyable>(_ text: String, to json: inout Sink) {

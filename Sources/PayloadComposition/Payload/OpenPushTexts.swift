@@ -33,10 +33,10 @@ extension NotificationContent {
     func openPushTexts(for platform: Platform, as form: BodyForm) -> OpenPushTexts {
         var texts = OpenPushTexts()
         guard form == .full else {
-            texts.add(.body, constantText.body)
+            texts.add(.body, constantText.body.text)
             texts.add(.send, send.uuidText)
             texts.add(.title, closedTitle)
-            texts.add(.unsubscribe, unsubscribeLink)
+            texts.add(.unsubscribe, unsubscribeLink?.text)
             return texts
         }
         let shown = shownTexts
@@ -52,7 +52,7 @@ extension NotificationContent {
         texts.add(.send, send.uuidText)
         texts.add(.title, shown.title)
         texts.add(.type, type.text)
-        texts.add(.unsubscribe, unsubscribeLink)
+        texts.add(.unsubscribe, unsubscribeLink?.text)
         return texts
     }
 }

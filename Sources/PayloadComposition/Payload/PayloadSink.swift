@@ -13,6 +13,7 @@ protocol PayloadSink: ~Copyable {
     mutating func quoted(_ parts: (inout Self) -> Void)
     mutating func member(_ key: StaticString, _ value: (inout Self) -> Void)
     mutating func member(_ key: StaticString, _ value: String?)
+    mutating func member(_ key: StaticString, _ value: CountedText?)
     mutating func member(_ key: StaticString, _ value: Int64?)
     mutating func member(_ key: StaticString, _ value: Bool?)
     mutating func member(_ key: StaticString, _ value: Instant?)
@@ -24,6 +25,7 @@ protocol PayloadSink: ~Copyable {
     mutating func name(_ name: String)
     mutating func integer(_ value: Int64)
     mutating func characters(_ text: String)
+    mutating func characters(_ text: CountedText)
     mutating func raw(_ literal: StaticString)
 }
 
@@ -34,6 +36,10 @@ extension CanonicalWriter: PayloadSink {
         members(&self)
         byte(UInt8(ascii: "}"))
     }
+
+    mutating func member(_ key: StaticString, _ value: CountedText?) { member(key, value?.text) }
+
+    mutating func characters(_ text: CountedText) { characters(text.text) }
 }
 
 /// Counts the bytes that a ``CanonicalWriter`` would write.
@@ -72,6 +78,11 @@ struct ByteCounter: PayloadSink {
     mutating func member(_ key: StaticString, _ value: String?) {
         guard let value else { return }
         member(key.utf8CodeUnitCount, 2 + CanonicalWriter.byteCount(ofCharacters: value))
+    }
+
+    mutating func member(_ key: StaticString, _ value: CountedText?) {
+        guard let value else { return }
+        member(key.utf8CodeUnitCount, 2 + value.byteCount)
     }
 
     mutating func member(_ key: StaticString, _ value: Int64?) {
@@ -144,6 +155,8 @@ struct ByteCounter: PayloadSink {
     mutating func integer(_ value: Int64) { byteCount += Self.byteCount(of: value) }
 
     mutating func characters(_ text: String) { byteCount += CanonicalWriter.byteCount(ofCharacters: text) }
+
+    mutating func characters(_ text: CountedText) { byteCount += text.byteCount }
 
     mutating func raw(_ literal: StaticString) { byteCount += literal.utf8CodeUnitCount }
 

@@ -10,13 +10,13 @@ enum SMSPayload {
         let text: String
         switch form {
         case .sealed: throw .sealedWithoutKey
-        case .generic: text = content.constantText.body
+        case .generic: text = content.constantText.body.text
         case .full: text = content.texts.body
         case .never: throw .formNever
         }
         // A text message shows a number as its sender, so the text names the company (47 CFR 64.1200(b)(1) and (d)(4)).
-        let named = "\(content.brand): \(text)"
-        let full = SMSEncoding.plainSpaces(content.unsubscribeLink.map { "\(named)\n\($0)" } ?? named)
+        let named = "\(content.brand.text): \(text)"
+        let full = SMSEncoding.plainSpaces(content.unsubscribeLink.map { "\(named)\n\($0.text)" } ?? named)
         let encoding = SMSEncoding(full)
         json.object { json in
             json.member("encoding", name: encoding.alphabet)

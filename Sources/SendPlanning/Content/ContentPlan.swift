@@ -1,4 +1,5 @@
 import BundleModel
+package import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 import PayloadComposition
@@ -33,7 +34,7 @@ package struct ContentPlan: Sendable {
     package init(
         _ material: borrowing SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
         as message: MessageID, ownCollapse: @autoclosure () -> Tag,
-        unsubscribeLink: (_ mayLeave: Bool) -> String?,
+        unsubscribeLink: (_ mayLeave: Bool) -> CountedText?,
         facts: inout Facts, under terms: borrowing RequestTerms, of policy: CompiledPolicy
     ) {
         self.message = message

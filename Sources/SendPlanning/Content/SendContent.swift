@@ -56,7 +56,7 @@ package struct SendContent: Sendable {
     func notification(
         _ material: borrowing SendMaterial, message: MessageID, closedCollapse: Tag?,
         interruption: Interruption, privacy: PrivacyLevel?, composedAt: Instant,
-        unsubscribeLink: () -> String?, rotateKeyBy: Instant?, of policy: CompiledPolicy
+        unsubscribeLink: () -> CountedText?, rotateKeyBy: Instant?, of policy: CompiledPolicy
     ) throws(CompositionError) -> NotificationContent {
         // A text message and an e-mail have no public texts, nor has a clear push to a reader who wants all shown.
         let isPublic =
@@ -69,7 +69,7 @@ package struct SendContent: Sendable {
         return NotificationContent(
             send: material.send, message: message, type: type.id, number: type.alertType,
             hasAlertRecord: type.hasAlertRecord,
-            category: type.category, tier: type.tier, brand: policy.bundle.brand,
+            category: type.category, tier: type.tier, brand: policy.brand,
             texts: texts, constantText: .init(title: generic.title, body: generic.body),
             params: material.params, referenceNames: type.referenceNames,
             deepLink: material.deepLink ?? type.deepLink, thread: type.thread, sound: type.sound,
