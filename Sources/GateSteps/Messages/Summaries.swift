@@ -99,10 +99,10 @@ extension StepContext {
                 expiresAt: now.advanced(bySeconds: type.ttlSeconds),
                 ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
             let composer = SendComposer(
-                self, person: person, material: material, under: policy.terms(of: request),
+                self, material: material, under: policy.terms(of: request),
                 paramsCheck: ParamsCheck(material.params, of: type.id, under: policy), fallback: .notFallback,
                 repetition: .first, at: now)
-            let draft = try composer.decide(for: destination)
+            let draft = try composer.decide(for: destination, of: person)
             switch draft.decision.outcome {
             case .forward:
                 drafts.append(draft)

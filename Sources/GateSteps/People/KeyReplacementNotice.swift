@@ -35,10 +35,10 @@ extension StepContext {
             expiresAt: now.advanced(bySeconds: type.ttlSeconds),
             ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
         let composer = SendComposer(
-            self, person: person, material: material, under: policy.terms(of: request),
+            self, material: material, under: policy.terms(of: request),
             paramsCheck: ParamsCheck(material.params, of: name, under: policy), fallback: .notFallback,
             repetition: .first, at: now)
-        let draft = try composer.decide(for: destination)
+        let draft = try composer.decide(for: destination, of: person)
         try commitOwn(
             material.send, of: type, on: .push, as: [draft], to: person,
             requestID: "key-replaced-\(material.send.uuidText)", isHeldBack: true, at: now)

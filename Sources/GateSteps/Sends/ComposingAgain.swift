@@ -26,13 +26,13 @@ extension StepContext {
             throw row.damaged("the recorded facts are not an object")
         }
         let composer = SendComposer(
-            self, person: person, material: material, under: policy.terms(of: row.request),
+            self, material: material, under: policy.terms(of: row.request),
             paramsCheck: ParamsCheck(
                 material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
             repetition: try view.repetition(of: row.eventTag, to: row.subject, besides: row.send),
             telling: row.eventTag, isAgain: true, at: now)
-        return try composer.decide(for: destination, as: row.message, due: due)
+        return try composer.decide(for: destination, of: person, as: row.message, due: due)
     }
 
     /// A deferred message whose time has come.

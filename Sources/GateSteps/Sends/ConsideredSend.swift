@@ -41,7 +41,7 @@ package final class ConsideredSend: Sendable {
                 replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil)
         }
         let composer = SendComposer(
-            step, person: person,
+            step,
             material: Self.material(request, as: attested, of: type, to: person, send: send, at: now),
             under: terms, paramsCheck: paramsCheck,
             fallback: fallback, repetition: repetition ?? .first, telling: eventTags[request.channel], at: now
@@ -51,17 +51,21 @@ package final class ConsideredSend: Sendable {
         self.paramsCheck = paramsCheck
         self.eventTags = eventTags
         self.replaced = replaced
-        // A time of day is another moment in the zone of each device.
-        func due(at destination: Destination) -> Instant? {
-            guard isAdmitted, let type, let person else { return nil }
-            return person.due(type, at: destination, from: now, under: policy)
+        guard let person else {
+            drafts = [try composer.decide(without: .noneRegistered, for: nil)]
+            return
+        }
+        func decide(for destination: Destination) throws -> DeliveryDraft {
+            // A time of day is another moment in the zone of each device.
+            let due =
+                isAdmitted ? type.map { person.due($0, at: destination, from: now, under: policy) } : nil
+            return try composer.decide(for: destination, of: person, due: due)
         }
         drafts =
             switch Self.destinations(of: person, for: request) {
-            case .none(let missing): [try composer.decide(without: missing)]
-            case .one(let destination): [try composer.decide(for: destination, due: due(at: destination))]
-            case .several(let destinations):
-                try destinations.map { try composer.decide(for: $0, due: due(at: $0)) }
+            case .none(let missing): [try composer.decide(without: missing, for: person)]
+            case .one(let destination): [try decide(for: destination)]
+            case .several(let destinations): try destinations.map(decide)
             }
     }
 
@@ -90,9 +94,8 @@ package final class ConsideredSend: Sendable {
     }
 
     private static func destinations(
-        of person: RecipientSnapshot?, for request: borrowing SendRequest
+        of person: RecipientSnapshot, for request: borrowing SendRequest
     ) -> Destinations {
-        guard let person else { return .none(.noneRegistered) }
         if let id = request.destination {
             return person.destination(id, on: request.channel).map { .one($0) } ?? .none(.unknown)
         }

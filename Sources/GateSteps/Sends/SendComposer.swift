@@ -13,7 +13,6 @@ import WireProtocol
 struct SendComposer {
     let step: StepContext
     let now: Instant
-    package let person: RecipientSnapshot?
     let material: SendMaterial
     /// What the policy says about the send's request.
     let terms: RequestTerms
@@ -26,13 +25,12 @@ struct SendComposer {
     let isAgain: Bool
 
     init(
-        _ step: StepContext, person: RecipientSnapshot?, material: SendMaterial,
-        under terms: RequestTerms, paramsCheck: ParamsCheck, fallback: FallbackFact,
-        repetition: RepetitionFact, telling eventTag: Tag? = nil, isAgain: Bool = false, at now: Instant
+        _ step: StepContext, material: SendMaterial, under terms: RequestTerms, paramsCheck: ParamsCheck,
+        fallback: FallbackFact, repetition: RepetitionFact, telling eventTag: Tag? = nil,
+        isAgain: Bool = false, at now: Instant
     ) {
         self.step = step
         self.now = now
-        self.person = person
         self.material = material
         self.terms = terms
         self.paramsCheck = paramsCheck
@@ -53,7 +51,9 @@ struct SendComposer {
     }
 
     /// The recipient is unknown, or has no destination: one decision without a destination.
-    func decide(without missing: DestinationFact) throws -> DeliveryDraft {
+    func decide(
+        without missing: DestinationFact, for person: RecipientSnapshot?
+    ) throws -> DeliveryDraft {
         let facts = try loading.facts(
             common(expiry: material.expiresAt, due: now), person: person, without: missing)
         let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
@@ -66,9 +66,9 @@ struct SendComposer {
     ///   - message: The id a deferred message already has; a new one is made when `nil`.
     ///   - due: When it wants to go out, later than ``now`` for a type with a time of its own; ``now`` when `nil`.
     func decide(
-        for destination: Destination, as message: MessageID? = nil, due: Instant? = nil
+        for destination: Destination, of person: RecipientSnapshot, as message: MessageID? = nil,
+        due: Instant? = nil
     ) throws -> DeliveryDraft {
-        guard let person else { preconditionFailure("a destination without a person") }
         let due = due ?? now
         // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
         var expiry = isAgain ? material.expiresAt : material.expiry(countedFrom: due)
