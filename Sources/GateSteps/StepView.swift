@@ -5,12 +5,11 @@ package import RecipientModel
 ///
 /// Reads find what this step wrote, then what the steps before it wrote, then what was loaded. Reading anything else
 /// throws ``MissingRows``: a step reaches data only through its view, and does not know where the data comes from.
-package final class StepView: HistoryReading {
+///
+/// A value of two references: copies see the same rows and write into the same change.
+package struct StepView: HistoryReading {
     let state: BatchState
     package let change = Change()
-    /// Which message each of ``Change/messages`` is about, as far as a look-up had to know: a group of results looks along them
-    /// for each.
-    @exclusivity(unchecked) private var written: [MessageID] = []
 
     package init(_ state: BatchState) { self.state = state }
 
@@ -188,7 +187,7 @@ package final class StepView: HistoryReading {
         }
     }
 
-    package func insertSend(_ record: SendRecord) throws { change.sends.append(record) }
+    package func insertSend(_ record: SendRecord) throws { Change.add(record, to: &change.sends) }
 
     package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
         if change.erased.contains(subject) || state.erased.contains(subject) { return [] }
@@ -302,8 +301,7 @@ package final class StepView: HistoryReading {
     private func own(
         _ message: MessageID, or stored: @autoclosure () throws -> OutboxRecord?
     ) throws -> OutboxRecord? {
-        for place in written.count..<change.messages.count { written.append(change.messages[place].message) }
-        guard written.contains(message) else { return try stored() }
+        guard change.listWritten(message) else { return try stored() }
         if let own = ownMessage(message) { return own }
         return ownAttempt(try stored())
     }
@@ -311,7 +309,7 @@ package final class StepView: HistoryReading {
     /// The row as this step wrote it; `nil` where it did not, or only a part of it.
     private func ownMessage(_ message: MessageID) -> OutboxRecord?? {
         var found: OutboxRecord??
-        for index in written.indices where written[index] == message {
+        for index in change.written.indices where change.written[index] == message {
             switch change.messages[index] {
             case .insert(let record), .offer(let record), .update(let record): found = .some(record)
             case .remove: found = .some(nil)
@@ -326,7 +324,7 @@ package final class StepView: HistoryReading {
 
     private func ownAttempt(_ record: OutboxRecord?) -> OutboxRecord? {
         guard var record else { return nil }
-        for index in written.indices where written[index] == record.message {
+        for index in change.written.indices where change.written[index] == record.message {
             switch change.messages[index] {
             case .attempt(_, let moment):
                 record.attemptCount += 1
@@ -423,7 +421,7 @@ package final class StepView: HistoryReading {
     package func newestEntryClock() throws -> ClockReading? { change.clock ?? state.newestClock }
     package func publishedSize() throws -> UInt64 { change.publishedSize ?? state.publishedSize }
 
-    package func append(_ entry: NewEntry) { change.entries.append(entry) }
+    package func append(_ entry: NewEntry) { Change.add(entry, to: &change.entries) }
     /// Remembers what the clocks show, beside the newest entry.
     package func setNewestEntryClock(_ reading: ClockReading) throws { change.clock = reading }
     /// Records how far the tree is durable.
