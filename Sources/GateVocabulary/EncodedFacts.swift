@@ -55,19 +55,21 @@ package struct EncodedFacts: Sendable {
         return FactSet(rawValue: shared)
     }
 
-    /// Writes the object of the known facts in `set`.
-    package func write(_ set: FactSet, to json: inout CanonicalWriter) {
-        guard set != .all else { return json.raw(bytes[...]) }
-        json.raw("{")
-        var rest = set.rawValue
-        while rest != 0 {
-            let member = member(rest.trailingZeroBitCount)
-            rest &= rest &- 1
-            guard !member.isEmpty else { continue }
-            json.separate(after: UInt8(ascii: "{"))
-            json.raw(member)
+    /// The object of the known facts in `set`.
+    func object(of set: FactSet) -> [UInt8] {
+        guard set != .all else { return bytes }
+        return CanonicalWriter.bytes { json in
+            json.raw("{")
+            var rest = set.rawValue
+            while rest != 0 {
+                let member = member(rest.trailingZeroBitCount)
+                rest &= rest &- 1
+                guard !member.isEmpty else { continue }
+                json.separate(after: UInt8(ascii: "{"))
+                json.raw(member)
+            }
+            json.raw("}")
         }
-        json.raw("}")
     }
 }
 
@@ -126,8 +128,10 @@ private struct FactWriter: FieldVisitor {
 /// Some of the facts of one destination, as a field of an entry: facts that are the same at every destination stand once, the
 /// others with their delivery.
 enum FactsPart: FieldValue {
-    /// These of the facts.
-    case written(EncodedFacts, FactSet)
+    /// None.
+    case none
+    /// The object of some, as ``EncodedFacts/object(of:)`` gives it: one reference, because a part is taken out to be written.
+    case written([UInt8])
     /// No others are known where they stand.
     indirect case read(Facts, FactSet)
 
@@ -136,7 +140,8 @@ enum FactsPart: FieldValue {
     @inline(__always)
     func write(field json: inout CanonicalWriter) {
         switch self {
-        case .written(let facts, let set): facts.write(set, to: &json)
+        case .none: json.raw("{}")
+        case .written(let object): json.raw(object[...])
         case .read(let facts, _): json.raw(EncodedFacts(facts).bytes[...])
         }
     }

@@ -125,8 +125,8 @@ package struct SendEntry: Hashable, FieldObject {
         private var place: Nullable<Tag>
         /// Set when a message goes there, now or later.
         package var message: Optional<MessageID>
-        package var facts: Facts { didSet { own.part = .written(EncodedFacts(facts), []) } }
-        /// Those of the facts that stand with the delivery.
+        package var facts: Facts { didSet { own = Derived(EncodedFacts(facts)) } }
+        /// Those of the facts that stand with the delivery: none before others are found to have others.
         fileprivate(set) var own: Derived
         package var decision: Decision
         /// The key the body is sealed to.
@@ -142,7 +142,7 @@ package struct SendEntry: Hashable, FieldObject {
             place = Nullable(destination)
             self.message = message
             self.facts = facts
-            own = Derived(part: .written(encoded ?? EncodedFacts(facts), []))
+            own = Derived(encoded ?? EncodedFacts(facts))
             self.decision = decision
             self.key = key
             self.byteCount = byteCount
@@ -165,20 +165,20 @@ package struct SendEntry: Hashable, FieldObject {
 
         /// Every fact as it is written.
         fileprivate var encodedFacts: EncodedFacts {
-            guard case .written(let facts, _) = own.part else {
+            if case .read = own.part {
                 preconditionFailure("facts of a delivery were asked for before they were read")
             }
-            return facts
+            return own.encoded
         }
 
-        /// Whether just these facts stand with the delivery.
-        fileprivate func keeps(_ set: FactSet) -> Bool {
-            if case .written(_, let kept) = own.part { kept == set } else { true }
+        /// Whether no facts stand with the delivery.
+        fileprivate var keepsNone: Bool {
+            if case .none = own.part { true } else { false }
         }
 
-        /// Has other facts stand with the delivery.
+        /// Has just these facts stand with the delivery.
         fileprivate mutating func keep(_ set: FactSet) {
-            if case .written(let facts, _) = own.part { own.part = .written(facts, set) }
+            own.part = set.isEmpty ? .none : .written(encodedFacts.object(of: set))
         }
 
         /// Adds the facts that stand once for all deliveries to those that were read with this one.
@@ -203,6 +203,10 @@ package struct SendEntry: Hashable, FieldObject {
     /// What follows from the facts of the deliveries and is no part of what an entry is compared by.
     struct Derived: Hashable {
         var part: FactsPart
+        /// All facts of the delivery, once ``part`` is not one that was read.
+        let encoded: EncodedFacts
+
+        init(_ encoded: EncodedFacts) { (part, self.encoded) = (.none, encoded) }
 
         static func == (_: Derived, _: Derived) -> Bool { true }
         func hash(into _: inout Hasher) {}
@@ -364,12 +368,14 @@ package struct SendEntry: Hashable, FieldObject {
     private static func common(of records: inout [DeliveryRecord]) -> (Common, shared: FactSet) {
         let shared = records.count == 1 ? .all : EncodedFacts.shared(records.map(\.encodedFacts))
         let own = FactSet.all.subtracting(shared)
-        // Those that keep them already are left alone: the caller has the same array, and a change would copy it.
-        for position in records.indices where !records[position].keeps(own) { records[position].keep(own) }
+        // One that keeps none, and is to keep none, is left alone: the caller has the same array, and a change would copy it.
+        for position in records.indices where !(own.isEmpty && records[position].keepsNone) {
+            records[position].keep(own)
+        }
         let overall = Self.overall(records)
         let common = Common(
             outcome: overall.outcome, reason: overall.reason, detail: overall.detail,
-            facts: .written(records[0].encodedFacts, shared), isCurrent: true)
+            facts: .written(records[0].encodedFacts.object(of: shared)), isCurrent: true)
         return (common, shared)
     }
 
