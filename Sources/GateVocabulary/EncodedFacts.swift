@@ -1,4 +1,4 @@
-package import CanonicalJSON
+import CanonicalJSON
 
 /// Facts as canonical JSON, written once: the same bytes are in a send's entry and in its outbox row.
 package struct EncodedFacts: Sendable {
