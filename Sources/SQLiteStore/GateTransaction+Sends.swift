@@ -10,6 +10,8 @@ struct SendNumbers {
     private var known: [(send: SendID, number: Int64)] = []
     private var next = 0
 
+    init(expectedCount: Int) { known.reserveCapacity(expectedCount) }
+
     mutating func add(_ number: Int64, of send: SendID) { known.append((send, number)) }
 
     mutating func number(of send: SendID) -> Int64? {

@@ -16,7 +16,7 @@ final class GateTransaction: GateReading {
     @exclusivity(unchecked) var sequences: Sequences
     @exclusivity(unchecked) var counters: OutboxCounters
     /// Of the sends of this transaction and of the offers that ended in it: the statements about them need these.
-    @exclusivity(unchecked) var sendNumbers = SendNumbers()
+    @exclusivity(unchecked) var sendNumbers: SendNumbers
     /// What the sealed part of the next send is made from.
     @exclusivity(unchecked) var sendFields = FieldWriter(capacity: 512)
     let prunedRowCountMax: Int
@@ -56,6 +56,7 @@ final class GateTransaction: GateReading {
     ) {
         segment = EntrySegment(expectedCount: changeCount)
         newOffers = OfferedSegment(expectedCount: changeCount)
+        sendNumbers = SendNumbers(expectedCount: changeCount)
         self.writer = writer
         self.dataKeys = dataKeys
         self.subjectsWriter = subjectsWriter

@@ -80,7 +80,10 @@ struct Binder {
     mutating func add<Code: StoredCode>(_ value: Code?) { add(value?.code) }
 
     mutating func add(_ id: RandomIdentifier<some IdentifierKind>) {
-        withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { add(blob: $0) }
+        add(byteCount: 16) { bytes in
+            bytes.storeBytes(of: id.high.bigEndian, as: UInt64.self)
+            bytes.storeBytes(of: id.low.bigEndian, toByteOffset: 8, as: UInt64.self)
+        }
     }
     mutating func add(_ id: RandomIdentifier<some IdentifierKind>?) {
         if let id { add(id) } else { addNull() }
