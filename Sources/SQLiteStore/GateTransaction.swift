@@ -340,7 +340,9 @@ final class GateTransaction: GateReading {
         for subject in newPeople {
             writer.cache.forwards[subject] = RecentForwards(since: Instant(milliseconds: 0), records: [])
         }
-        for send in counted { writer.cache.forwards[send.subject]?.add(send.record) }
+        for place in counted.indices {
+            writer.cache.forwards[counted[place].subject]?.add(counted[place].record)
+        }
         writer.coveredSealCount = sealCount
         if let nextDataKey {
             dataKeys.promote(nextDataKey)
