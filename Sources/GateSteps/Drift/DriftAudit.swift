@@ -63,7 +63,7 @@ extension StepContext {
             subject: subject, record: person.record, state: person.state.withoutSuppressions)
         var audited = AuditedPerson()
         audited.findings = rules.findings(
-            in: chosen, facts: FactsLoading(store: view, policy: policy, now: now),
+            in: chosen, facts: FactsLoading(policy: policy, now: now),
             receipts: try receipts(of: person, since: now))
         let known = person.state.drifts
         audited.changed = audited.findings.filter { !known.contains($0) }

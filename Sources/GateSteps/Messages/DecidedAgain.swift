@@ -59,13 +59,13 @@ struct DecidedAgain {
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
             repetition: try step.view.repetition(of: row.eventTag, to: row.subject, besides: row.send),
             decidedBefore: row.send)
-        let loading = FactsLoading(store: step.view, policy: step.policy, now: now)
+        let loading = FactsLoading(policy: step.policy, now: now)
         let destination = person?.destination(tagged: row.destination, on: row.request.channel)
         var facts: Facts
         if let person, let destination {
-            facts = try loading.facts(common, person: person, destination: destination)
+            facts = try loading.facts(common, person: person, destination: destination, in: step.view)
         } else {
-            facts = try loading.facts(common, person: person, without: .unknown)
+            facts = try loading.facts(common, person: person, without: .unknown, in: step.view)
         }
         facts.sizes = recorded.sizes
         if let key = row.key {

@@ -25,7 +25,7 @@ extension StepContext {
         before: RecipientSnapshot, at now: Instant
     ) throws {
         guard let after = try RecipientSnapshot.load(before.subject, from: view) else { return }
-        let loading = FactsLoading(store: view, policy: policy, now: now)
+        let loading = FactsLoading(policy: policy, now: now)
         func isOn(_ scope: String, _ channel: Channel, of person: RecipientSnapshot) -> Bool {
             let destination = place.flatMap { person.destination(tagged: $0, on: channel) }
             return PreferenceEffect(

@@ -10,12 +10,10 @@ package import RecipientModel
 /// Reads through one transaction, so that all facts of a send are of one moment. Facts hold what was recorded, never
 /// what policy makes of it.
 package struct FactsLoading {
-    package let store: any RecordReading
     package let policy: CompiledPolicy
     package let now: Instant
 
-    package init(store: any RecordReading, policy: CompiledPolicy, now: Instant) {
-        self.store = store
+    package init(policy: CompiledPolicy, now: Instant) {
         self.policy = policy
         self.now = now
     }
@@ -56,20 +54,21 @@ package struct FactsLoading {
 
     /// Facts of a send that reaches no destination: the recipient is unknown, or has no destination on the channel.
     package func facts(
-        _ common: Common, person: RecipientSnapshot?, without destination: DestinationFact
+        _ common: Common, person: RecipientSnapshot?, without destination: DestinationFact,
+        in store: some RecordReading
     ) throws -> Facts {
         var facts = Facts()
-        try add(common, of: person, to: &facts)
+        try add(common, of: person, in: store, to: &facts)
         facts.destination = destination
         return facts
     }
 
     /// Facts for one destination; sizes are added when the payload is composed.
     package func facts(
-        _ common: Common, person: RecipientSnapshot, destination: Destination
+        _ common: Common, person: RecipientSnapshot, destination: Destination, in store: some RecordReading
     ) throws -> Facts {
         var facts = Facts()
-        try add(common, of: person, to: &facts)
+        try add(common, of: person, in: store, to: &facts)
         let channel = common.channel
         let needs = common.needs
         facts.destination = destination.fact
@@ -199,7 +198,9 @@ package struct FactsLoading {
     }
 
     /// Adds what is the same for every destination.
-    private func add(_ common: Common, of person: RecipientSnapshot?, to facts: inout Facts) throws {
+    private func add(
+        _ common: Common, of person: RecipientSnapshot?, in store: some RecordReading, to facts: inout Facts
+    ) throws {
         facts.now = now
         facts.expiry = common.expiry
         facts.due = common.due

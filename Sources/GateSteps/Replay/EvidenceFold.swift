@@ -305,11 +305,11 @@ extension EvidenceFold {
         orElse missing: DestinationFact = .unknown, of person: RecipientSnapshot?,
         under policy: CompiledPolicy
     ) throws -> Facts {
-        let loading = FactsLoading(store: self, policy: policy, now: recorded.now ?? .longAgo)
+        let loading = FactsLoading(policy: policy, now: recorded.now ?? .longAgo)
         if let person, let destination {
-            return try loading.facts(common, person: person, destination: destination)
+            return try loading.facts(common, person: person, destination: destination, in: self)
         }
-        return try loading.facts(common, person: person, without: missing)
+        return try loading.facts(common, person: person, without: missing, in: self)
     }
 
     private func compare(

@@ -41,7 +41,7 @@ struct SendComposer {
     }
 
     private var policy: CompiledPolicy { step.policy }
-    private var loading: FactsLoading { FactsLoading(store: step.view, policy: step.policy, now: now) }
+    private var loading: FactsLoading { FactsLoading(policy: step.policy, now: now) }
 
     private func common(expiry: Instant, due: Instant) -> FactsLoading.Common {
         FactsLoading.Common(
@@ -55,7 +55,8 @@ struct SendComposer {
         without missing: DestinationFact, for person: RecipientSnapshot?
     ) throws -> DeliveryDraft {
         let facts = try loading.facts(
-            common(expiry: material.expiresAt, due: now), person: person, without: missing)
+            common(expiry: material.expiresAt, due: now), person: person, without: missing,
+            in: step.view)
         let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, of: material,
@@ -73,7 +74,7 @@ struct SendComposer {
         // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
         var expiry = isAgain ? material.expiresAt : material.expiry(countedFrom: due)
         var facts = try loading.facts(
-            common(expiry: expiry, due: due), person: person, destination: destination)
+            common(expiry: expiry, due: due), person: person, destination: destination, in: step.view)
         if material.ttlFromDueSeconds != nil, let departure = terms.rule.waitsUntil(given: facts) {
             expiry = max(expiry, material.expiry(countedFrom: departure))
             facts.expiry = expiry

@@ -74,7 +74,7 @@ package final class PersonCount: Sendable {
         let (policy, now) = (policy.current, clock.now())
         let isOver = try store.read { store in
             let people = try store.people(after: newest, limit: countMax)
-            let loading = FactsLoading(store: store, policy: policy, now: now)
+            let loading = FactsLoading(policy: policy, now: now)
             for subject in people {
                 newest = subject
                 do {

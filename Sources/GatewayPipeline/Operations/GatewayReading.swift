@@ -256,7 +256,7 @@ struct GatewayReading {
             }
             let effect = PreferenceEffect(
                 scope: scope, channel: channel, destination: destination, person: person,
-                facts: FactsLoading(store: store, policy: policy, now: now))
+                facts: FactsLoading(policy: policy, now: now))
             rows.append(
                 PreferencesAnswer.Row(
                     scope: scope, channel: channel, destination: destination?.id.text,

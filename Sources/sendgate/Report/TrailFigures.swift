@@ -106,7 +106,7 @@ struct TrailFigures {
         guard let people, let policy = try policy.flatMap(policies), let now = period.until ?? last else {
             return samples
         }
-        let loading = FactsLoading(store: people, policy: policy, now: now)
+        let loading = FactsLoading(policy: policy, now: now)
         var counts = OptInCounts()
         for subject in people.people.keys {
             if let person = people.snapshot(of: subject) { counts.add(person, facts: loading) }
