@@ -10,6 +10,11 @@ final class SendOperation: EngineOperation {
     private let isStreamLine: Bool
     private let gateway: Gateway
     private let reply: @Sendable (Answer) -> Void
+    /// What the step came to when it ran last. Kept here, so that the completion has the operation alone and needs no memory of
+    /// its own, and the thread that writes the answer frees both.
+    ///
+    /// Written by the engine's thread before it hands its batch to the thread that answers, which only reads it.
+    @exclusivity(unchecked) private nonisolated(unsafe) var decided: SendStep.Decided?
 
     init(
         _ send: SendStep, in lane: EngineLane, isStreamLine: Bool, gateway: Gateway,
@@ -31,14 +36,8 @@ final class SendOperation: EngineOperation {
         do {
             switch try batch.step({ try send.run(in: $0) }) {
             case .decided(let decided):
-                return { [self] places in
-                    // The answer keeps the operation and what was decided, so that the thread that writes it frees both.
-                    reply(
-                        Answer(
-                            status: SendAnswer.status(of: decided.outcome),
-                            contentType: SendAnswer.contentType(of: decided.outcome),
-                            making: { [self] in decided.answer(places).bytes(isStreamLine: isStreamLine) }))
-                }
+                self.decided = decided
+                return { [self] places in answer(places) }
             case .decidedBefore(let earlier): return answerAgain(earlier, under: batch.policy)
             }
         } catch let refusal as StepRefusal {
@@ -48,6 +47,15 @@ final class SendOperation: EngineOperation {
 
     func refuse(_ failure: EngineFailure) {
         reply(Problem(failure).answer)
+    }
+
+    private func answer(_ places: EntryPlaces) {
+        guard let decided else { preconditionFailure("a send was to be answered before it was decided") }
+        reply(
+            Answer(
+                status: SendAnswer.status(of: decided.outcome),
+                contentType: SendAnswer.contentType(of: decided.outcome),
+                making: { [self] in decided.answer(places).bytes(isStreamLine: isStreamLine) }))
     }
 
     /// Answers a repeated send. The writer only finds out that it is a repeat: reading the entry and rebuilding the
