@@ -51,7 +51,7 @@ package final class Change {
 
     /// Adds to a list that stays a list of one in most steps, which its literal makes at a third less than a list that grows.
     @inline(__always)
-    static func add<Element>(_ element: Element, to list: inout [Element]) {
+    static func add<Element>(_ element: consuming Element, to list: inout [Element]) {
         if list.isEmpty { list = [element] } else { list.append(element) }
     }
 

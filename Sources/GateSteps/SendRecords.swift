@@ -269,11 +269,14 @@ package struct EventRecord: Hashable, Sendable {
     }
 }
 
-extension SendRecord {
+extension DestinationNames {
     /// The name that a destination had when the message was sent; its tag where the name was forgotten.
-    package func name(of destination: Tag) -> String {
-        destinationNames[destination] ?? destination.hexadecimal
-    }
+    func name(of destination: Tag) -> String { self[destination] ?? destination.hexadecimal }
+}
+
+extension SendRecord {
+    /// The same, of a destination of this send.
+    package func name(of destination: Tag) -> String { destinationNames.name(of: destination) }
 }
 
 extension EventRecord {

@@ -187,7 +187,7 @@ package struct StepView: HistoryReading {
         }
     }
 
-    package func insertSend(_ record: SendRecord) throws { Change.add(record, to: &change.sends) }
+    package func insertSend(_ record: consuming SendRecord) throws { Change.add(record, to: &change.sends) }
 
     package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
         if change.erased.contains(subject) || state.erased.contains(subject) { return [] }

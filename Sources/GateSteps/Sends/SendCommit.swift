@@ -17,16 +17,16 @@ extension StepContext {
     ///   - requiringRoom: Whether the bounds of the outbox are held.
     ///   - isHeldBack: Whether the messages are put in the outbox later in this step.
     func commit(
-        _ entry: SendEntry, overall: Decision, as record: SendRecord, _ drafts: [DeliveryDraft],
+        _ entry: SendEntry, overall: Decision, as record: consuming SendRecord, _ drafts: [DeliveryDraft],
         of type: NotificationType?, to person: RecipientSnapshot?, telling eventTag: Tag? = nil,
         requiringRoom: Bool = false, isHeldBack: Bool = false, at now: Instant
     ) throws -> EntryReference {
         let trail = try self.record(entry, at: now)
-        try view.insertSend(record)
         observe(
             .decided(
                 reason: overall.reason, type: type.map { TypeAxes(category: $0.category, tier: $0.tier) },
                 channel: record.channel, caller: record.caller))
+        try view.insertSend(record)
         guard let person else { return trail }
         if let eventTag, overall.outcome.isPromise {
             try view.putDedupe(

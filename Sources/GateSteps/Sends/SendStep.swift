@@ -115,12 +115,12 @@ package struct SendStep: Sendable {
             deliveries: drafts.records, policy: policy.digest, tzdata: LocalTime.dataVersion,
             replaces: considered.replaced, owed: owed)
         let overall = entry.overall
+        let (id, names) = (request.id, drafts.destinationNames)
         let record = SendRecord(
             id: send, caller: attested.caller, idHash: idHash, contentMAC: contentMAC,
             subject: person?.subject.id, type: request.type, category: type?.category,
             channel: request.channel, receivedAt: now, entryIndex: step.upcomingIndex,
-            requestID: request.id.text,
-            destinationNames: drafts.destinationNames)
+            requestID: id.text, destinationNames: names)
         if let type, let duty, let person, overall.outcome.isPromise {
             try step.settleDuty(
                 duty, of: type, towards: person.subject.id, owing: !owed.isEmpty, send: send,
@@ -137,8 +137,8 @@ package struct SendStep: Sendable {
         let hint = overall.reason == .typeDisabled ? type?.disabledHint : nil
         return Decided(considered: considered, outcome: overall.outcome) { places in
             SendAnswer(
-                entry, of: record, trail: places[trail], isReplayed: false, violations: violations, hint: hint
-            )
+                entry, as: id, to: names, trail: places[trail], isReplayed: false, violations: violations,
+                hint: hint)
         }
     }
 
@@ -224,12 +224,24 @@ extension SendAnswer {
         _ entry: SendEntry, of send: SendRecord, trail: TrailReference, isReplayed: Bool,
         violations: [Violation] = [], hint: String? = nil
     ) {
+        self.init(
+            entry, as: RequestID(send.requestID), to: send.destinationNames, trail: trail,
+            isReplayed: isReplayed, violations: violations, hint: hint)
+    }
+
+    /// - Parameters:
+    ///   - id: The caller's.
+    ///   - names: Of the destinations.
+    fileprivate init(
+        _ entry: SendEntry, as id: RequestID, to names: DestinationNames, trail: TrailReference,
+        isReplayed: Bool, violations: [Violation], hint: String?
+    ) {
         let hides = entry.deliveries.contains { SendAnswer.refusedBeforeRecipient($0.decision.trace) }
         self.init(
-            id: RequestID(send.requestID), sendID: entry.send, policy: entry.policy,
+            id: id, sendID: entry.send, policy: entry.policy,
             deliveries: entry.deliveries.map { record in
                 Delivery(
-                    destination: record.destination.map { send.name(of: $0) },
+                    destination: record.destination.map { names.name(of: $0) },
                     decision: record.decision, messageID: record.message, keyID: record.key)
             }, hidesRecipient: hides, trail: trail, isReplayed: isReplayed,
             violations: entry.overall.reason == .invalidParams ? violations : [], hint: hint,
