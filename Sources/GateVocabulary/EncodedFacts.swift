@@ -73,6 +73,31 @@ package struct EncodedFacts: Sendable {
     }
 }
 
+/// The facts of one decision. A class, so that what was decided, its entry and its answer share them without a copy.
+package final class DecidedFacts: Hashable, Sendable {
+    package let facts: Facts
+    /// The same as JSON; `nil` where it is needed nowhere but in the entry, which they are then written into at once.
+    private let encoded: EncodedFacts?
+
+    package init(_ facts: Facts, isEncoded: Bool = false) {
+        encoded = isEncoded ? EncodedFacts(facts) : nil
+        self.facts = facts
+    }
+
+    package static func == (left: DecidedFacts, right: DecidedFacts) -> Bool {
+        left === right || left.facts == right.facts
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(facts) }
+
+    package func encode() -> EncodedFacts { encoded ?? EncodedFacts(facts) }
+
+    @inline(never)
+    func write(to json: inout CanonicalWriter) {
+        if let bytes = encoded?.bytes { json.raw(bytes[...]) } else { facts.write(field: &json) }
+    }
+}
+
 /// Which facts, as a set over ``Facts/names``: one bit each, so that there are 32 at most.
 package struct FactSet: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
@@ -130,6 +155,8 @@ private struct FactWriter: FieldVisitor {
 enum FactsPart: FieldValue {
     /// None.
     case none
+    /// All of them.
+    case all(DecidedFacts)
     /// The object of some, as ``EncodedFacts/object(of:)`` gives it: one reference, because a part is taken out to be written.
     case written([UInt8])
     /// No others are known where they stand.
@@ -141,6 +168,7 @@ enum FactsPart: FieldValue {
     func write(field json: inout CanonicalWriter) {
         switch self {
         case .none: json.raw("{}")
+        case .all(let facts): facts.write(to: &json)
         case .written(let object): json.raw(object[...])
         case .read(let facts, _): json.raw(EncodedFacts(facts).bytes[...])
         }

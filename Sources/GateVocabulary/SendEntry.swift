@@ -125,7 +125,11 @@ package struct SendEntry: Hashable, FieldObject {
         private var place: Nullable<Tag>
         /// Set when a message goes there, now or later.
         package var message: Optional<MessageID>
-        package var facts: Facts { didSet { own = Derived(EncodedFacts(facts)) } }
+        package var facts: Facts {
+            get { decided.facts }
+            set { (decided, own) = (DecidedFacts(newValue), Derived(part: .none)) }
+        }
+        fileprivate private(set) var decided: DecidedFacts
         /// Those of the facts that stand with the delivery: none before others are found to have others.
         fileprivate(set) var own: Derived
         package var decision: Decision
@@ -134,15 +138,23 @@ package struct SendEntry: Hashable, FieldObject {
         /// Bytes of the body that was decided on.
         package var byteCount: Optional<Int>
 
-        /// - Parameter encoded: The facts, where they are written already.
         package init(
-            destination: Tag?, message: MessageID?, facts: Facts, encoded: EncodedFacts? = nil,
-            decision: Decision, key: KeyID? = nil, byteCount: Int? = nil
+            destination: Tag?, message: MessageID?, facts: Facts, decision: Decision, key: KeyID? = nil,
+            byteCount: Int? = nil
+        ) {
+            self.init(
+                destination: destination, message: message, facts: DecidedFacts(facts), decision: decision,
+                key: key, byteCount: byteCount)
+        }
+
+        package init(
+            destination: Tag?, message: MessageID?, facts: DecidedFacts, decision: Decision,
+            key: KeyID? = nil, byteCount: Int? = nil
         ) {
             place = Nullable(destination)
             self.message = message
-            self.facts = facts
-            own = Derived(encoded ?? EncodedFacts(facts))
+            decided = facts
+            own = Derived(part: .none)
             self.decision = decision
             self.key = key
             self.byteCount = byteCount
@@ -163,22 +175,9 @@ package struct SendEntry: Hashable, FieldObject {
             try fields.optional("message_id", \.message, "")
         }
 
-        /// Every fact as it is written.
-        fileprivate var encodedFacts: EncodedFacts {
-            if case .read = own.part {
-                preconditionFailure("facts of a delivery were asked for before they were read")
-            }
-            return own.encoded
-        }
-
         /// Whether no facts stand with the delivery.
         fileprivate var keepsNone: Bool {
             if case .none = own.part { true } else { false }
-        }
-
-        /// Has just these facts stand with the delivery.
-        fileprivate mutating func keep(_ set: FactSet) {
-            own.part = set.isEmpty ? .none : .written(encodedFacts.object(of: set))
         }
 
         /// Adds the facts that stand once for all deliveries to those that were read with this one.
@@ -203,10 +202,6 @@ package struct SendEntry: Hashable, FieldObject {
     /// What follows from the facts of the deliveries and is no part of what an entry is compared by.
     struct Derived: Hashable {
         var part: FactsPart
-        /// All facts of the delivery, once ``part`` is not one that was read.
-        let encoded: EncodedFacts
-
-        init(_ encoded: EncodedFacts) { (part, self.encoded) = (.none, encoded) }
 
         static func == (_: Derived, _: Derived) -> Bool { true }
         func hash(into _: inout Hasher) {}
@@ -366,16 +361,18 @@ package struct SendEntry: Hashable, FieldObject {
     ///
     /// - Returns: It, and the facts that are the same at every destination.
     private static func common(of records: inout [DeliveryRecord]) -> (Common, shared: FactSet) {
-        let shared = records.count == 1 ? .all : EncodedFacts.shared(records.map(\.encodedFacts))
+        let encoded = records.count > 1 ? records.map { $0.decided.encode() } : []
+        let shared = encoded.isEmpty ? .all : EncodedFacts.shared(encoded)
         let own = FactSet.all.subtracting(shared)
         // One that keeps none, and is to keep none, is left alone: the caller has the same array, and a change would copy it.
         for position in records.indices where !(own.isEmpty && records[position].keepsNone) {
-            records[position].keep(own)
+            records[position].own.part = own.isEmpty ? .none : .written(encoded[position].object(of: own))
         }
         let overall = Self.overall(records)
         let common = Common(
             outcome: overall.outcome, reason: overall.reason, detail: overall.detail,
-            facts: .written(records[0].encodedFacts.object(of: shared)), isCurrent: true)
+            facts: encoded.isEmpty ? .all(records[0].decided) : .written(encoded[0].object(of: shared)),
+            isCurrent: true)
         return (common, shared)
     }
 

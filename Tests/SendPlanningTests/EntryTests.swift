@@ -70,8 +70,8 @@ import Testing
                 var again = entry
                 again.deliveries = entry.deliveries.map {
                     .init(
-                        destination: $0.destination, message: $0.message, facts: $0.facts,
-                        encoded: EncodedFacts($0.facts), decision: $0.decision)
+                        destination: $0.destination, message: $0.message,
+                        facts: DecidedFacts($0.facts, isEncoded: true), decision: $0.decision)
                 }
                 #expect(try again.bytes(index: 0, time: Sample.now) == bytes)
                 let json = try CanonicalJSON.readCanonical(bytes)

@@ -27,7 +27,7 @@ extension StepContext {
             tier: type.tier, state: .ready, form: draft.decision.form,
             interruption: draft.decision.interruption, key: draft.plan?.key,
             headers: draft.plan?.headers ?? Array("{}".utf8), body: [],
-            facts: draft.encodedFacts.bytes, eventTag: draft.eventTag, decidedAt: now,
+            facts: draft.decidedFacts.encode().bytes, eventTag: draft.eventTag, decidedAt: now,
             notBefore: now, expiresAt: draft.expiresAt)
         guard let plan = draft.plan else {
             // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
@@ -46,7 +46,7 @@ extension StepContext {
             return try enqueue(row, to: nil, composedAt: now, awaiting: nil)
         }
         if let link = draft.link { view.putUnsubscribeLink(link) }
-        let composedAt = draft.facts.now ?? now
+        let composedAt = draft.decidedFacts.facts.now ?? now
         guard let order = plan.order else {
             row.body = try plan.filled(with: nil)
             return try enqueue(row, to: destination, composedAt: composedAt, awaiting: nil)

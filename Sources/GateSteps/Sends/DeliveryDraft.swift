@@ -7,8 +7,8 @@ import SendPlanning
 /// An object, because it is large and looked at in many places, and nothing of it changes.
 package final class DeliveryDraft: Sendable {
     package let destination: Destination?
-    package let facts: Facts
-    let encodedFacts: EncodedFacts
+    let decidedFacts: DecidedFacts
+    package var facts: Facts { decidedFacts.facts }
     package let decision: Decision
     /// Set exactly when it goes now.
     let plan: DeliveryPlan?
@@ -31,8 +31,8 @@ package final class DeliveryDraft: Sendable {
         link: UnsubscribeLink?
     ) {
         self.destination = destination
-        encodedFacts = EncodedFacts(facts)
-        self.facts = facts
+        // The row of a message has them, too.
+        decidedFacts = DecidedFacts(facts, isEncoded: message != nil)
         self.decision = decision
         self.plan = plan
         self.message = message
@@ -55,8 +55,8 @@ package final class DeliveryDraft: Sendable {
 
     var record: SendEntry.DeliveryRecord {
         SendEntry.DeliveryRecord(
-            destination: destination?.tag, message: message, facts: facts, encoded: encodedFacts,
-            decision: decision, key: plan?.key, byteCount: plan?.byteCount)
+            destination: destination?.tag, message: message, facts: decidedFacts, decision: decision,
+            key: plan?.key, byteCount: plan?.byteCount)
     }
 }
 
