@@ -59,6 +59,10 @@ package final class BatchState {
 
     // As stored; what the batch has added is beside it.
     @exclusivity(unchecked) private var requests: [RequestKey: Known<SendRecord?>] = [:]
+    /// Requests that no send has, as nearly every one is.
+    @exclusivity(unchecked) private var newRequests: [RequestKey] = []
+    /// Where that one is that was found last, from which on they are looked along: steps ask in the order of what was loaded.
+    @exclusivity(unchecked) private var newestRequest = 0
     @exclusivity(unchecked) package var sends: [SendID: Known<SendRecord?>] = [:]
     @exclusivity(unchecked) package var tokens: [String: Known<SubjectID?>] = [:]
     @exclusivity(unchecked) package var keys: [KeyID: Known<SubjectID?>] = [:]
@@ -114,7 +118,7 @@ package final class BatchState {
     }
 
     /// One box for all sends that there are not, as nearly every new one is looked for first.
-    package let noSend = Known<SendRecord?>.success(nil)
+    private let noSend = Known<SendRecord?>.success(nil)
     @exclusivity(unchecked) package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
     @exclusivity(unchecked) private(set) var erased: Set<SubjectID> = []
     @exclusivity(unchecked) private(set) var entryCount: UInt64 = 0
@@ -145,7 +149,7 @@ package final class BatchState {
         people += sends
         reserve(people, in: &users)
         reserve(people, in: &self.people)
-        reserve(sends, in: &requests)
+        newRequests.reserveCapacity(sends)
         reserve(heads, in: &messages)
         reserve(heads, in: &messageHeads)
         addedSends.reserveCapacity(sends)
@@ -264,7 +268,21 @@ package final class BatchState {
     }
 
     /// The same, by the caller's id for it.
-    func send(_ key: RequestKey) -> Known<SendRecord?>? { added(key) ?? requests[key] }
+    func send(_ key: RequestKey) -> Known<SendRecord?>? {
+        added(key) ?? (isNew(key) ? noSend : requests[key])
+    }
+
+    private func isNew(_ key: RequestKey) -> Bool {
+        let count = newRequests.count
+        for step in 0..<count {
+            let next = newestRequest + step
+            let place = next < count ? next : next - count
+            guard newRequests[place].start == key.start, newRequests[place] == key else { continue }
+            newestRequest = place
+            return true
+        }
+        return false
+    }
 
     private func added(_ key: RequestKey) -> Known<SendRecord?>? {
         for index in addedStarts.indices.reversed() where addedStarts[index] == key.start {
@@ -503,12 +521,14 @@ extension BatchState {
 /// Loading what a send reads. These are functions because a store in another module pays for a check of each property that
 /// it looks at.
 extension BatchState {
-    package func knows(_ key: RequestKey) -> Bool { requests.index(forKey: key) != nil || added(key) != nil }
+    package func knows(_ key: RequestKey) -> Bool {
+        requests.index(forKey: key) != nil || added(key) != nil || isNew(key)
+    }
 
     /// Whether no request was looked for yet, nor added.
-    package var knowsNoRequest: Bool { requests.isEmpty && addedSends.isEmpty }
+    package var knowsNoRequest: Bool { requests.isEmpty && newRequests.isEmpty && addedSends.isEmpty }
 
-    package func takeNoSend(of key: RequestKey) { requests[key] = noSend }
+    package func takeNoSend(of key: RequestKey) { newRequests.append(key) }
 
     package func take(_ send: Known<SendRecord?>, of key: RequestKey) {
         requests[key] = send

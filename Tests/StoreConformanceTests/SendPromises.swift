@@ -54,7 +54,8 @@ import Testing
         let state = BatchState()
         try opened.store.load(asks, into: state)
         let view = StepView(state)
-        for request in requests {
+        // In the order of the asks, and in any other.
+        for request in requests + requests.reversed() {
             let expected = stored.first { $0.caller == request.caller && $0.idHash == request.idHash }
             #expect(try view.send(caller: request.caller, idHash: request.idHash) == expected)
         }

@@ -182,8 +182,14 @@ extension StoreReading {
     }
 
     private func find(_ key: RequestKey, into state: BatchState) throws {
-        state.take(
-            try outcome(absent: state.noSend) { try send(caller: key.caller, idHash: key.idHash) }, of: key)
+        do {
+            guard let found = try send(caller: key.caller, idHash: key.idHash) else {
+                return state.takeNoSend(of: key)
+            }
+            state.take(.success(found), of: key)
+        } catch let error as StoreError where error.damage != nil {
+            state.take(.failure(error), of: key)
+        }
     }
 
     /// Looks for a user and their state.
@@ -241,19 +247,6 @@ extension StoreReading {
     private func unboxed<Value>(_ look: () throws -> Value) throws -> BatchState.Unboxed<Value> {
         do {
             return .success(try look())
-        } catch let error as StoreError where error.damage != nil {
-            return .failure(error)
-        }
-    }
-
-    /// ``outcome(_:)`` with the answer that is given where there is nothing.
-    @inline(__always)
-    private func outcome<Value>(
-        absent: BatchState.Known<Value?>, _ look: () throws -> Value?
-    ) throws -> BatchState.Known<Value?> {
-        do {
-            guard let found = try look() else { return absent }
-            return .success(found)
         } catch let error as StoreError where error.damage != nil {
             return .failure(error)
         }
