@@ -535,13 +535,17 @@ extension BatchState {
         if case .success(let found?) = send, sends.index(forKey: found.id) == nil { sends[found.id] = send }
     }
 
-    package func subject(of user: UserID) -> Unboxed<Subject?>? { users[user] }
-
-    package func take(_ subject: Unboxed<Subject?>, of user: UserID) {
-        users[user] = subject
-        guard case .success(let found?) = subject else { return }
+    /// Keeps what was found of a user, unless the user is known already: one look-up, where to ask first and then to add takes
+    /// two, and few users are in a batch twice.
+    ///
+    /// - Returns: The person as far as the batch knows; `nil` for a user who has no pseudonym, and where that cannot be read.
+    package func take(_ subject: Unboxed<Subject?>, of user: UserID) -> LoadedPerson? {
+        let known = users.updateValue(subject, forKey: user)
+        if let known { users[user] = known }
+        guard case .success(let found?) = known ?? subject else { return nil }
         let person = person(adding: found.id)
-        if person.subject == nil { person.subject = subject }
+        if person.subject == nil { person.subject = .success(found) }
+        return person
     }
 
     /// `nil` for one of whom nothing was loaded or written.

@@ -196,14 +196,7 @@ extension StoreReading {
     ///
     /// - Returns: The person; `nil` for a user who has no pseudonym, and where that cannot be read.
     private func find(_ user: UserID, into state: BatchState) throws -> LoadedPerson? {
-        var known = state.subject(of: user)
-        if known == nil {
-            let found = try unboxed { try subject(of: user) }
-            state.take(found, of: user)
-            known = found
-        }
-        guard case .success(let subject?) = known else { return nil }
-        let person = state.person(adding: subject.id)
+        guard let person = state.take(try unboxed { try subject(of: user) }, of: user) else { return nil }
         try findState(of: person)
         return person
     }
