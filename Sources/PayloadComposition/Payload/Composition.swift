@@ -32,22 +32,23 @@ package enum PayloadTarget: Hashable, Sendable {
 package func compose(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
 ) throws(CompositionError) -> ComposedPayload {
-    var headers = CanonicalWriter(capacity: 384)
-    switch target {
-    case .apns(let topic, _):
-        APNsPayload.writeHeaders(content, topic: topic, isClosed: form != .full, to: &headers)
-    case .email: EmailPayload.writeHeaders(content, to: &headers)
-    case .fcm, .sms: headers.object { _ in }
+    let headers = CanonicalWriter.bytes { headers in
+        switch target {
+        case .apns(let topic, _):
+            APNsPayload.writeHeaders(content, topic: topic, isClosed: form != .full, to: &headers)
+        case .email: EmailPayload.writeHeaders(content, to: &headers)
+        case .fcm, .sms: headers.object { _ in }
+        }
     }
     guard let platform = target.platform else {
         var body = CanonicalWriter(capacity: 1_024)
         let byteCount = try write(content, for: target, as: form, to: &body).byteCount
         return ComposedPayload(
-            headers: headers.finish(), body: PayloadBody(body.finish()), content: nil, byteCount: byteCount)
+            headers: headers, body: PayloadBody(body.finish()), content: nil, byteCount: byteCount)
     }
     let push = try WeighedPush(content, for: target, on: platform, as: form)
     return ComposedPayload(
-        headers: headers.finish(), body: PayloadBody(push),
+        headers: headers, body: PayloadBody(push),
         content: form == .sealed ? .sealed(push) : .open(push), byteCount: push.byteCount)
 }
 
