@@ -77,8 +77,8 @@ struct Sample {
                 : .init(
                     title: CountedText("New notification"), body: CountedText("Open the app to see it.")),
             params: params, referenceNames: referenceNames,
-            deepLink: deepLink, thread: thread.map { CountedText($0) }, sound: sound,
-            actionCategory: actionCategory,
+            deepLink: deepLink.map { CountedText($0) }, thread: thread.map { CountedText($0) },
+            sound: sound, actionCategory: actionCategory.map { CountedText($0) },
             androidChannel: androidChannel, badge: badge, interruption: interruption, privacy: privacy,
             sentAt: sentAt, composedAt: sentAt, expiresAt: expiresAt, collapse: collapse,
             closedCollapse: Tag(high: 0x0123_4567_89AB_CDEF, low: 42),

@@ -96,7 +96,9 @@ enum Canary {
         for (_, value) in params {
             if let text = value.stringValue, text.utf8.count > 3 { words.append(text) }
         }
-        for text in [type.deepLink, type.apnsCategory, type.androidChannel, material.deepLink] {
+        for text in [
+            type.deepLink?.text, type.apnsCategory?.text, type.androidChannel, material.deepLink,
+        ] {
             // A name as short as `default` is in every payload.
             if let text, text != "default", text.utf8.count > 3 { words.append("\"\(text)\"") }
         }

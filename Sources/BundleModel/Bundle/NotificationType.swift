@@ -39,11 +39,11 @@ package final class NotificationType: Sendable {
     /// `nil`: as soon as it is asked for.
     package let timing: SendTime?
     package let ownRequest: OwnRequestRule?
-    package let deepLink: String?
+    package let deepLink: CountedText?
     /// Where a send's own link may lead: below ``deepLink``, and the places the page adds.
     package let linkPrefixes: [LinkPrefix]
     package let androidChannel: String?
-    package let apnsCategory: String?
+    package let apnsCategory: CountedText?
     package let sound: String?
     package let badge: Int?
     /// Whether a newer one replaces an older one on the device.
@@ -155,7 +155,7 @@ package final class NotificationType: Sendable {
         ).map { OwnRequestRule($0) }
         let link = members.optional(
             "deep_link", "Where a tap leads. A send's own link has to lie below it.")
-        deepLink = link?.text(byteCountMax: LinkPrefix.byteCountMax)
+        deepLink = (link?.text(byteCountMax: LinkPrefix.byteCountMax)).map { CountedText($0) }
         let otherLinks = members.optional(
             "deep_link_prefixes", "Other places in the app that a send's own link may lead to.")
         linkPrefixes = (otherLinks?.elements(countMax: 64) ?? [])
@@ -164,7 +164,8 @@ package final class NotificationType: Sendable {
         androidChannel = members.optionalText(
             "android_channel", byteCountMax: 128, "The notification channel of the Android app.")
         apnsCategory = members.optionalText(
-            "apns_category", byteCountMax: 128, "The category of the iOS app, with its buttons.")
+            "apns_category", byteCountMax: 128, "The category of the iOS app, with its buttons."
+        ).map { CountedText($0) }
         sound = members.optionalText("sound", byteCountMax: 128, "Which sound of the app it plays.")
         badge = members.optional("badge", "The number on the app's icon.")?
             .integer(0...99_999)

@@ -26,12 +26,12 @@ package final class NotificationContent: Sendable {
     /// The names of those that are random references (UUIDs), S2's "extras": the only ones that may travel in clear. In
     /// canonical order.
     package let referenceNames: [String]
-    package let deepLink: String?
+    package let deepLink: CountedText?
     /// What a device stacks together.
     package let thread: CountedText?
     package let sound: String?
     /// The APNs category: which buttons the notification has.
-    package let actionCategory: String?
+    package let actionCategory: CountedText?
     package let androidChannel: String?
     package let badge: Int?
     package let interruption: Interruption
@@ -66,8 +66,8 @@ package final class NotificationContent: Sendable {
         hasAlertRecord: Bool = false, category: Category, tier: Tier,
         brand: CountedText, texts: NotificationTexts, constantText: ConstantText, params: JSONObject = [:],
         referenceNames: [String] = [],
-        deepLink: String? = nil, thread: CountedText? = nil, sound: String? = nil,
-        actionCategory: String? = nil,
+        deepLink: CountedText? = nil, thread: CountedText? = nil, sound: String? = nil,
+        actionCategory: CountedText? = nil,
         androidChannel: String? = nil, badge: Int? = nil, interruption: Interruption, privacy: PrivacyLevel,
         sentAt: Instant, composedAt: Instant, expiresAt: Instant, collapse: Tag? = nil, closedCollapse: Tag?,
         unsubscribeLink: CountedText? = nil, rotateKeyBy: Instant? = nil

@@ -40,12 +40,12 @@ extension NotificationContent {
             return texts
         }
         let shown = shownTexts
-        if platform == .ios { texts.add(.actionCategory, actionCategory) }
+        if platform == .ios { texts.add(.actionCategory, actionCategory?.text) }
         if number != nil { texts.add(.alertRecord, hasAlertRecord ? "true" : "false") }
         if platform == .ios { texts.add(.badge, badge.map { String($0) }) }
         texts.add(.body, shown.body)
         texts.add(.category, category.rawValue)
-        texts.add(.deepLink, deepLink)
+        texts.add(.deepLink, deepLink?.text)
         texts.add(.number, number.map { String($0) })
         let references = references
         if !references.isEmpty { texts.add(.params, references.description) }

@@ -162,7 +162,8 @@ private func haveSameTexts(
 ) -> Bool {
     let shown = { (type: NotificationType) -> [String?] in
         [
-            type.deepLink, type.androidChannel, type.apnsCategory, type.sound, type.badge.map(String.init),
+            type.deepLink?.text, type.androidChannel, type.apnsCategory?.text, type.sound,
+            type.badge.map(String.init),
             type.alertType.map(String.init), "\(type.hasAlertRecord)", type.interruption.rawValue,
             "\(type.collapses)",
             type.linkPrefixes.map(\.text).joined(separator: " "),

@@ -1,4 +1,5 @@
 import BundleModel
+import CanonicalJSON
 import CommandTerminal
 import CompliancePolicy
 import GateVocabulary
@@ -86,7 +87,7 @@ struct TypePage {
         }
         add("for the app", type.appParams.joined(separator: ", "))
         add("dedupe by", type.dedupeBy.map { "\($0), for each \(type.dedupeScope.rawValue)" })
-        add("deep link", type.deepLink)
+        add("deep link", type.deepLink?.text)
         add("links lie under", type.linkPrefixes.map(\.text).joined(separator: ", "))
         for (locale, messages) in policy.bundle.messages.sorted(by: { $0.key < $1.key }) {
             guard let texts = messages.texts[type.messageKey] else { continue }
