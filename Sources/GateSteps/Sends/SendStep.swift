@@ -83,10 +83,18 @@ package struct SendStep: Sendable {
     ///
     /// - Parameter requiringRoom: Whether there has to be room for what it leads to.
     package func decide(in step: StepContext, requiringRoom: Bool) throws -> Decided {
+        // As an argument they are read where they lie; a variable for both would be a copy.
+        step.policy === policy
+            ? try decide(in: step, under: terms, requiringRoom: requiringRoom)
+            : try decide(in: step, under: step.policy.terms(of: attested), requiringRoom: requiringRoom)
+    }
+
+    private func decide(
+        in step: StepContext, under terms: RequestTerms, requiringRoom: Bool
+    ) throws -> Decided {
         let now = try step.now()
         let policy = step.policy
         let isSamePolicy = policy === self.policy
-        let terms = isSamePolicy ? terms : policy.terms(of: attested)
         let snapshot = try RecipientSnapshot.load(request.user, from: step.view)
         if !isSamePolicy { try step.requireForwards(to: snapshot, under: terms.needs, at: now) }
         let paramsCheck =
