@@ -520,6 +520,15 @@ package struct CanonicalWriter: ~Copyable {
         count &+= 1
     }
 
+    /// Writes a byte of JSON in place of one.
+    ///
+    /// - Parameter place: The ``byteCount`` when that was written.
+    @inlinable
+    package mutating func replace(_ place: Int, with byte: UInt8) {
+        precondition(0..<count ~= place, "a byte was to be replaced that is not written")
+        start[place] = byte
+    }
+
     @inlinable
     @inline(__always)
     mutating func reserve(_ moreCount: Int) {
