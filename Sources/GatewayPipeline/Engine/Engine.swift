@@ -92,11 +92,13 @@ package final class Engine: Sendable {
         answering.waitForSlot()
         let operations = queue.take(countMax: dependencies.limits.batchOperationCountMax)
         // An operation that asks the store which rows there are begins a batch, so that the store knows of everything before.
-        var rest = operations[...]
-        while !rest.isEmpty {
-            let next = rest.indices.dropFirst().first { operations[$0].scans } ?? rest.endIndex
-            commit(Array(rest[..<next]), identifiers)
-            rest = rest[next...]
+        var start = 0
+        while start < operations.count {
+            var end = start + 1
+            // By its place and in no closure, so that the operation is not copied.
+            while end < operations.count, !operations[end].scans { end += 1 }
+            commit(Array(operations[start..<end]), identifiers)
+            start = end
         }
         return !operations.isEmpty
     }
