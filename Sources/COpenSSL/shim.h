@@ -129,19 +129,6 @@ static inline int sendgate_p256_public_point(EVP_PKEY *key, unsigned char *point
         && point[0] == 0x04;
 }
 
-// Gives a context of AES-GCM that has its key the 12-byte nonce of the next message.
-//
-// EVP_EncryptInit_ex2 and EVP_DecryptInit_ex2 do the same in more than twice the instructions (830 against 360 on 3.0.19),
-// because they ask the cipher for the nonce's length by name. The parameter is the one by which a TLS record gets the fixed part
-// of its nonce; with this length, which OpenSSL's own code knows and its manual does not name, it takes the whole.
-static inline int sendgate_gcm_set_nonce(EVP_CIPHER_CTX *context, const unsigned char *nonce) {
-    OSSL_PARAM parameters[] = {
-        {OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, OSSL_PARAM_OCTET_STRING, (void *)nonce, (size_t)-1, 0},
-        OSSL_PARAM_END,
-    };
-    return EVP_CIPHER_CTX_set_params(context, parameters);
-}
-
 static inline int sendgate_gcm_set_tag(EVP_CIPHER_CTX *context, const unsigned char *tag) {
     return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, (void *)tag);
 }

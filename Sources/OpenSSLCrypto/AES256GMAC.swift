@@ -30,7 +30,7 @@ package struct AES256GMAC: ~Copyable {
         // A cipher that has its key, and is given no text, has nothing to refuse.
         let isDone = withUnsafeMutableBytes(of: &code) { code in
             let code = code.baseAddress!.assumingMemoryBound(to: UInt8.self)
-            return sendgate_gcm_set_nonce(context, Self.nonce) == 1
+            return EVP_EncryptInit_ex2(context, nil, nil, Self.nonce, nil) == 1
                 && (bytes.isEmpty
                     || EVP_EncryptUpdate(context, nil, &written, bytes.bytePointer, Int32(bytes.count)) == 1)
                 && EVP_EncryptFinal_ex(context, code, &written) == 1

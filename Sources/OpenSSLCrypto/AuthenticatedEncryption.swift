@@ -19,16 +19,17 @@ package enum AEADAlgorithm: Sendable, CaseIterable {
     }
 
     /// - Parameters:
-    ///   - context: Encrypts with one of these algorithms, and has its key and the nonce.
+    ///   - key: `nil` where the context has it already.
+    ///   - context: Encrypts with one of these algorithms.
     ///   - output: The ciphertext and the tag fit there.
     @inline(__always)
     fileprivate static func seal(
-        _ plaintext: UnsafeRawBufferPointer, aad: UnsafeRawBufferPointer, on context: OpaquePointer,
-        into output: UnsafeMutableRawPointer
+        _ plaintext: UnsafeRawBufferPointer, aad: UnsafeRawBufferPointer, key: UnsafePointer<UInt8>?,
+        nonce: UnsafeRawBufferPointer, on context: OpaquePointer, into output: UnsafeMutableRawPointer
     ) throws {
         let start = output.assumingMemoryBound(to: UInt8.self)
         var written: Int32 = 0
-        guard
+        guard EVP_EncryptInit_ex2(context, nil, key, nonce.bytePointer, nil) == 1,
             aad.isEmpty || EVP_EncryptUpdate(context, nil, &written, aad.bytePointer, Int32(aad.count)) == 1,
             plaintext.isEmpty
                 || EVP_EncryptUpdate(context, start, &written, plaintext.bytePointer, Int32(plaintext.count))
@@ -124,10 +125,8 @@ package struct AEADSealing: ~Copyable {
     ) throws {
         precondition(key.count == AEADAlgorithm.keyByteCount && nonce.count == AEADAlgorithm.nonceByteCount)
         precondition(output.count == plaintext.count + AEADAlgorithm.tagByteCount)
-        guard EVP_EncryptInit_ex2(context, nil, key.bytePointer, nonce.bytePointer, nil) == 1 else {
-            throw OpenSSLError.lastFailure(of: "start the cipher")
-        }
-        try AEADAlgorithm.seal(plaintext, aad: aad, on: context, into: output.baseAddress!)
+        try AEADAlgorithm.seal(
+            plaintext, aad: aad, key: key.bytePointer, nonce: nonce, on: context, into: output.baseAddress!)
     }
 }
 
@@ -220,10 +219,9 @@ package final class AES256GCMContexts {
         sealing = context
         let nonce = UnsafeMutableRawBufferPointer(rebasing: output[..<AEADAlgorithm.nonceByteCount])
         try SecureRandom.fill(nonce)
-        guard sendgate_gcm_set_nonce(context, UnsafeRawBufferPointer(nonce).bytePointer) == 1 else {
-            throw OpenSSLError.lastFailure(of: "start the cipher")
-        }
-        try AEADAlgorithm.seal(plaintext, aad: aad, on: context, into: output.baseAddress! + nonce.count)
+        try AEADAlgorithm.seal(
+            plaintext, aad: aad, key: nil, nonce: UnsafeRawBufferPointer(nonce), on: context,
+            into: output.baseAddress! + nonce.count)
     }
 
     /// - Throws: ``OpenSSLError/authenticationFailed`` for every input that ``seal(_:aad:into:)`` did not make
@@ -238,7 +236,7 @@ package final class AES256GCMContexts {
         return try sealed.withUnsafeBytes { sealed in
             let nonce = sealed.bytePointer!
             let ciphertext = nonce + AEADAlgorithm.nonceByteCount
-            guard sendgate_gcm_set_nonce(context, nonce) == 1 else {
+            guard EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1 else {
                 throw OpenSSLError.lastFailure(of: "start the cipher")
             }
             return try [UInt8](unsafeUninitializedCapacity: max(plaintextCount, 1)) { plaintext, count in
