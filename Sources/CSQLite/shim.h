@@ -18,7 +18,7 @@ static inline int sendgate_refuse_double_quoted_strings(sqlite3 *database) {
     return code;
 }
 
-// Of every database of the store.
+// Of every database of the store, which opens no other.
 #define SENDGATE_PAGE_BYTE_COUNT 2048
 
 // The page that SQLite leaves out of every file (sqlite.org/fileformat2.html, section 1.3.2).

@@ -77,7 +77,8 @@ final class BenchFloor {
         try SQLiteStore.configureWriter(database.handle, limits: limits)
         // The gateway moves its log at the same length, but looks at the result (`Connection.moveLog`).
         try database.check(
-            sqlite3_wal_autocheckpoint(database.handle, Int32(limits.logByteCountBeforeCheckpoint / 4096)))
+            sqlite3_wal_autocheckpoint(
+                database.handle, Int32(limits.logByteCountBeforeCheckpoint) / SENDGATE_PAGE_BYTE_COUNT))
         begin = try database.prepare("BEGIN IMMEDIATE")
         commit = try database.prepare("COMMIT")
         for text in specimen.schema { try database.run(text) }

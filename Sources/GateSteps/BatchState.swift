@@ -269,10 +269,11 @@ package final class BatchState {
 
     /// The same, by the caller's id for it.
     func send(_ key: RequestKey) -> Known<SendRecord?>? {
-        added(key) ?? (isNew(key) ? noSend : requests[key])
+        added(key) ?? (hasNoSend(key) ? noSend : requests[key])
     }
 
-    private func isNew(_ key: RequestKey) -> Bool {
+    /// Whether the store was found to have no send of the request.
+    private func hasNoSend(_ key: RequestKey) -> Bool {
         let count = newRequests.count
         for step in 0..<count {
             let next = newestRequest + step
@@ -522,7 +523,7 @@ extension BatchState {
 /// it looks at.
 extension BatchState {
     package func knows(_ key: RequestKey) -> Bool {
-        requests.index(forKey: key) != nil || added(key) != nil || isNew(key)
+        requests.index(forKey: key) != nil || added(key) != nil || hasNoSend(key)
     }
 
     /// Whether no request was looked for yet, nor added.

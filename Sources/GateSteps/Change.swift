@@ -6,7 +6,7 @@ package import SendPlanning
 
 /// The writes of one step.
 ///
-/// Only its step fills it. Afterwards it is read, and changed by two things alone: ``fill(_:)`` adds the bodies of envelopes,
+/// Only its step fills it, whose look-ups add to ``written``. Afterwards it is read, and changed by two things alone: ``fill(_:)`` adds the bodies of envelopes,
 /// and an offer goes that a later step of the batch takes back. After its commit nothing changes it. No
 /// accessor calls other code while it holds a property.
 ///

@@ -29,7 +29,7 @@ extension IdentifierDrawing {
 
 /// Random ids in the order they are taken, drawn before the step that takes them.
 package final class IdentifierPool: IdentifierDrawing {
-    // Set whole and read whole: the check of an access at the same time would find nothing.
+    // No access calls other code: the check of another at the same time would find nothing.
     @exclusivity(unchecked) private var drawn: [(high: UInt64, low: UInt64)] = []
     @exclusivity(unchecked) private var taken = 0
 

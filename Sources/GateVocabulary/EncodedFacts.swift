@@ -76,7 +76,7 @@ package struct EncodedFacts: Sendable {
 /// The facts of one decision. A class, so that what was decided, its entry and its answer share them without a copy.
 package final class DecidedFacts: Hashable, Sendable {
     package let facts: Facts
-    /// The same as JSON; `nil` where it is needed nowhere but in the entry, which they are then written into at once.
+    /// The same as JSON; `nil` where it is needed nowhere but in the entry.
     private let encoded: EncodedFacts?
 
     package init(_ facts: Facts, isEncoded: Bool = false) {

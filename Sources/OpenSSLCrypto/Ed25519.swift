@@ -25,10 +25,10 @@ package final class Ed25519PrivateKey: Sendable {
         }
         guard Self.isReady else { throw Self.failure(to: "set libsodium up") }
         var raw = [UInt8](repeating: 0, count: Ed25519PublicKey.byteCount)
-        key = try SecretBytes(byteCount: Self.seedByteCount + raw.count) { key in
+        key = try SecretBytes(byteCount: Self.seedByteCount + raw.count) { secret in
             let isDerived = seed.withUnsafeBytes { seed in
-                guard let key = key.bytePointer, let seed = seed.bytePointer else { return false }
-                return crypto_sign_ed25519_seed_keypair(&raw, key, seed) == 0
+                guard let secret = secret.bytePointer, let seed = seed.bytePointer else { return false }
+                return crypto_sign_ed25519_seed_keypair(&raw, secret, seed) == 0
             }
             guard isDerived else { throw Self.failure(to: "derive the Ed25519 public key") }
         }
@@ -60,10 +60,10 @@ package final class Ed25519PrivateKey: Sendable {
     package func sign(_ message: UnsafeRawBufferPointer, into signature: UnsafeMutableRawBufferPointer) throws
     {
         precondition(signature.count == Self.signatureByteCount)
-        let isSigned = key.withUnsafeBytes { key in
-            guard let signature = signature.bytePointer, let key = key.bytePointer else { return false }
+        let isSigned = key.withUnsafeBytes { secret in
+            guard let start = signature.bytePointer, let secret = secret.bytePointer else { return false }
             return crypto_sign_ed25519_detached(
-                signature, nil, message.bytePointer, UInt64(message.count), key) == 0
+                start, nil, message.bytePointer, UInt64(message.count), secret) == 0
         }
         guard isSigned else { throw Self.failure(to: "sign") }
     }

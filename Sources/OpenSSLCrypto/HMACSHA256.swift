@@ -7,6 +7,9 @@ package final class HMACKey: Sendable {
     // The two chaining values are as secret as the key, so they live where they are zeroed.
     private let pads: SecretBytes
 
+    /// What a key takes of ``SecretMemory``.
+    package static let secretByteCount = HMACStates.padsByteCount
+
     /// - Parameter secret: Any length; more than 64 bytes are hashed first, as the RFC says.
     package init(_ secret: SecretBytes) {
         pads = SecretBytes(byteCount: HMACStates.padsByteCount) { pads in

@@ -16,9 +16,9 @@ package enum SecretMemory {
         package var isLocked: Bool { if case .locked = self { true } else { false } }
     }
 
-    /// Sizes to try, in bytes: room for some thousand secrets, and what the smallest limit in use still allows
+    /// Sizes to try, in bytes: for the keys of the people that the store keeps in memory, for some thousand secrets, and what the smallest limit in use still allows
     /// (`RLIMIT_MEMLOCK` was 64 KiB before Linux 5.16, getrlimit(2)).
-    private static let byteCounts = [1 << 20, 1 << 15]
+    private static let byteCounts = [1 << 22, 1 << 20, 1 << 15]
     /// The smallest piece, which is a key.
     private static let pieceByteCount = 32
 

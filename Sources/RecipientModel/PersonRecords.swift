@@ -11,6 +11,8 @@ package final class Subject: Sendable {
     private let keyed = LazyHMACKey()
 
     package static let tagKeyByteCount = 32
+    /// What a person takes of ``SecretMemory`` once they have a tag: K_s and its two hashed pads.
+    package static let secretByteCount = tagKeyByteCount + HMACKey.secretByteCount
 
     package init(id: SubjectID, tagKey: SecretBytes) {
         self.id = id

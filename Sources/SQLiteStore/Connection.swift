@@ -171,7 +171,8 @@ final class Connection: @unchecked Sendable {
         try set("temp_store", "2")
         try set("cache_size", "-\(max(cacheByteCount / 1024, 1))")
         guard case .writer(let byteCountMax) = role else { return }
-        // Takes effect where the file is made. SG-0015 says what a page of 4 KiB costs.
+        // Takes effect where the file is made; a file with other pages is refused, because `sendgate_configure_process` counts on
+        // these. SG-0015 says what a page of 4 KiB costs.
         try set("page_size", "\(SENDGATE_PAGE_BYTE_COUNT)")
         try set("journal_mode", "wal")
         // After the journal mode, because libraries change it along with that.

@@ -1,6 +1,7 @@
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
+import OpenSSLCrypto
 import RecipientModel
 
 /// A cache of the most recently used values, bounded in number.
@@ -104,15 +105,20 @@ struct PeopleCache {
     /// What caps count. A person who is new has none; a commit adds the sends that count when they are received, and forgets the
     /// list of a person whose forwards it changes in any other way.
     var forwards: RecentValues<SubjectID, RecentForwards>
-    /// The mappings. No more than ``mappingCountMax``, because each holds a key in locked memory.
+    /// The mappings. Each holds a key in locked memory, and that memory bounds them.
     var subjects: RecentValues<UserID, Subject>
 
-    /// 32 bytes each of the 1 MiB that ``SecretMemory`` has: three quarters of it.
-    private static let mappingCountMax = 24_576
+    /// How many mappings leave a quarter of the locked memory to other secrets. Without locked memory there is no such bound.
+    static func mappingCountMax(in protection: SecretMemory.Protection) -> Int {
+        switch protection {
+        case .none: .max
+        case .locked(let byteCount), .unlocked(let byteCount): byteCount / 4 * 3 / Subject.secretByteCount
+        }
+    }
 
     init(countMax: Int) {
         people = RecentValues(countMax: countMax)
         forwards = RecentValues(countMax: countMax)
-        subjects = RecentValues(countMax: min(countMax, Self.mappingCountMax))
+        subjects = RecentValues(countMax: min(countMax, Self.mappingCountMax(in: SecretMemory.protection)))
     }
 }

@@ -272,7 +272,7 @@ extension Schema {
     /// Everything but the mapping of users to pseudonyms. Keyed by pseudonym; what a person could be known by is in `sealed`
     /// columns (see `RowCipher`).
     ///
-    /// Shaped by what a send touches, because every page it changes is 4 KiB of write-ahead log, and every
+    /// Shaped by what a send touches, because every page it changes is 2 KiB of write-ahead log, and every
     /// page it reads of ten million people is a read from the disk:
     /// - a pseudonym is a number through `person`, whose row has the person's state as one value: read in one go, and
     ///   written only when the person changes. What only grows lies beside it in `ledger`;

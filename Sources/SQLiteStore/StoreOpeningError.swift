@@ -94,6 +94,8 @@ extension StoreOpeningError: CustomStringConvertible {
         case .missingDataKey(let id):
             "put `\(id).key` back into the key directory: without it devices, addresses and waiting messages cannot be read"
         case .damaged: "restore both databases from one backup; nothing was changed"
+        case .settingRefused(_, "page_size", _, _):
+            "another build made it: start with an empty state directory, or restore one from the trail"
         case .settingRefused: "use a SQLite built with write-ahead logging and default durability"
         case .system:
             "check that the path exists, that its file system is writable and that this process may use it"

@@ -38,7 +38,7 @@ import Testing
     @Test func `more secrets than there are pages for are kept all the same, and counted`() throws {
         SecretMemory.protect()
         let before = SecretMemory.outsideCount
-        let secrets = (0..<600).map { number in
+        let secrets = (0..<1_200).map { number in
             SecretBytes(byteCount: 4_096) {
                 $0.initializeMemory(as: UInt8.self, repeating: UInt8(number % 251))
             }

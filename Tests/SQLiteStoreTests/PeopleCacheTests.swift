@@ -3,6 +3,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
+import OpenSSLCrypto
 import RecipientModel
 import Testing
 
@@ -25,6 +26,20 @@ import Testing
         var one = RecentValues<Int, Int>(countMax: 1)
         one[1] = 1
         #expect(one[1] == 1)
+    }
+
+    @Test func `the keys of all mappings that are kept lie in locked memory`() throws {
+        #expect(PeopleCache.mappingCountMax(in: .locked(byteCount: 1 << 20)) == 8_192)
+        let countMax = PeopleCache.mappingCountMax(in: SecretMemory.protect())
+        let before = SecretMemory.outsideCount
+        let subjects = (0..<countMax).map { number in
+            Subject(
+                id: .sample(number),
+                tagKey: SecretBytes(copying: [UInt8](repeating: 7, count: Subject.tagKeyByteCount)))
+        }
+        // The first tag of a person makes the pads of their key.
+        #expect(Set(subjects.map { $0.tag(.event, "order-1") }).count == 1)
+        #expect(SecretMemory.outsideCount == before)
     }
 
     /// A person's locale as the writer and as a reader see it.

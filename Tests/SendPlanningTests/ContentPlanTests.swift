@@ -419,16 +419,52 @@ import Testing
         var gold = material
         gold.params["amount"] = ["currency": "XAU", "minor": 1]
         facts.params = .valid
-        _ = ContentPlan(
-            gold,
-            saying: SendContent(
+        let content = try #require(
+            SendContent(
                 gold, under: RepositoryBundle.policy.terms(of: gold.request), recipientLocale: nil,
-                utcOffsetSeconds: nil, of: RepositoryBundle.policy),
-            to: Sample.device(.ios, .p256), as: Sample.message,
+                utcOffsetSeconds: nil, of: RepositoryBundle.policy))
+        _ = ContentPlan(
+            gold, saying: content, to: Sample.device(.ios, .p256), as: Sample.message,
             ownCollapse: Sample.tag(98), unsubscribeLink: { _ in nil },
             facts: &facts, under: RepositoryBundle.policy.terms(of: gold.request),
             of: RepositoryBundle.policy)
         #expect(facts.sizes == nil)
+        #expect(decide(gold.request, given: facts, under: RepositoryBundle.policy).reason == .factMissing)
+    }
+
+    @Test func `a locked screen shows the public text unless its reader asked for all, and an app has both`()
+        throws
+    {
+        let policy = RepositoryBundle.policy
+        let english = try #require(policy.texts(in: "en"))
+        var counts = (open: 0, sealed: 0)
+        for type in policy.types where type.isEnabled {
+            let request = Sample.material(type, on: .push).request
+            let texts = english.texts(under: policy.terms(of: request))
+            guard case .plain(let template) = texts?.publicBody, case .text(let text) = template.parts.first,
+                template.parts.count == 1
+            else { continue }
+            func content(_ privacy: PrivacyLevel?) throws -> String? {
+                let (plan, decision, _, _) = try Self.plan(
+                    type, Self.situations[0], privacy: privacy, locale: "en")
+                guard let delivery = plan.delivery(for: decision) else { return nil }
+                if case .seal(let order) = delivery.order {
+                    return String(decoding: order.content, as: UTF8.self)
+                }
+                return String(decoding: try Self.filled(delivery), as: UTF8.self)
+            }
+            for privacy in [PrivacyLevel.full, .generic] {
+                guard let content = try content(privacy) else { continue }
+                if type.body.push == .sealed {
+                    #expect(content.contains(#""public_body":"\#(text)""#), "\(type.id) \(privacy)")
+                    counts.sealed += 1
+                } else if type.body.push == .full {
+                    #expect(content.contains(text) == (privacy != .full), "\(type.id) \(privacy)")
+                    counts.open += 1
+                }
+            }
+        }
+        #expect(counts.open > 4 && counts.sealed > 20, "\(counts)")
     }
 
     @Test func `only what will travel is composed, and all of it where that is not known`() throws {

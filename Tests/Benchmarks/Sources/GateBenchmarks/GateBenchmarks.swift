@@ -8,7 +8,7 @@ import Synchronization
 ///     swift run -c release GateBenchmarks POLICIES sends KIND COUNT [PEOPLE]
 ///     swift run -c release GateBenchmarks POLICIES drift COUNT
 ///
-/// `PEOPLE` is the larger number of registered people, one million unless given. Ends with 3 when a promise was missed.
+/// `PEOPLE` is how many are registered: the larger number, one million unless given, and with `sends` 1,000. Ends with 3 when a promise was missed.
 /// Not part of `swift test`: a machine that does other work, too, misses promises that hold.
 @main
 struct GateBenchmarks {
