@@ -442,7 +442,7 @@ import Testing
             let request = Sample.material(type, on: .push).request
             let texts = english.texts(under: policy.terms(of: request))
             guard case .plain(let template) = texts?.publicBody, case .text(let text) = template.parts.first,
-                template.parts.count == 1
+                template.parts.count == 1, texts?.body != texts?.publicBody
             else { continue }
             func content(_ privacy: PrivacyLevel?) throws -> String? {
                 let (plan, decision, _, _) = try Self.plan(
@@ -465,7 +465,7 @@ import Testing
                 }
             }
         }
-        #expect(counts.open > 0 && counts.sealed > 20, "\(counts)")
+        #expect(counts.open > 0 && counts.sealed > 0, "\(counts)")
     }
 
     @Test func `only what will travel is composed, and all of it where that is not known`() throws {
