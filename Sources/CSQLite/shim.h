@@ -30,10 +30,10 @@ static inline sqlite3_pcache_methods2 *sendgate_page_cache(void) {
     return &methods;
 }
 
-// Gives a page of the cache another number. Where SQLite exchanges the numbers of two pages, as it does when it splits a page of an
-// index, one has that of the lock-byte page meanwhile. The cache keeps the highest number it met, and while that is past the end of
-// the file each commit looks at every page of the cache for pages to drop: 250,000 instructions with 3,000 pages of 4 KiB (3.40.1). So 0,
-// which is no page either, stands in for it.
+// Gives a page of the cache another number. Where SQLite exchanges the numbers of two pages, as it does when it splits a page of
+// an index, one has that of the lock-byte page meanwhile. The cache keeps the highest number it met, and while that is past the
+// end of the file each commit looks at every page of the cache for pages to drop: 250,000 instructions with 3,000 pages of 4 KiB
+// (3.40.1). So 0, which is no page either, stands in for it.
 static inline void sendgate_page_cache_rekey(
     sqlite3_pcache *cache, sqlite3_pcache_page *page, unsigned int from, unsigned int to) {
     if (from == SENDGATE_LOCK_BYTE_PAGE) from = 0;
@@ -41,8 +41,8 @@ static inline void sendgate_page_cache_rekey(
     sendgate_page_cache()->xRekey(cache, page, from, to);
 }
 
-// What holds for every connection of the process. Before the first is opened: SQLite refuses it afterwards. sqlite3_config takes
-// variable arguments, too.
+// What holds for every connection of the process. Before the first is opened: SQLite refuses it afterwards. sqlite3_config
+// takes variable arguments, too.
 static inline int sendgate_configure_process(void) {
     // No memory is counted, which would take a lock for every piece of it.
     int code = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
