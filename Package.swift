@@ -140,7 +140,7 @@ let package = Package(
         module(
             "PublicPages",
             [
-                "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", "WireProtocol",
+                "GatewayPipeline", "GateSteps", "GateVocabulary", "WireProtocol",
                 nio, nioPosix, nioHTTP1,
                 logging, lifecycle,
             ], computes: false),

@@ -10,6 +10,8 @@ package final class CompiledPolicy: Sendable {
     package let bundle: PolicyBundle
     /// ``PolicyBundle/brand``, which stands in every notification.
     package let brand: CountedText
+    /// ``PolicyBundle/languages``, by which a reader's language becomes one of the bundle.
+    package let languages: ReaderLanguages
     /// For how long a device that is not heard from counts as in use: as long as its word on where it is counts.
     /// `nil`: for good.
     package let deviceFreshSeconds: Int64?
@@ -48,6 +50,7 @@ package final class CompiledPolicy: Sendable {
     package init(_ bundle: PolicyBundle, approvals: [Approval] = []) {
         self.bundle = bundle
         brand = CountedText(bundle.brand)
+        languages = bundle.languages
         self.approvals = approvals
         digest = bundle.digest
         func rule(_ category: GateVocabulary.Category) -> CategoryRule { bundle.categories[category]! }

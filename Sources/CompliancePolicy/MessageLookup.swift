@@ -9,18 +9,14 @@ extension CompiledPolicy {
         localeNames.position(of: locale).map { locales[$0] }
     }
 
-    /// What is said of decisions in a language: that of the locale, or of its language, else English.
+    /// What is said of decisions to a reader of a language. English where none is named: it is the gateway's own.
     ///
     /// - Parameter locale: A BCP 47 tag, compared without case.
     package func sentences(in locale: String?) -> Sentences {
-        var parts = locale?.lowercased().split(separator: "-") ?? []
-        while let language = parts.first {
-            let tag = parts.joined(separator: "-")
-            if tag == LocaleMessages.lastLocale { return .english }
-            if let found = sentences[tag] { return found }
-            // Who reads Norwegian of any kind reads Bokmål.
-            if parts.count == 1, language == "no" || language == "nn" { return sentences["nb"] ?? .english }
-            parts.removeLast()
+        guard let locale else { return .english }
+        for tag in languages.candidates(for: [locale]) {
+            if tag == .last { return .english }
+            if let found = sentences[tag.description.lowercased()] { return found }
         }
         return .english
     }

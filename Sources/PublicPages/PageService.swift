@@ -50,7 +50,7 @@ final class PageService: Sendable {
     private func route(_ request: PageRequest, reply: @escaping @Sendable (PageAnswer) -> Void) {
         let languages = AcceptLanguage.read(request.acceptLanguage)
         guard let (token, query) = Self.parts(of: request.target) else {
-            return reply(PageAnswer(status: 404, body: pages.unknown(in: .for(languages))))
+            return reply(PageAnswer(status: 404, body: pages.unknown(in: texts(for: languages))))
         }
         if token == StyleSheet.name { return reply(styleSheet(request)) }
         switch request.method {
@@ -115,24 +115,26 @@ final class PageService: Sendable {
 
     private func page(_ answer: LinkAnswer, _ notice: Pages.Notice, _ languages: [String]) -> PageAnswer {
         switch answer {
-        case .unknown: return PageAnswer(status: 404, body: pages.unknown(in: .for(languages)))
+        case .unknown: return PageAnswer(status: 404, body: pages.unknown(in: texts(for: languages)))
         case .busy: return busy(languages)
         case .known(let standing), .tooLate(let standing):
             return PageAnswer(
                 status: 200,
-                body: pages.link(standing, notice, in: .for([standing.locale] + languages)))
+                body: pages.link(standing, notice, in: texts(for: [standing.locale] + languages)))
         }
     }
+
+    private func texts(for wishes: [String?]) -> PageTexts { .for(wishes, under: handler.languages) }
 
     func busy(_ languages: [String] = []) -> PageAnswer {
         PageAnswer(
             status: 503, headers: [.init(name: "retry-after", value: "\(Self.retrySeconds)")],
-            body: pages.busy(in: .for(languages)))
+            body: pages.busy(in: texts(for: languages)))
     }
 
     /// The answer to bytes that cannot be read as a request for one of these pages.
     func refusal(_ status: Int, _ languages: [String] = []) -> PageAnswer {
-        PageAnswer(status: status, body: pages.wrong(in: .for(languages)))
+        PageAnswer(status: status, body: pages.wrong(in: texts(for: languages)))
     }
 
     private func notAllowed(_ methods: String, _ languages: [String]) -> PageAnswer {

@@ -55,6 +55,18 @@ extension BadLine {
         BadLine("bundle.yaml", ["owner"], "me", "has `owner`, and nothing of this name is known here"),
         BadLine("bundle.yaml", ["files"], ["types/none.yaml"], "lists `types/none.yaml`, which is missing"),
 
+        BadLine("bundle.yaml", ["languages"], ["first": "de"], "leads to `de`, which has no texts"),
+        BadLine("bundle.yaml", ["languages"], ["also_read": ["da": "nb"]], "lacks `first`"),
+        BadLine("bundle.yaml", ["languages"], ["first": "Norsk"], "no language tag"),
+        BadLine(
+            "bundle.yaml", ["languages"], ["first": "nb", "also_read": ["hr": "bs"]],
+            "leads to `bs`, which has no texts"),
+        BadLine(
+            "bundle.yaml", ["languages"], ["first": "nb", "also_read": ["nb": "en", "en": "nb"]],
+            "leads back to `nb`|leads back to `en`"),
+        BadLine(
+            "bundle.yaml", ["languages"], ["first": "nb", "also_read": ["DA": "nb"]], "no language tag"),
+
         BadLine("categories.yaml", ["marketing", "default"], "on", "must be \"off\""),
         BadLine("categories.yaml", ["marketing", "default"], true, "and is true or false"),
         BadLine("categories.yaml", ["marketing", "minors"], "allow", "a minor gets no marketing"),

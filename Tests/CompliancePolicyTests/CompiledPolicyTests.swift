@@ -347,8 +347,21 @@ struct ParamRow: Sendable, CustomTestStringConvertible {
         ("nb", "nb"), ("NB-no", "nb"), ("nn", "nb"), ("no-NO", "nb"), ("en-GB", "en"), ("fr", "en"),
         ("", "en"),
     ])
-    func `a language is that of the locale, or English`(_ asked: String, _ found: String) throws {
+    func `a language is that of the locale, or English where the bundle names no first one`(
+        _ asked: String, _ found: String
+    ) throws {
         let policy = try Self.bundle.compile()
+        #expect(policy.sentences(in: asked).locale == found)
+        #expect(policy.sentences(in: nil).locale == "en")
+    }
+
+    @Test(arguments: [("fr", "nb"), ("da-DK", "nb"), ("", "nb"), ("en-GB", "en"), ("x", "nb")])
+    func `a language without sentences is one that its readers read, or the bundle's first`(
+        _ asked: String, _ found: String
+    ) throws {
+        let policy = try Self.bundle.setting(
+            "bundle.yaml", "languages", to: ["first": "nb", "also_read": ["da": "nb"]]
+        ).compile()
         #expect(policy.sentences(in: asked).locale == found)
         #expect(policy.sentences(in: nil).locale == "en")
     }

@@ -1,3 +1,4 @@
+package import GateVocabulary
 package import PayloadComposition
 
 /// Params that are given one by one.

@@ -127,9 +127,41 @@ import Testing
     func `what is no tag is refused`(_ text: String) { #expect(LanguageTag(text) == nil) }
 
     @Test func `the send's wish comes before the recipient's, and English is always there`() {
-        #expect(LanguageTag.candidates(["bs", "nb-NO"]).map(\.description) == ["bs", "nb-NO", "nb", "en"])
-        #expect(LanguageTag.candidates([nil, "not a tag"]).map(\.description) == ["en"])
-        #expect(LanguageTag.candidates(["en-GB", "en"]).map(\.description) == ["en-GB", "en"])
+        let languages = ReaderLanguages.english
+        #expect(
+            languages.candidates(for: ["bs", "nb-NO"]).map(\.description) == ["bs", "nb-NO", "nb", "en"])
+        #expect(languages.candidates(for: [nil, "not a tag"]).map(\.description) == ["en"])
+        #expect(languages.candidates(for: ["en-GB", "en"]).map(\.description) == ["en-GB", "en"])
+    }
+
+    /// Norwegian first, and the neighbours of its languages.
+    private static let starter = ReaderLanguages(
+        first: LanguageTag("nb")!,
+        alsoRead: [
+            "cnr": LanguageTag("sr")!, "sr": LanguageTag("bs")!, "hr": LanguageTag("bs")!,
+            "da": LanguageTag("nb")!, "de-CH": LanguageTag("fr")!,
+        ])
+
+    @Test(arguments: [
+        (["hr-HR"], ["hr-HR", "hr", "bs", "nb", "en"]),
+        (["sr-Latn-RS"], ["sr-Latn-RS", "sr-Latn", "sr", "bs", "nb", "en"]),
+        (["cnr"], ["cnr", "sr", "bs", "nb", "en"]), (["da"], ["da", "nb", "en"]),
+        (["fr"], ["fr", "nb", "en"]),
+        (["de-CH-1996"], ["de-CH-1996", "de-CH", "de", "fr", "nb", "en"]), (["en"], ["en", "nb"]),
+        ([], ["nb", "en"]),
+        (["hr", "sq"], ["hr", "bs", "sq", "nb", "en"]), (["nn"], ["nn", "nb", "en"]),
+    ])
+    func `a reader is led to what they read as well, then to the bundle's first language`(
+        _ wishes: [String], _ found: [String]
+    ) {
+        #expect(Self.starter.candidates(for: wishes).map(\.description) == found)
+        #expect(Self.starter.readable(of: wishes).count <= found.count)
+    }
+
+    @Test func `a table that leads in a circle ends`() {
+        let circle = ReaderLanguages(
+            first: LanguageTag("en")!, alsoRead: ["hr": LanguageTag("sr")!, "sr": LanguageTag("hr")!])
+        #expect(circle.candidates(for: ["hr"]).map(\.description) == ["hr", "sr", "en"])
     }
 }
 

@@ -17,6 +17,7 @@ final class FakeHandler: UnsubscribeHandler {
         var wasMuted = false
         var isUndone = false
         var locale: String?
+        var languages = ReaderLanguages.english
         var isBusy = false
         var asked: [String] = []
         /// Answers that are kept back.
@@ -25,6 +26,8 @@ final class FakeHandler: UnsubscribeHandler {
     }
     static let token = String(repeating: "T", count: 76)
     let state = Mutex(State())
+
+    var languages: ReaderLanguages { state.withLock { $0.languages } }
 
     func isAuthentic(_ token: String) -> Bool { token == Self.token }
 
@@ -303,6 +306,29 @@ final class FakeHandler: UnsubscribeHandler {
             handler.state.withLock { $0.locale = "nb-NO" }
             let page = try PageClient.get(address, path, language: "sq")
             #expect(page.text.contains(#"<html lang="nb">"#))
+        }
+    }
+
+    @Test func `a language without texts leads to one that its readers read, then to the bundle's first`()
+        async throws
+    {
+        handler.state.withLock {
+            $0.languages = ReaderLanguages(
+                first: LanguageTag("sq")!, alsoRead: ["hr": LanguageTag("bs")!, "da": LanguageTag("nb")!])
+        }
+        try await serve { address in
+            let wishes = [
+                ("hr-HR, en;q=0.5", "bs"), ("da", "nb"), ("de, *;q=0.5", "sq"), ("de, en;q=0.1", "en"),
+            ]
+            for (wish, language) in wishes {
+                for target in [path, "/u/elsewhere"] {
+                    let page = try PageClient.get(address, target, language: wish)
+                    #expect(page.text.contains(#"<html lang="\#(language)">"#), "\(wish)")
+                }
+            }
+            handler.state.withLock { $0.locale = "hr" }
+            let page = try PageClient.get(address, path, language: "en")
+            #expect(page.text.contains(#"<html lang="bs">"#))
         }
     }
 

@@ -2,6 +2,37 @@ import GateVocabulary
 
 /// What people read, what they are asked, and the cases that hold the rules to account.
 extension BundleChecker {
+    // MARK: languages
+
+    /// A reader is led to a language only if there are texts in it, and never in a circle.
+    func checkLanguages() {
+        let (file, languages) = ("bundle.yaml", bundle.languages)
+        let known = bundle.messages.keys.sorted().joined(separator: ", ")
+        func check(_ tag: LanguageTag, _ path: [String]) {
+            guard bundle.messages[tag.description] == nil, bundle.documents[file]?["languages"] != nil else {
+                return
+            }
+            problem(
+                file, path, "leads to `\(tag)`, which has no texts",
+                hint: "name a language of messages/: \(known)")
+        }
+        check(languages.first, ["languages", "first"])
+        for (from, to) in languages.alsoRead.sorted(by: { $0.key < $1.key }) {
+            check(to, ["languages", "also_read", from])
+            var seen: Set<String> = [from]
+            var next: LanguageTag? = to
+            while let tag = next {
+                guard seen.insert(tag.description).inserted else {
+                    problem(
+                        file, ["languages", "also_read", from], "leads back to `\(tag)`",
+                        hint: "remove one of the lines of the circle")
+                    break
+                }
+                next = languages.alsoRead[tag.description]
+            }
+        }
+    }
+
     // MARK: messages/
 
     func checkMessages() {

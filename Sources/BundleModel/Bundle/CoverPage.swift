@@ -8,6 +8,7 @@ struct CoverPage {
     let effectiveFrom: CalendarDate
     let isStarter: Bool
     let brand: String
+    let languages: ReaderLanguages
 
     /// - Parameter documents: Every file that is there, which the page has to list.
     init(_ reader: NodeReader, of documents: [String: PolicyNode]) {
@@ -26,6 +27,9 @@ struct CoverPage {
         )
         self.brand = brand?.text(byteCountMax: 32) ?? ""
         brand?.check(self.brand, against: PlainTextRule(allowing: [.domainNames]))
+        languages =
+            members.optional("languages", "In which of its languages the bundle writes to readers of others.")
+            .map { ReaderLanguages($0) } ?? .english
         let files = members.required(
             "files",
             "Every other file of the bundle, relative to its folder. The folder schema/ is for editors and is not listed."
@@ -52,4 +56,45 @@ struct CoverPage {
                     hint: "list it there, or move it out of the folder"))
         }
     }
+}
+
+extension ReaderLanguages {
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        func language(_ reader: NodeReader?) -> LanguageTag {
+            guard
+                let text = reader?.shown(as: .text(.localeOfPage)).text(
+                    byteCountMax: LanguageTag.byteCountMax)
+            else {
+                return .last
+            }
+            guard let tag = LanguageTag(text), tag.description == text else {
+                if !text.isEmpty {
+                    reader?.problem("is `\(text)`, which is no language tag", hint: Self.tagHint)
+                }
+                return .last
+            }
+            return tag
+        }
+        let first = language(
+            members.required(
+                "first",
+                "The language for readers of one that the bundle does not have, and for readers of unknown language."
+            ))
+        var alsoRead: [String: LanguageTag] = [:]
+        let table = members.optional(
+            "also_read",
+            "Readers of the left language read the right one as well, and get it where the bundle has not their own."
+        )?.members()
+        for (key, value) in table?.others(.locales, countMax: Self.alsoReadCountMax) ?? [] {
+            if LanguageTag(key)?.description != key {
+                value.problem("is about `\(key)`, which is no language tag", hint: Self.tagHint)
+            }
+            alsoRead[key] = language(value)
+        }
+        members.refuseOthers()
+        self.init(first: first, alsoRead: alsoRead)
+    }
+
+    private static let tagHint = "write it as RFC 5646 does, e.g. `nb` or `sr-Latn`"
 }

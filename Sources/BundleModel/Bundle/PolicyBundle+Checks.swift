@@ -13,6 +13,7 @@ extension PolicyBundle {
         checker.checkLimits()
         for type in types.values { checker.check(type) }
         checker.checkAcrossTypes()
+        checker.checkLanguages()
         checker.checkMessages()
         checker.checkSentences()
         for type in types.values { checker.checkParamUse(of: type) }

@@ -16,6 +16,8 @@ package struct PolicyBundle: Sendable {
     package let isStarter: Bool
     /// Who writes, as recipients know the company.
     package let brand: String
+    /// In which languages readers are written to.
+    package let languages: ReaderLanguages
     package let categories: [GateVocabulary.Category: CategoryRule]
     package let regions: RegionRules
     package let callers: [CallerName: CallerRule]
@@ -136,6 +138,7 @@ package struct PolicyBundle: Sendable {
         effectiveFrom = cover.effectiveFrom
         isStarter = cover.isStarter
         brand = cover.brand
+        languages = cover.languages
 
         categories = CategoryRule.page(reader("categories.yaml"))
         regions = RegionRules(reader("regions.yaml"))

@@ -1,7 +1,7 @@
 import BundleModel
 import CompliancePolicy
 import GateSteps
-import GateVocabulary
+package import GateVocabulary
 import RecipientModel
 import Synchronization
 
@@ -17,6 +17,8 @@ package final class LinkHandler: UnsubscribeHandler {
     private let underWay = Mutex(0)
 
     package init(_ gateway: Gateway) { self.gateway = gateway }
+
+    package var languages: ReaderLanguages { gateway.policy.current.languages }
 
     package func isAuthentic(_ token: String) -> Bool {
         gateway.dependencies.keys.links.id(in: token) != nil

@@ -1,10 +1,13 @@
 package import GateSteps
+package import GateVocabulary
 
 /// The questions that public pages may ask of the gateway: the state of one link, and its two changes.
 ///
 /// Each question is answered once, from any thread. A question is refused as ``LinkAnswer/busy`` rather than queued:
 /// producers never wait for a page.
 package protocol UnsubscribeHandler: AnyObject, Sendable {
+    /// The languages of the policy in force.
+    var languages: ReaderLanguages { get }
     /// Whether one of the gateway's keys made the token. Looks nothing up: the person may be erased.
     func isAuthentic(_ token: String) -> Bool
     /// Answers with the state of a link, and changes nothing.

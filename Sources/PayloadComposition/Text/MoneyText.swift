@@ -1,3 +1,5 @@
+package import GateVocabulary
+
 /// ISO 4217: which codes are money, and how many digits their smallest unit stands for.
 package enum Currency {
     /// - Returns: `nil` for a code that is not in the list, or that ISO gives no minor unit (metals, the

@@ -1,3 +1,5 @@
+package import GateVocabulary
+
 /// How a language writes numbers and amounts: the parts of Unicode CLDR 46 that a notification needs.
 ///
 /// An own small table instead of ICU, because a payload must be the same bytes on every machine whatever

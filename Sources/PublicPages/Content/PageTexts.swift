@@ -1,5 +1,4 @@
-import GateVocabulary
-import PayloadComposition
+package import GateVocabulary
 
 /// The texts of the pages in one language. No text has a placeholder: a kind and a channel are whole phrases, so that
 /// no language has to inflect them.
@@ -38,16 +37,13 @@ package struct PageTexts: Hashable, Sendable {
         ] + Category.allCases.map { categories[$0] ?? "" } + Channel.allCases.map { channels[$0] ?? "" }
     }
 
-    /// By language. The last of every chain of languages is English.
+    /// By language.
     package static let byLanguage: [String: PageTexts] = Dictionary(
         uniqueKeysWithValues: [english, bosnian, norwegian, albanian].map { ($0.language, $0) })
 
-    /// The texts in the first of some languages that has them.
-    package static func `for`(_ wishes: [String?]) -> PageTexts {
-        for wish in LanguageTag.candidates(wishes) {
-            if let texts = byLanguage[wish.description] { return texts }
-        }
-        return english
+    /// The texts in the first language that a reader of `wishes` is written to in and that has them.
+    package static func `for`(_ wishes: [String?], under languages: ReaderLanguages) -> PageTexts {
+        languages.candidates(for: wishes).lazy.compactMap { byLanguage[$0.description] }.first ?? english
     }
 
     private static let english = PageTexts(

@@ -1,7 +1,7 @@
 import BundleModel
 package import CompliancePolicy
 import CanonicalJSON
-import GateVocabulary
+package import GateVocabulary
 package import PayloadComposition
 
 /// What a send says to one recipient, and in which language; its texts are filled for the notification that has them.
@@ -31,7 +31,7 @@ package struct SendContent: Sendable {
             // Nearly every recipient reads a locale that the bundle has, and has every text in.
             (locale, found, languageTag) = (named, own, wish)
         } else {
-            let candidates = LanguageTag.candidates([material.locale, recipientLocale])
+            let candidates = policy.languages.candidates(for: [material.locale, recipientLocale])
             let chosen = candidates.first { policy.texts(in: $0.description) != nil } ?? .last
             guard let nearest = policy.texts(in: chosen.description),
                 let text = nearest.texts(under: terms)
@@ -136,8 +136,9 @@ private struct SendParams: ParamValues {
 }
 
 extension CompiledPolicy {
-    /// The locale in which the bundle has texts for a wish, the nearest one first (RFC 4647 section 3.4).
+    /// The locale in which the bundle has texts for a wish, the nearest one first; `nil` where its readers read none of the
+    /// bundle's, as far as the bundle knows.
     package func registeredLocale(for wish: String?) -> String? {
-        wish.flatMap { LanguageTag($0) }?.lookupChain.map(\.description).first { bundle.messages[$0] != nil }
+        languages.readable(of: [wish]).map(\.description).first { bundle.messages[$0] != nil }
     }
 }

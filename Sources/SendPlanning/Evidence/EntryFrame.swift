@@ -1,7 +1,6 @@
 import AuditTrail
 import CanonicalJSON
 package import GateVocabulary
-import PayloadComposition
 
 extension SendEntry {
     /// - Returns: The entry with the place and time it was recorded at. Encoding it gives `bytes` again.

@@ -170,7 +170,7 @@ private func haveSameTexts(
         ]
     }
     guard shown(type) == shown(oldType), type.tier == oldType.tier,
-        policy.bundle.brand == oldPolicy.bundle.brand,
+        policy.bundle.brand == oldPolicy.bundle.brand, policy.languages == oldPolicy.languages,
         Set(policy.bundle.messages.keys) == Set(oldPolicy.bundle.messages.keys)
     else { return false }
     for (locale, messages) in policy.bundle.messages {

@@ -84,7 +84,7 @@ extension QueryParameter where Value == String {
     static let locale = QueryParameter(
         name: "locale", shape: .text(.locale),
         means:
-            "The language of `explanation` and its like: a locale of the bundle, or a language of one. English without it, and where the bundle has no other.",
+            "The language of `explanation` and its like. English without it; where the bundle does not have the language, the one that its `languages` names.",
         expectation: TextRule.locale.expectation, defaultValue: .string("en")
     ) { TextRule.locale.accepts($0) ? $0 : nil }
 }

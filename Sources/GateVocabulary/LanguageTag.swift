@@ -3,7 +3,7 @@ import CanonicalJSON
 /// A BCP 47 language tag, in the case RFC 5646 section 2.1.1 recommends: `nb-NO`, `sr-Latn`.
 ///
 /// Only its shape is checked. A tag without conventions is still a tag: numbers then follow the
-/// root conventions of Unicode CLDR and texts come from the end of the fallback chain.
+/// root conventions of Unicode CLDR, and texts come from the bundle's first language.
 package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     package let description: String
     /// The first subtag, in lower case: two or three letters (ISO 639). BCP 47 keeps room for longer ones
@@ -17,7 +17,7 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     /// 35 bytes is what RFC 5646 section 4.4.1 tells implementations to have room for.
     package static let byteCountMax = 35
 
-    /// What every chain ends in: the one language each bundle must have (`messages/en.yaml`).
+    /// The one language each bundle must have (`messages/en.yaml`): a text that no other file has comes from it.
     package static let last = LanguageTag("en")!
 
     /// - Parameter text: Subtags of 1 to 8 ASCII letters and digits joined by `-`, the first of two or three letters.
@@ -86,19 +86,6 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
         }
         if language == "no" || language == "nn" { chain.append(LanguageTag("nb")!) }
         return chain
-    }
-
-    /// The tags to try in turn for a reader who asked for `wishes`, best first, each once; ``last`` is always there.
-    ///
-    /// - Parameter wishes: As they came; `nil` and what is no tag are passed over.
-    package static func candidates(_ wishes: [String?]) -> [LanguageTag] {
-        var candidates: [LanguageTag] = []
-        for wish in wishes {
-            guard let wish, let tag = LanguageTag(wish) else { continue }
-            for step in tag.lookupChain where !candidates.contains(step) { candidates.append(step) }
-        }
-        if !candidates.contains(last) { candidates.append(last) }
-        return candidates
     }
 
     private static func isLetter(_ byte: UInt8) -> Bool {
