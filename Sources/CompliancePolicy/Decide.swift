@@ -245,7 +245,7 @@ extension CompiledRule {
         guard let reason = result.reason, flags.contains(mark), isAskedFor(facts) else { return result }
         if case .factMissing = reason { return result }
         if mark == .ownRequestPassesQuietHours, waitsForItsTime(facts, self) {
-            return .fail(.quietHoursDeferred, .sendTime)
+            return .fail(.scheduled, .sendTime)
         }
         notes.formUnion(.atOwnRequest)
         return .pass

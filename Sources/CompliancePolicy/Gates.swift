@@ -262,7 +262,7 @@ func quietHoursGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
     let hours = hoursRule(facts, rule)
     // Quiet hours that begin or end later than its time say more than the time does.
     guard waitsForItsTime(facts, rule), hours.verdict != .fail else { return hours }
-    return .fail(.quietHoursDeferred, .sendTime)
+    return .fail(.scheduled, .sendTime)
 }
 
 /// Whether a type's own time of day is still to come.
@@ -292,9 +292,12 @@ private func hoursRule(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
 
 /// Until when a send waits that gate 9 deferred.
 func waitsUntil(_ quietHours: GateResult, _ facts: Facts, _ rule: CompiledRule) -> Instant? {
-    guard case .quietHoursDeferred = quietHours.reason else { return nil }
+    switch quietHours.reason {
+    case .scheduled: return facts.due
+    case .quietHoursDeferred: break
+    default: return nil
+    }
     let due = waitsForItsTime(facts, rule) ? facts.due : nil
-    if case .sendTime = quietHours.detail { return due }
     guard let end = facts.quietHours?.endsAt else { return nil }
     if let due, due.milliseconds > end.milliseconds { return due }
     return end

@@ -24,7 +24,7 @@ extension GateResult {
                 self = .fail(reason)
                 return
             }
-            guard let detail = Detail(rawValue: String(parts[1])), reason.details.contains(detail) else {
+            guard let detail = Detail(rawValue: String(parts[1])), reason.mayCarry(detail) else {
                 return nil
             }
             self = .fail(reason, detail)
@@ -212,7 +212,7 @@ extension Decision: FieldObject {
             throw FieldContradiction(
                 "outcome", "the reason `\(reason.rawValue)` gives `\(reason.outcome.name)`")
         }
-        if let detail, !reason.details.contains(detail) {
+        if let detail, !reason.mayCarry(detail) {
             throw FieldContradiction(
                 "detail", "the reason `\(reason.rawValue)` has no detail `\(detail.rawValue)`")
         }
@@ -258,5 +258,20 @@ extension AttestedRequest: FieldObject {
     /// - Parameter pointer: Where `json` stands in its document, for the errors.
     package init(json: JSONObject, at pointer: JSONPointer = .root) throws(JSONShapeError) {
         self = try Self.read(field: .object(json), at: pointer)
+    }
+}
+
+extension Decision {
+    /// The same decision in the words of the build that recorded another one, so that both compare byte for byte; see
+    /// ``Reason/mayCarry(_:)``.
+    package func inWords(of recorded: Decision) -> Decision {
+        let (former, present) = (
+            GateResult.fail(.quietHoursDeferred, .sendTime), GateResult.fail(.scheduled, .sendTime)
+        )
+        guard recorded.trace[.quietHours] == former, trace[.quietHours] == present else { return self }
+        var decision = self
+        decision.trace[.quietHours] = former
+        if decision.reason == .scheduled { decision.reason = .quietHoursDeferred }
+        return decision
     }
 }

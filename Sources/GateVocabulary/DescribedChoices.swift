@@ -27,7 +27,7 @@ extension Detail: DescribedChoice {
 extension WhoCanFix: DescribedChoice {
     package static var means: String {
         """
-        - `producer`: the service that sent it, under a new `id`
+        - `producer`: the service that sent it, under a new `id`; after `unknown_type` and `invalid_params` under the same or a new one
         - `recipient`: the person, who registers, verifies, agrees or switches on
         - `security`: the security team, in `callers.yaml` and `critical.yaml`
         - `compliance`: whoever is responsible for the policy, in its pages
@@ -42,8 +42,8 @@ extension SendEventKind: DescribedChoice {
         """
         - `handed_over`: the next hop has it
         - `refused_by_hop`: the next hop will never take it
-        - `expired_unsent`: its time was over before the next hop took it
-        - `ambiguous`: its time was over, and the next hop may have it
+        - `expired_unsent`: no time was left to try again, and the next hop had not taken it
+        - `ambiguous`: it is not tried again, and the next hop may have it; the reason says why
         - `withdrawn`: it waited and does not go on
         - `summarised`: it went into a summary with others
         - `mandatory_unreached`: a notice the law demands reached nobody, and must go another way

@@ -15,7 +15,7 @@ package struct ReasonDeclaration: Sendable {
     package var title: String
     /// Without a detail: a whole sentence, to be read out to the person who asks.
     package var sentence: String
-    /// Completes "it was taken back: …", of a message that waited and was decided again.
+    /// Completes "it was taken back: …" and "it was given up: …", of a message that waited and was decided again.
     package var withdrawal: String
     /// Who can make the next attempt succeed; never the recipient where the recipient said no.
     package var whoCanFix: WhoCanFix
@@ -81,6 +81,12 @@ extension Reason {
 
     /// The details this reason may carry; empty when the reason says it all.
     package var details: [Detail] { declaration.details.map(\.detail) }
+
+    /// Whether a gate may give the detail with this reason, or did in an earlier build: what waits for its type's own time was
+    /// `quiet_hours_deferred` with `send_time` before there was `scheduled`.
+    package func mayCarry(_ detail: Detail) -> Bool {
+        details.contains(detail) || (self == .quietHoursDeferred && detail == .sendTime)
+    }
 
     /// Who can make the next attempt succeed; never the recipient where the recipient said no.
     package func whoCanFix(_ detail: Detail?) -> WhoCanFix {
@@ -294,14 +300,21 @@ extension Reason {
                 "It came in quiet hours and was kept until they end.", withdrawal: otherForm, .nobody,
                 [
                     (
-                        .sendTime,
-                        "This kind of notification has its time of day and was kept for it.", nil
-                    ),
-                    (
                         .zoneUnknown,
                         "The recipient's time zone is not known, and it was kept until quiet hours end wherever they may be.",
                         nil
-                    ),
+                    )
+                ])
+        case .scheduled:
+            ReasonDeclaration(
+                "The notification waits for the time that its type goes out at",
+                "This kind of notification goes out at a time of its own and was kept for it.",
+                withdrawal: otherForm, .nobody,
+                [
+                    (
+                        .sendTime,
+                        "This kind of notification goes out at a time of its own and was kept for it.", nil
+                    )
                 ])
         case .frequencyCap:
             ReasonDeclaration(

@@ -74,6 +74,7 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
     case quietHoursDropped = "quiet_hours_dropped"
     case quietHoursZoneMissing = "quiet_hours_zone_missing"
     case quietHoursDeferred = "quiet_hours_deferred"
+    case scheduled
     // Gate 10
     case frequencyCap = "frequency_cap"
     case digested
@@ -85,12 +86,21 @@ package enum Reason: String, CaseIterable, Sendable, Hashable {
     // No gate objected
     case allowed
 
+    /// Whether the caller's id keeps this answer, whatever content it comes with again. A refusal for the request's own shape
+    /// belongs to its content alone: the id is decided once that is put right (decision SG-0052).
+    package var bindsID: Bool {
+        switch self {
+        case .unknownType, .invalidParams: false
+        default: true
+        }
+    }
+
     /// What a gate that did not pass with this reason makes of the send.
     @inlinable
     package var outcome: Outcome {
         switch self {
         case .allowed, .genericOnly: .forward
-        case .quietHoursDeferred: .defer
+        case .quietHoursDeferred, .scheduled: .defer
         case .digested: .digest
         case .expired, .expiresBeforeDue, .repeated, .pushDisabled, .userPreference, .blockedAtOSLevel,
             .quietHoursDropped, .quietHoursZoneMissing, .frequencyCap:
@@ -112,9 +122,10 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     case alreadySent = "already_sent"
     /// What it tells need not be told any more: it was acknowledged.
     case acknowledged
-    // quiet_hours_deferred
-    /// Not quiet hours: the type has a time of day of its own.
+    // scheduled
+    /// The type has a time of its own: an hour of the day, or so long after it was sent.
     case sendTime = "send_time"
+    // quiet_hours_deferred
     /// No time zone is known, and it is quiet in one where the recipient may be.
     case zoneUnknown = "zone_unknown"
     // The consent reasons

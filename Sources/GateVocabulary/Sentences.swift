@@ -46,7 +46,7 @@ package struct Sentences: Sendable {
 package enum Sentence: Hashable, Sendable {
     /// A whole sentence, to be read out to the person who asks.
     case reason(Reason, Detail?)
-    /// Completes "it was taken back: …".
+    /// Completes "it was taken back: …" and "it was given up: …".
     case withdrawal(Reason)
     /// The same of what is no decision's reason.
     case cause(WithdrawalCause)
@@ -186,9 +186,10 @@ extension SendEventKind {
             switch self {
             case .handedOver: "it was handed over for delivery[ to `{place}`]"
             case .refusedByHop: "the delivery service would not take it[ for `{place}`]"
-            case .expiredUnsent: "its time was over before the delivery service took it[ for `{place}`]"
+            case .expiredUnsent:
+                "there was no time left to try again, and the delivery service had not taken it[ for `{place}`]"
             case .ambiguous:
-                "its time was over[ for `{place}`], and nobody can say whether the delivery service had taken it"
+                "it was given up[ for `{place}`][: {why}]. Nobody can say whether the delivery service had taken it"
             case .withdrawn: "it was taken back[ for `{place}`][: {why}]"
             case .summarised: "it was told in a summary with others[ for `{place}`]"
             case .mandatoryUnreached:
@@ -226,7 +227,7 @@ extension WithdrawalCause {
         case .cancelled: "the sender cancelled it"
         case .acknowledged: "the recipient knew by then"
         case .erased: "the recipient was forgotten"
-        case .destinationRemoved: "the device or address was removed"
+        case .destinationRemoved: "the device or address was no longer in use"
         case .damaged: "what was stored of it could not be read any more"
         case .old, .due, .summarised, .consentChanged, .preferenceChanged, .recipientChanged, .keyChanged,
             .policyChanged:

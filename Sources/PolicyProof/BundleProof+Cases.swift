@@ -42,6 +42,7 @@ extension BundleProof {
         case .noEmailConsent: types.contains { $0.body.email != .never }
         case .noPurposeConsent: types.contains { $0.purpose != nil }
         case .repeated: types.contains { $0.isDeduplicated }
+        case .scheduled: types.contains { $0.timing != nil }
         case .frequencyCap:
             types.contains { type in
                 policy.bundle.overflow(of: type) == .drop && policy.bundle.categoryCap(of: type) != nil

@@ -53,7 +53,8 @@ package struct DecisionEffects: OptionSet, Hashable, Sendable {
         }
         switch decision.reason {
         case .pushDisabled, .userPreference: found.formUnion(.stopsForPreferences)
-        case .quietHoursDropped, .quietHoursZoneMissing, .quietHoursDeferred: found.formUnion(.stopsForHours)
+        case .quietHoursDropped, .quietHoursZoneMissing, .quietHoursDeferred, .scheduled:
+            found.formUnion(.stopsForHours)
         case .frequencyCap, .digested: found.formUnion(.stopsForCaps)
         case .noMarketingOptIn: found.formUnion(.deniesEuropeanLaw)
         default: break

@@ -200,7 +200,7 @@ package struct Statute: Sendable {
         Statute(
             "own_time", "what has a time of day of its own does not go out before it",
             law: "the type's `timing`", when: .beforeItsTime, forbids: .forwards,
-            demands: .reason(.quietHoursDeferred)),
+            demands: .reason(.scheduled)),
         Statute(
             "told_once", "what was told, or acknowledged, is not told again",
             law: "the type's `dedupe_by`; S2, Payment Processing", when: .toldBefore, forbids: .promises,

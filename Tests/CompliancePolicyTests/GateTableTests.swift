@@ -327,7 +327,7 @@ extension GateRow {
     static let timing: [GateRow] = [
         GateRow(
             "a briefing waits for its hour", .of(TestType.briefing), .quietHours,
-            .fail(.quietHoursDeferred, .sendTime)
+            .fail(.scheduled, .sendTime)
         ) {
             $0.due = noon.advanced(bySeconds: 3600)
         },

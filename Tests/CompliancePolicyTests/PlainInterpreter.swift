@@ -27,11 +27,11 @@ struct PlainInterpreter: Sendable {
 
         var hours = hoursGate(type, category, facts, isCritical: isCritical)
         let isAsked = isAskedFor(facts)
-        if hours.verdict == .fail, hours.reason != .factMissing, hours.detail != .sendTime, isAsked,
+        if hours.verdict == .fail, hours.reason != .factMissing, hours.reason != .scheduled, isAsked,
             type?.ownRequest?.passes.contains(.quietHours) == true
         {
             if let type, waitsForItsTime(type, facts, isCritical: isCritical) {
-                hours = .fail(.quietHoursDeferred, .sendTime)
+                hours = .fail(.scheduled, .sendTime)
             } else {
                 notes.insert(.atOwnRequest)
                 hours = .pass
@@ -55,14 +55,12 @@ struct PlainInterpreter: Sendable {
         }
 
         var wait: Instant?
-        if hours.reason == .quietHoursDeferred {
-            if hours.detail == .sendTime {
-                wait = facts.due
-            } else if let end = facts.quietHours?.endsAt {
-                wait = end
-                if type?.timing != nil, let now = facts.now, let due = facts.due, now < due {
-                    wait = max(end, due)
-                }
+        if hours.reason == .scheduled {
+            wait = facts.due
+        } else if hours.reason == .quietHoursDeferred, let end = facts.quietHours?.endsAt {
+            wait = end
+            if type?.timing != nil, let now = facts.now, let due = facts.due, now < due {
+                wait = max(end, due)
             }
         }
 
@@ -422,7 +420,7 @@ struct PlainInterpreter: Sendable {
         let hasTimeToCome = waitsForItsTime(type, facts, isCritical: isCritical)
         let unlessQuiet: GateResult =
             hasTimeToCome
-            ? .fail(.quietHoursDeferred, .sendTime) : category.quietHours == .pass ? .notApplicable : .pass
+            ? .fail(.scheduled, .sendTime) : category.quietHours == .pass ? .notApplicable : .pass
         if category.quietHours == .pass || isCritical { return unlessQuiet }
         switch (facts.quietHours, category.quietHours) {
         case (nil, _): return .fail(.factMissing, .quietHours)

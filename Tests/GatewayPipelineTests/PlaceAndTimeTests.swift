@@ -343,7 +343,7 @@ import Testing
                 try await gate.example("briefing.daily", "b_1", to: "u_1", as: "help"))
         }
         let early = try await promised("07:59")
-        #expect(early["detail"] == "send_time", "\(early.json)")
+        #expect(early["reason"] == "scheduled" && early["detail"] == "send_time", "\(early.json)")
         #expect(try notBefore(early) == ["2026-11-22T07:00:00Z"], "\(early.json)")
         let late = try await promised("11:30")
         #expect(late["reason"] == "quiet_hours_deferred" && late["detail"] == nil, "\(late.json)")

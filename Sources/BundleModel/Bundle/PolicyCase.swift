@@ -165,7 +165,7 @@ extension PolicyCase.Expectation {
         }
         if let value = members.optional("detail", "What exactly, where the reason has details.") {
             let found: Detail = value.name()
-            if !reason.details.contains(found) {
+            if !reason.mayCarry(found) {
                 value.problem("is `\(found.rawValue)`, which the reason `\(reason.rawValue)` cannot have")
             }
             detail = found

@@ -251,7 +251,8 @@ private struct RecordedDecisions {
         again.reserveCapacity(decisions.count)
         for (position, (facts, decision)) in decisions.enumerated() {
             let fresh = decide(
-                request, given: facts, under: policy, asking: decision.trace.revision, of: gates)
+                request, given: facts, under: policy, asking: decision.trace.revision, of: gates
+            ).inWords(of: decision)
             again.append(fresh)
             if Self.bytes(of: fresh) != Self.bytes(of: decision) {
                 Self.compare(
