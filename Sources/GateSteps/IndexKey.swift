@@ -24,6 +24,25 @@ package struct IndexKey: Sendable {
         return Array(index.authenticate(message).prefix(16))
     }
 
+    /// The idempotency key of a send that was refused for its own shape, 16 bytes: of the id with this content alone, so that
+    /// the id stays free for another.
+    ///
+    /// - Parameters:
+    ///   - idHash: See ``idHash(_:of:)``.
+    ///   - contentMAC: See ``contentMAC(_:)``.
+    package func misshapenHash(_ idHash: [UInt8], content contentMAC: [UInt8]) -> [UInt8] {
+        Self.misshapenHash(idHash, content: contentMAC, under: key)
+    }
+
+    /// The same of what a store has kept.
+    package static func misshapenHash(
+        _ idHash: [UInt8], content contentMAC: [UInt8], under index: HMACKey
+    ) -> [UInt8] {
+        Array(
+            index.authenticate(Array("sendgate/misshapen-request/v1\0".utf8) + idHash + contentMAC).prefix(16)
+        )
+    }
+
     /// Hash of the id that a carrier gave a reply, 16 bytes. It is stored in no table that has hashes of sends.
     package func replyHash(_ id: RequestID, of caller: CallerName) -> [UInt8] {
         Array(

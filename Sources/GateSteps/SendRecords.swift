@@ -10,7 +10,8 @@ import SendPlanning
 package struct SendRecord: Hashable, Sendable {
     package var id: SendID
     package var caller: CallerName
-    /// HMAC of the caller's id under the index key, 16 bytes.
+    /// HMAC of the caller's id under the index key, 16 bytes; of the id with its content for a send that was refused for its
+    /// shape. See ``IndexKey``.
     package var idHash: [UInt8]
     /// HMAC of the canonical content under the index key, 32 bytes.
     package var contentMAC: [UInt8]
@@ -277,15 +278,6 @@ extension DestinationNames {
 extension SendRecord {
     /// The same, of a destination of this send.
     package func name(of destination: Tag) -> String { destinationNames.name(of: destination) }
-}
-
-extension EventRecord {
-    /// An event about one message.
-    init(_ event: SendEventKind, of row: OutboxRecord, at now: Instant, reason: String? = nil) {
-        self.init(
-            caller: row.request.caller, send: row.send, subject: row.subject, event: event,
-            destination: row.destination, at: now, reason: reason)
-    }
 }
 
 /// One entry of the trail as the store holds it until its bundle is durable elsewhere.

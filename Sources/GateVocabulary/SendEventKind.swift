@@ -7,9 +7,10 @@ package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     case handedOver = "handed_over"
     /// The next hop will never take it.
     case refusedByHop = "refused_by_hop"
-    /// Its time was over before the next hop took it.
+    /// The next hop had not taken it, and no time was left for another try.
     case expiredUnsent = "expired_unsent"
-    /// The next hop may have it: the connection broke after the request was written, and its time is over.
+    /// The next hop may have it: the connection broke after the request was written, and it is not tried again. The event's
+    /// reason is a decision's, or what ended it: `expired`, `cancelled`, `damaged`.
     case ambiguous
     /// The message waited and does not go on. The event's reason is a decision's, or what happened: `cancelled`,
     /// `acknowledged`, `damaged`.

@@ -325,9 +325,9 @@ extension SQLiteStore {
         }
     }
 
-    /// The hash of a send's id, if its code is right with it.
+    /// The hash by which a send is found, if its code is right with it: of its id, or of its id with its content.
     private func idHash(ofSend number: StoredCell, in gate: Connection) throws -> [UInt8]? {
-        let hash = try gate.first(Self.sealedSend, { $0.add(number) }) { row in
+        let hashes = try gate.first(Self.sealedSend, { $0.add(number) }) { row in
             _ = row.integer()
             let id = try row.id(SendID.self)
             let callerNumber = row.integer()
@@ -341,16 +341,20 @@ extension SQLiteStore {
                 sealedFields: try mappings.cipher.open(
                     row.byteArray(), in: SendColumns.send,
                     row: SendColumns.sendRow(record, caller: callerNumber)))
-            return IndexKey.idHash(details.requestID, of: caller, under: mappings.index)
+            let hash = IndexKey.idHash(details.requestID, of: caller, under: mappings.index)
+            return [
+                hash,
+                IndexKey.misshapenHash(hash, content: record.contentMAC, under: mappings.index),
+            ]
         }
-        guard let hash else { return nil }
-        let fits = try gate.first(Self.hashFits) {
-            $0.add(number)
-            $0.add(hash)
-        } read: { _ in
-            true
+        return try (hashes ?? []).first { hash in
+            try gate.first(Self.hashFits) {
+                $0.add(number)
+                $0.add(hash)
+            } read: { _ in
+                true
+            } != nil
         }
-        return fits == nil ? nil : hash
     }
 
     private static let rank = "(CASE category WHEN 1 THEN 0 ELSE 4 END + tier)"

@@ -47,34 +47,47 @@ import Testing
 
     static let turns: [Row] = [
         Row(.turn(isFresh: true), .damaged, .reportDamage, .reportDamage, .reportDamage),
-        Row(.turn(isFresh: true), .readable(.cancellation), .withdraw(.cancelled), .giveUp, .giveUp),
+        Row(
+            .turn(isFresh: true), .readable(.cancellation), .withdraw(.cancelled), .giveUp(.cancelled),
+            .giveUp(.cancelled)),
         Row(.turn(isFresh: true), .readable(.retry, content: [.ready]), .handOver, .handOver, .handOver),
         Row(
             .turn(isFresh: true), .readable(.decision, content: [.ready]), .decide(.old), .decide(.old),
             .decide(.old)),
         Row(
-            .turn(isFresh: true), .readable(.retry, .decision, content: [.deferred]), .compose, .giveUp,
-            .giveUp),
+            .turn(isFresh: true), .readable(.retry, .decision, content: [.deferred]), .compose,
+            .giveUp(.damaged), .giveUp(.damaged)),
         Row(
-            .turn(isFresh: true), .readable(.retry, .decision, content: [.digesting]), .summarise, .giveUp,
-            .giveUp),
+            .turn(isFresh: true), .readable(.retry, .decision, content: [.digesting]), .summarise,
+            .giveUp(.damaged), .giveUp(.damaged)),
         Row(.turn(isFresh: false), .damaged, .reportDamage, .reportDamage, .reportDamage),
-        Row(.turn(isFresh: false), .readable(.cancellation), .withdraw(.cancelled), .giveUp, .giveUp),
+        Row(
+            .turn(isFresh: false), .readable(.cancellation), .withdraw(.cancelled), .giveUp(.cancelled),
+            .giveUp(.cancelled)),
         Row(
             .turn(isFresh: false), .readable(.retry, content: [.ready]), .decide(.old), .handOver, .handOver),
         Row(
             .turn(isFresh: false), .readable(.decision, content: [.ready]), .decide(.old), .decide(.old),
             .decide(.old)),
         Row(
-            .turn(isFresh: false), .readable(.retry, .decision, content: [.deferred]), .compose, .giveUp,
-            .giveUp),
+            .turn(isFresh: false), .readable(.retry, .decision, content: [.deferred]), .compose,
+            .giveUp(.damaged), .giveUp(.damaged)),
         Row(
-            .turn(isFresh: false), .readable(.retry, .decision, content: [.digesting]), .summarise, .giveUp,
-            .giveUp),
-        Row(.expired, .damaged, .withdraw(.damaged), .giveUp, .giveUp),
-        Row(.expired, .readable, .withdraw(.expired), .giveUp, .giveUp),
-        Row(.recipientMissing, .any, .withdraw(.erased), .giveUp, .giveUp),
-        Row(.destinationMissing, .any, .withdraw(.destinationRemoved), .giveUp, .giveUp),
+            .turn(isFresh: false), .readable(.retry, .decision, content: [.digesting]), .summarise,
+            .giveUp(.damaged), .giveUp(.damaged)),
+        Row(
+            .expired, States(pending: [.cancellation]), .withdraw(.cancelled), .giveUp(.cancelled),
+            .giveUp(.cancelled)),
+        Row(
+            .expired, States(isDamaged: true, pending: [.retry, .decision]), .withdraw(.damaged),
+            .giveUp(.damaged), .giveUp(.damaged)),
+        Row(
+            .expired, .readable(.retry, .decision), .withdraw(.expired), .giveUp(.expired),
+            .giveUp(.expired)),
+        Row(.recipientMissing, .any, .withdraw(.erased), .giveUp(.erased), .giveUp(.erased)),
+        Row(
+            .destinationMissing, .any, .withdraw(.destinationRemoved), .giveUp(.destinationRemoved),
+            .giveUp(.destinationRemoved)),
         Row(.given, .any, .attempt(.underWay), .attempt(.inDoubt), .attempt(.inDoubt)),
     ]
 
@@ -93,14 +106,20 @@ import Testing
                 .failed(.ambiguous, mayRetry: true), .readable(.retry, .decision), .keep(.inDoubt),
                 .keep(.inDoubt), .keep(.inDoubt)),
             Row(
-                .failed(.ambiguous, mayRetry: true), .readable(.cancellation), .end(.ambiguous),
-                .end(.ambiguous), .end(.ambiguous)),
+                .failed(.ambiguous, mayRetry: true), States(pending: [.cancellation]), .giveUp(.cancelled),
+                .giveUp(.cancelled), .giveUp(.cancelled)),
             Row(
-                .failed(.ambiguous, mayRetry: true), .damaged, .end(.ambiguous), .end(.ambiguous),
-                .end(.ambiguous)),
+                .failed(.ambiguous, mayRetry: true), States(isDamaged: true, pending: [.retry, .decision]),
+                .giveUp(.damaged), .giveUp(.damaged), .giveUp(.damaged)),
             Row(
-                .failed(.ambiguous, mayRetry: false), .any, .end(.ambiguous), .end(.ambiguous),
-                .end(.ambiguous)),
+                .failed(.ambiguous, mayRetry: false), States(pending: [.cancellation]), .giveUp(.cancelled),
+                .giveUp(.cancelled), .giveUp(.cancelled)),
+            Row(
+                .failed(.ambiguous, mayRetry: false), States(isDamaged: true, pending: [.retry, .decision]),
+                .giveUp(.damaged), .giveUp(.damaged), .giveUp(.damaged)),
+            Row(
+                .failed(.ambiguous, mayRetry: false), .readable(.retry, .decision), .giveUp(.expired),
+                .giveUp(.expired), .giveUp(.expired)),
         ]
         + [HandOverObstacle.busy, .notWritten].flatMap { obstacle in
             [
@@ -112,16 +131,20 @@ import Testing
                     .keep(.inDoubt)),
                 Row(
                     .failed(obstacle, mayRetry: true), States(isDamaged: true, pending: [.retry, .decision]),
-                    .end(.expiredUnsent), .end(.expiredUnsent), .end(.ambiguous)),
+                    .withdraw(.damaged), .withdraw(.damaged), .giveUp(.damaged)),
                 Row(
                     .failed(obstacle, mayRetry: true), States(pending: [.cancellation]),
-                    .withdraw(.cancelled), .withdraw(.cancelled), .end(.ambiguous)),
+                    .withdraw(.cancelled), .withdraw(.cancelled), .giveUp(.cancelled)),
                 Row(
-                    .failed(obstacle, mayRetry: false), States(pending: [.retry, .decision]),
-                    .end(.expiredUnsent), .end(.expiredUnsent), .end(.ambiguous)),
+                    .failed(obstacle, mayRetry: false), .readable(.retry, .decision), .end(.expiredUnsent),
+                    .end(.expiredUnsent), .giveUp(.expired)),
+                Row(
+                    .failed(obstacle, mayRetry: false),
+                    States(isDamaged: true, pending: [.retry, .decision]),
+                    .withdraw(.damaged), .withdraw(.damaged), .giveUp(.damaged)),
                 Row(
                     .failed(obstacle, mayRetry: false), States(pending: [.cancellation]),
-                    .withdraw(.cancelled), .withdraw(.cancelled), .end(.ambiguous)),
+                    .withdraw(.cancelled), .withdraw(.cancelled), .giveUp(.cancelled)),
             ]
         }
 
@@ -143,7 +166,7 @@ import Testing
                 .remember(.decision), .remember(.decision)),
             Row(.restored, .damaged, .nothing, .nothing, .nothing),
             Row(.destinationRemoved, .any, .withdraw(.destinationRemoved), .nothing, .nothing),
-            Row(.erased, .any, .withdraw(.erased), .giveUp, .giveUp),
+            Row(.erased, .any, .withdraw(.erased), .giveUp(.erased), .giveUp(.erased)),
         ]
         + WithdrawalCause.allCases.flatMap { cause in
             [
@@ -158,7 +181,7 @@ import Testing
         [
             Row(.decidedAgain(.keep), .any, .confirm, .handOver, .handOver),
             Row(.decidedAgain(.waits(until: later)), .any, .postpone(until: later), .handOver, .handOver),
-            Row(.decidedAgain(.withdraw), .any, .withdrawAsDecided, .giveUp, .giveUp),
+            Row(.decidedAgain(.withdraw), .any, .withdrawAsDecided, .giveUpAsDecided, .giveUpAsDecided),
             Row(.composed(.forward), .content(.deferred), .replace, .nothing, .nothing),
             Row(.composed(.defer), .content(.deferred), .replace, .nothing, .nothing),
             Row(.composed(.digest), .content(.deferred), .replace, .nothing, .nothing),
@@ -258,6 +281,66 @@ import Testing
                 .neverTaken, .failed(.busy, mayRetry: true), .failed(.busy, mayRetry: false),
                 .failed(.notWritten, mayRetry: true), .failed(.notWritten, mayRetry: false),
             ])
+    }
+
+    /// What is true of the state and the event, stated a second time: who may be said to have ended a message so.
+    private static func isTrue(_ cause: WithdrawalCause, of state: OutboxState, after event: OutboxEvent)
+        -> Bool
+    {
+        switch cause {
+        case .cancelled: return event == .cancelled || state.pending == .cancellation
+        case .damaged: return state.isDamaged || (state.content != .ready && state.phase != .waiting)
+        case .expired:
+            switch event {
+            case .expired, .failed(_, mayRetry: false): return true
+            default: return false
+            }
+        case .erased: return event == .erased || event == .recipientMissing
+        case .destinationRemoved: return event == .destinationRemoved || event == .destinationMissing
+        case .acknowledged: return event == .acknowledged
+        case .old, .due, .summarised, .consentChanged, .preferenceChanged, .recipientChanged, .keyChanged,
+            .policyChanged:
+            return false
+        }
+    }
+
+    @Test func `the cause that ends a message is what happened, in every state and after every event`() {
+        for event in Set(Self.table.map(\.event)) {
+            for state in Self.states {
+                switch state.after(event) {
+                case .withdraw(let cause), .giveUp(let cause):
+                    #expect(Self.isTrue(cause, of: state, after: event), "\(cause): \(event), \(state)")
+                    // A reader of the event finds its words under its reason.
+                    #expect(cause.english != nil, "\(cause): \(event), \(state)")
+                case .end(.expiredUnsent):
+                    #expect(
+                        Self.isTrue(.expired, of: state, after: event) && state.pending != .cancellation
+                            && !state.isDamaged, "\(event), \(state)")
+                case .end(.ambiguous): Issue.record("no cause: \(event), \(state)")
+                default: break
+                }
+            }
+        }
+    }
+
+    @Test func `each end of a message is one event, whose reason is why it ended`() {
+        let whys =
+            WithdrawalCause.allCases.map { MessageEnd.Why.cause($0) }
+            + Reason.allCases.map { MessageEnd.Why.decision($0) }
+        for why in whys {
+            let (unsent, inDoubt) = (MessageEnd.unsent(why), MessageEnd.tried(.ambiguous, why: why))
+            #expect(unsent.kind == .withdrawn && unsent.reason == why.code)
+            #expect(inDoubt.kind == .ambiguous && inDoubt.reason == why.code && !inDoubt.settlesDedupe)
+            #expect(MessageEnd.Why(code: why.code)?.code == why.code)
+        }
+        for result in HandOver.allCases {
+            let end = MessageEnd.tried(result, why: nil)
+            #expect(end.kind.rawValue == result.rawValue && end.reason == nil)
+        }
+        let summary = SendID(high: 1, low: 2)
+        #expect(MessageEnd.summarised(into: summary).reason == summary.uuidText)
+        #expect(MessageEnd.unsent(.cause(.erased)).settlesDedupe)
+        #expect(!MessageEnd.unsent(.cause(.cancelled)).settlesDedupe)
     }
 
     private func row() -> OutboxRecord {

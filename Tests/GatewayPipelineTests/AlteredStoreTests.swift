@@ -111,6 +111,20 @@ import Testing
     }
 
     @Test(arguments: Moment.allCases)
+    func `a send that was refused for its shape is found again by its content`(moment: Moment) async throws {
+        let before = try await gate()
+        var body = GatewayHarness.remittance("a", to: "u_1")
+        body["type"] = "transaction.remitance_sent"
+        let first = try await before.call("payments", "POST", "/v1/sends", body)
+        #expect(first["reason"] == "unknown_type", "\(first.json)")
+        let gate = try edited(before, moment, "UPDATE send SET id_hash = zeroblob(16) WHERE number = 1")
+        let again = try await gate.call("payments", "POST", "/v1/sends", body)
+        #expect(again["send_id"] == first["send_id"] && again["send_id"] != nil, "\(again.json)")
+        #expect(try await send("a", to: "u_1", gate).status == 202)
+        expectNamed("send", gate)
+    }
+
+    @Test(arguments: Moment.allCases)
     func `a send that is missing is named and stops nobody's, until an operator accepts it and after`(
         moment: Moment
     )

@@ -56,6 +56,76 @@ import Testing
         }
     }
 
+    /// What the answer to a send says of its recipient.
+    private struct Told: Hashable {
+        var top: [JSONValue?]
+        var deliveries: Set<[JSONValue?]>
+
+        init(_ reply: GatewayHarness.Reply) {
+            top = ["outcome", "reason"].map { reply.json[$0] } + [reply["detail"].map { .string($0) }]
+            deliveries = Set(
+                (reply.json["deliveries"]?.arrayValue ?? []).filter { $0["destination"] != nil }.map {
+                    delivery in
+                    ["destination", "outcome", "reason", "detail", "not_before"].map { delivery[$0] }
+                })
+        }
+    }
+
+    @Test func `a producer learns of its own send what the answer would say, and nothing more`() async throws
+    {
+        let gate = try GatewayHarness()
+        try await gate.register("quiet", quiet: ["start": "00:00", "end": "23:59"])
+        for device in ["d_1", "d_2"] { try await gate.register("two", device: device) }
+        _ = try await gate.addKey("two", device: "d_2")
+        var misspelled = GatewayHarness.remittance("m", to: "two")
+        misspelled["type"] = "transaction.remitance_sent"
+        var critical = GatewayHarness.remittance("c", to: "two")
+        critical["critical"] = true
+        let sends = [
+            ("payments", GatewayHarness.remittance("r1", to: "quiet")),
+            ("payments", GatewayHarness.remittance("r2", to: "two")),
+            ("payments", GatewayHarness.remittance("r3", to: "nobody")),
+            ("marketing", try await gate.promo("p1", to: "two")),
+            // Gates 1 to 3 refuse: nothing about the recipient, whoever they are.
+            ("marketing", GatewayHarness.remittance("x1", to: "two")),
+            ("payments", misspelled), ("payments", critical),
+        ]
+        for (caller, send) in sends {
+            var question = send
+            question["id"] = nil
+            let explained = try await gate.call(caller, "POST", "/v1/sends/explain", question)
+            #expect(explained.status == 200, "\(explained.json)")
+            let text = String(decoding: CanonicalJSON.write(.object(explained.json)), as: UTF8.self)
+            // No member, and no clock of the person's.
+            for word in ["\"facts\"", "\"gates\"", "\"form\"", "\"interruption\"", "\"notes\"", "Europe/"] {
+                #expect(!text.contains(word), "\(word): \(text)")
+            }
+            let decided = try await gate.call(caller, "POST", "/v1/sends", send)
+            #expect(Told(explained) == Told(decided), "\(explained.json) \(decided.json)")
+        }
+        // Another caller's send is not this one's to ask about.
+        var question = GatewayHarness.remittance("r4", to: "two")
+        question["id"] = nil
+        question["caller"] = "payments"
+        let refused = try await gate.call("marketing", "POST", "/v1/sends/explain", question)
+        #expect(refused.status == 403 && refused["type"] == "urn:sendgate:problem:grant_missing")
+    }
+
+    @Test func `of a send that gates 1 to 3 refuse, the explanation is the same for everybody`() async throws
+    {
+        let gate = try GatewayHarness()
+        for device in ["d_1", "d_2"] { try await gate.register("two", device: device) }
+        var answers: Set<[UInt8]> = []
+        for user in ["two", "nobody"] {
+            var question = GatewayHarness.remittance("x", to: user)
+            question["id"] = nil
+            let reply = try await gate.call("marketing", "POST", "/v1/sends/explain", question)
+            #expect(reply.status == 200 && reply["reason"] == "caller_not_permitted", "\(reply.json)")
+            answers.insert(CanonicalJSON.write(.object(reply.json)))
+        }
+        #expect(answers.count == 1)
+    }
+
     @Test func `to explain takes no room`() async throws {
         var limits = EngineLimits()
         limits.outboxRowCountMax = 4

@@ -10,7 +10,8 @@ import Testing
     @Test(arguments: [
         "https://evil.example", "javascript:alert(1)", "intent://x#Intent;end", "tel:+4790000000",
         "drop://send@evil.example", "drop:////evil", "drop://send/../x", "drop://%73end", "Drop://send",
-        "drop://sendevil", "drop://profile",
+        "drop://sendevil", "drop://profile", "https://app.getdrop.no/profile",
+        "https://app.getdrop.no.evil.example/send", "https://app.getdrop.no:443/send",
     ])
     func `a link that the type does not declare is refused at gate 1 and recorded without it`(
         link: String
@@ -41,12 +42,13 @@ import Testing
         #expect(explained.json["params_violations"] == ["/deep_link"], "\(explained.json)")
     }
 
-    @Test func `a link below the type's own place goes out inside the seal`() async throws {
+    @Test(arguments: ["drop://send/retry?step=2", "https://app.getdrop.no/send/retry?step=2"])
+    func `a link below the type's own place goes out inside the seal`(link: String) async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
         _ = try await gate.addKey("u_1")
         var send = try await gate.example("transaction.failed", "f1", to: "u_1", as: "payments")
-        send["deep_link"] = "drop://send/retry?step=2"
+        send["deep_link"] = .string(link)
         let reply = try await gate.call("payments", "POST", "/v1/sends", send)
         #expect(reply.status == 202, "\(reply.json)")
         let delivery = try #require(try await gate.claim().first)

@@ -196,6 +196,113 @@ import WireProtocol
         #expect(again.json["replayed"] == true && again.json["violations"] == first.json["violations"])
     }
 
+    /// A remittance whose type or params are misspelled, by what is wrong with it.
+    private static func misspelled(_ id: String, _ reason: String) -> JSONObject {
+        var send = GatewayHarness.remittance(id, to: "u_1")
+        switch reason {
+        case "unknown_type": send["type"] = "transaction.remitance_sent"
+        default:
+            send["params"] = [
+                "amount": ["minor": 500_000, "currency": "NOK"], "recipient": "Ahmad Karimi",
+                "transaction_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10",
+            ]
+        }
+        return send
+    }
+
+    private static let ofShape = ["unknown_type", "invalid_params"]
+
+    @Test(arguments: ofShape)
+    func `a refusal for the request's own shape is recorded and leaves the id to corrected content`(
+        _ reason: String
+    ) async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let wrong = Self.misspelled("r1", reason)
+        let first = try await gate.call("payments", "POST", "/v1/sends", wrong)
+        #expect(first.status == 403 && first["reason"] == reason, "\(first.json)")
+        #expect(first["hint"]?.contains("this id is free") == true, "\(first.json)")
+        // The same content has the same answer, and one entry.
+        let again = try await gate.call("payments", "POST", "/v1/sends", wrong)
+        #expect(again.status == 403 && again.json["replayed"] == true)
+        #expect(again["send_id"] == first["send_id"] && again.json["trail"] == first.json["trail"])
+        // Other content that is wrong is a refusal of its own.
+        var other = wrong
+        other["ttl_seconds"] = 61
+        let another = try await gate.call("payments", "POST", "/v1/sends", other)
+        #expect(another.status == 403 && another["reason"] == reason && another.json["replayed"] == nil)
+        #expect(another["send_id"] != first["send_id"])
+
+        let right = GatewayHarness.remittance("r1", to: "u_1")
+        let sent = try await gate.call("payments", "POST", "/v1/sends", right)
+        #expect(sent.status == 202 && sent.json["replayed"] == nil, "\(sent.json)")
+        // From here on the id is bound, and each content still has the answer it had.
+        #expect(try await gate.call("payments", "POST", "/v1/sends", right).json["replayed"] == true)
+        for (content, answer) in [(wrong, first), (other, another)] {
+            let late = try await gate.call("payments", "POST", "/v1/sends", content)
+            #expect(late.status == 403 && late.json["replayed"] == true, "\(late.json)")
+            #expect(late["send_id"] == answer["send_id"])
+        }
+        var third = right
+        third["ttl_seconds"] = 62
+        #expect(try await gate.call("payments", "POST", "/v1/sends", third).status == 409)
+        third = wrong
+        third["ttl_seconds"] = 62
+        #expect(try await gate.call("payments", "POST", "/v1/sends", third).status == 409)
+        for answer in [first, another, sent] {
+            let status = try await gate.call(
+                "payments", "GET", "/v1/sends/\(try #require(answer["send_id"]))")
+            #expect(status.status == 200 && status["reason"] == answer["reason"], "\(status.json)")
+        }
+        #expect(try gate.entries("send").count == 3)
+    }
+
+    @Test(arguments: ofShape)
+    func `in one batch, and after a restart, a refusal for its shape binds as much and no more`(
+        _ reason: String
+    ) async throws {
+        var environment = EngineEnvironment()
+        environment.isDrained = false
+        let gate = try GatewayHarness(environment: environment)
+        try await gate.register("u_1")
+        let (wrong, right) = (Self.misspelled("r1", reason), GatewayHarness.remittance("r1", to: "u_1"))
+        let replies = try await gate.inOneBatch(
+            [wrong, wrong, right, wrong, right].map { send in
+                { try await $0.call("payments", "POST", "/v1/sends", send) }
+            })
+        #expect(replies.map { $0?.status } == [403, 403, 202, 403, 202])
+        #expect(replies.map { $0?.json["replayed"] == true } == [false, true, false, true, true])
+        gate.engine.drain()
+        gate.store.close()
+        let next = try GatewayHarness(after: gate, in: gate.folder)
+        for (send, status, place) in [(wrong, 403, 0), (right, 202, 2)] {
+            let again = try await next.call("payments", "POST", "/v1/sends", send)
+            #expect(again.status == status && again.json["replayed"] == true, "\(again.json)")
+            #expect(again["send_id"] == replies[place]?["send_id"])
+        }
+        #expect(try next.entries("send").count == 2)
+    }
+
+    @Test func `every other refusal keeps its id`() async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        #expect(Set(Reason.allCases.filter { !$0.bindsID }.map(\.rawValue)) == Set(Self.ofShape))
+        // Who may not send the type, and would do it wrongly: the type is not that caller's to correct.
+        let refused: [(caller: String, send: JSONObject, reason: String)] = [
+            ("marketing", GatewayHarness.remittance("a", to: "u_1"), "caller_not_permitted"),
+            ("payments", GatewayHarness.remittance("a", to: "nobody"), "unknown_recipient"),
+            ("marketing", try await gate.promo("b", to: "u_1"), "no_gdpr_consent"),
+        ]
+        for (caller, send, reason) in refused {
+            let first = try await gate.call(caller, "POST", "/v1/sends", send)
+            #expect(first.status == 403 && first["reason"] == reason, "\(first.json)")
+            #expect(first["hint"]?.contains("this id keeps this answer") == true)
+            var other = send
+            other["ttl_seconds"] = 61
+            #expect(try await gate.call(caller, "POST", "/v1/sends", other).status == 409)
+        }
+    }
+
     @Test func `a type that is switched off says what to do, whatever its params are`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")

@@ -251,12 +251,22 @@ import Testing
         stray["fallback_for"] = "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"
         let refused = try await gate.call("payments", "POST", "/v1/sends", stray)
         try #require(refused["detail"] == "fallback_mismatch", "\(refused.json)")
+        // A refusal for its shape binds no id, after a restore as before it.
+        var misspelled = GatewayHarness.remittance("misspelled", to: "u_1")
+        misspelled["type"] = "transaction.remitance_sent"
+        let wrong = try await gate.call("payments", "POST", "/v1/sends", misspelled)
+        try #require(wrong["reason"] == "unknown_type", "\(wrong.json)")
         let trail = try entries(of: gate)
 
         let old = try GatewayHarness(environment: .init(hasRestoredSends: true), after: gate, in: copy)
         try restore(old, from: trail)
         let again = try await old.call("payments", "POST", "/v1/sends", body)
         #expect(again.status == 202 && again["send_id"] == first["send_id"], "\(again.json)")
+        let wrongAgain = try await old.call("payments", "POST", "/v1/sends", misspelled)
+        #expect(wrongAgain.status == 403 && wrongAgain["reason"] == "unknown_type", "\(wrongAgain.json)")
+        let right = GatewayHarness.remittance("misspelled", to: "u_1")
+        let corrected = try await old.call("payments", "POST", "/v1/sends", right)
+        #expect(corrected.status == 202, "\(corrected.json)")
         let strayAgain = try await old.call("payments", "POST", "/v1/sends", stray)
         #expect(strayAgain["send_id"] == refused["send_id"], "\(strayAgain.json)")
         stray["fallback_for"] = nil

@@ -75,14 +75,23 @@ import Testing
     private static let send = "SEND"
 
     /// A send that every caller that may send at all may send, any number of times.
-    private static func login(_ id: String) -> JSONObject {
-        [
+    private static func login(_ id: String, as caller: String? = nil) -> JSONObject {
+        var send: JSONObject = [
             "id": .string(id), "type": "security.new_login", "recipient": ["user": "u_1"],
             "params": [
                 "login_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10", "device_name": "a laptop",
                 "at": "2026-11-21T05:00:00Z",
             ],
         ]
+        if let caller { send["caller"] = .string(caller) }
+        return send
+    }
+
+    /// A list of one choice.
+    private static func choices(_ choice: JSONObject, of scope: String) -> JSONObject {
+        var choice = choice
+        choice["scope"] = .string(scope)
+        return ["preferences": [.object(choice)]]
     }
 
     private static let preference: JSONObject = [
@@ -99,7 +108,10 @@ import Testing
         Row("POST", "/v1/sends/stream", "send", mediaType: "application/x-ndjson", status: 400),
         .anyCaller(
             "POST", "/v1/sends/explain", body: ["type": "transaction.remittance_sent", "facts": [:]]),
-        Row("POST", "/v1/sends/explain", "subjects.read", body: login("explained")),
+        Row("POST", "/v1/sends/explain", "send", "subjects.read", body: login("explained")),
+        Row(
+            "POST", "/v1/sends/explain", "subjects.read",
+            body: login("explained", as: "security")),
         Row(
             "POST", "/v1/sends/acknowledge", "send",
             body: [
@@ -159,6 +171,12 @@ import Testing
         Row(
             "PUT", "/v1/recipients/{user}/preferences/{scope}", "preferences.step_up",
             target: "/v1/recipients/u_1/preferences/security", body: stepUp),
+        Row(
+            "PUT", "/v1/recipients/{user}/preferences", "preferences.write",
+            body: choices(preference, of: "marketing")),
+        Row(
+            "PUT", "/v1/recipients/{user}/preferences", "preferences.step_up",
+            body: choices(stepUp, of: "security")),
         Row("GET", "/v1/recipients/{user}/preferences", "preferences.write", "subjects.read"),
         Row(
             "POST", "/v1/recipients/{user}/permission-prompts", "preferences.write",
@@ -488,7 +506,7 @@ import Testing
             #expect(Self.problem(reply) == "grant_missing", "\(row.method) \(row.target)")
             tried += 1
         }
-        #expect(tried == 27)
+        #expect(tried == 29)
         #expect(try await held() == before)
         #expect(try gate.store.read { try $0.entryCount() } == entryCount)
     }

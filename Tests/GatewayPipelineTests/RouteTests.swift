@@ -39,6 +39,7 @@ import Testing
         ),
         ("POST", "/v1/recipients/u/consents/c-1/withdraw", "withdrawConsent"),
         ("PUT", "/v1/recipients/u/preferences/marketing", "putPreference"),
+        ("PUT", "/v1/recipients/u/preferences", "putPreferences"),
         ("GET", "/v1/recipients/u/preferences", "listPreferences"),
         ("POST", "/v1/recipients/u/permission-prompts", "addPermissionPrompt"),
         ("GET", "/v1/recipients/u/decisions?limit=1", "listDecisions"),

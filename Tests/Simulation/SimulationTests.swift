@@ -602,7 +602,9 @@ struct Simulation {
         let reply = call(send.caller, "POST", "/v1/sends/\(id)/cancel")
         require(reply.status == 200, "a cancellation is answered \(reply.status): \(reply.json)")
         count("cancel")
-        guard let send = SendID(uuidText: id), reply.json["gone"] == [] else { return }
+        guard let send = SendID(uuidText: id), reply.json["gone"] == [], reply.json["under_way"] == [] else {
+            return
+        }
         cancelled.insert(send)
         if reply.json["withdrawn"] != [] { takenBack.insert(send) }
     }

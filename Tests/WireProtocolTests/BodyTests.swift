@@ -149,9 +149,13 @@ import Testing
     @Test func `a send can be explained as it is, or on facts alone`() throws {
         let send = try ExplainBody.read(CanonicalJSON.write(SendRequest.example)).get()
         #expect(send.send == (try SendRequest.read(CanonicalJSON.write(SendRequest.example)).get()))
-        #expect(send.neededGrant == .subjectsRead)
+        #expect(send.neededGrants(of: CallerName("payments")) == [.send, .subjectsRead])
+        var asOther = send
+        asOther.caller = CallerName("marketing")
+        #expect(asOther.neededGrants(of: CallerName("payments")) == [.subjectsRead])
+        #expect(asOther.neededGrants(of: CallerName("marketing")) == [.send, .subjectsRead])
         let facts = try ExplainBody.read(CanonicalJSON.write(ExplainBody.example)).get()
-        #expect(facts.neededGrant == nil)
+        #expect(facts.neededGrants(of: CallerName("marketing")).isEmpty)
         #expect(facts.facts?.consent?.state == .neverAsked)
         #expect(facts.facts?.quietHours == .inside(endsAt: Instant(milliseconds: 1_795_330_800_000)))
         guard case .failure(.invalid(let violations)) = ExplainBody.read(Array(#"{"type":"t"}"#.utf8)) else {

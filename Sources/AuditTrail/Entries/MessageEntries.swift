@@ -17,18 +17,22 @@ package struct DeliveryEntry: EntryBody {
     package var result: Code
     package var status: Int?
     package var attempts: Int
+    /// Why a message that the hop may have is not tried again: a `WithdrawalCause`, or the `Reason` of a decision made again;
+    /// `nil` of every other result.
+    package var cause: Code?
 
     package init(
         send: SendID, message: MessageID, subject: SubjectID, destination: Tag, result: Code,
-        status: Int? = nil, attempts: Int
+        status: Int? = nil, attempts: Int, cause: Code? = nil
     ) {
         (self.send, self.message, self.subject, self.destination) = (send, message, subject, destination)
-        (self.result, self.status, self.attempts) = (result, status, attempts)
+        (self.result, self.status, self.attempts, self.cause) = (result, status, attempts, cause)
     }
 
     @inline(__always)
     package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
         try fields.required("attempts", \.attempts, "")
+        try fields.optional("cause", \.cause, "")
         try fields.required("destination", \.destination, "")
         try fields.required("message_id", \.message, "")
         try fields.required("result", \.result, "")

@@ -154,17 +154,9 @@ package enum HandOver: String, CaseIterable, Sendable, Hashable {
     case handedOver = "handed_over"
     /// The hop will never take it.
     case refusedByHop = "refused_by_hop"
-    /// Its time was over before the hop took it.
+    /// The hop did not take it, and no time was left for another try.
     case expiredUnsent = "expired_unsent"
-    /// The hop may have it: the connection broke after the request was written, and its time is over.
+    /// The hop may have it: the connection broke after the request was written. It is not tried again; the entry's `cause`
+    /// says why.
     case ambiguous
-
-    var eventKind: SendEventKind {
-        switch self {
-        case .handedOver: .handedOver
-        case .refusedByHop: .refusedByHop
-        case .expiredUnsent: .expiredUnsent
-        case .ambiguous: .ambiguous
-        }
-    }
 }

@@ -33,13 +33,8 @@ extension StepContext {
         case .remember(let pending): try remember(pending, of: row, as: person)
         case .decide(let cause): try decideAgain(row, person: person, cause: cause, at: now)
         case .withdraw(let cause): try withdraw(row, because: cause, at: now)
-        case .end(let result):
-            // The last status says nothing of a message that an earlier try may have got through.
-            try end(row, as: result, status: result == .ambiguous ? nil : status, at: now)
-        case .giveUp:
-            // A message that is offered once more after a try in doubt is recalled, so that it does not go again.
-            _ = try view.recall(row.message)
-            try end(row, as: .ambiguous, at: now)
+        case .end(let result): try end(row, as: result, status: status, at: now)
+        case .giveUp(let cause): try giveUp(row, because: .cause(cause), at: now)
         case .attempt(let phase):
             if phase == .inDoubt, !row.mayHaveArrived {
                 var row = row
@@ -47,8 +42,8 @@ extension StepContext {
                 try view.updateOutbox(row)
             }
             try view.markAttempt(row.message, at: now)
-        case .handOver, .compose, .summarise, .confirm, .postpone, .withdrawAsDecided, .replace,
-            .keepDigesting, .close:
+        case .handOver, .compose, .summarise, .confirm, .postpone, .withdrawAsDecided, .giveUpAsDecided,
+            .replace, .keepDigesting, .close:
             preconditionFailure("\(action) needs a decision: message \(row.message), \(OutboxState(row))")
         }
     }

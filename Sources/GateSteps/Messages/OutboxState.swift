@@ -54,14 +54,17 @@ struct OutboxState: Hashable, Sendable {
         case (.turn, .underWay), (.turn, .inDoubt):
             // The age of its decision does not matter: deciding against what the hop may have cannot call it back.
             if isDamaged { return .reportDamage }
-            if pending == .cancellation || content != .ready { return .giveUp }
+            if pending == .cancellation { return .giveUp(.cancelled) }
+            // Only composed content is given to the relay, so this row contradicts itself.
+            if content != .ready { return .giveUp(.damaged) }
             return pending == .decision ? .decide(.old) : .handOver
-        case (.expired, .waiting): return .withdraw(isDamaged ? .damaged : .expired)
-        case (.expired, .underWay), (.expired, .inDoubt): return .giveUp
+        case (.expired, .waiting): return .withdraw(cause(orElse: .expired))
+        case (.expired, .underWay), (.expired, .inDoubt): return .giveUp(cause(orElse: .expired))
         case (.recipientMissing, .waiting): return .withdraw(.erased)
-        case (.recipientMissing, .underWay), (.recipientMissing, .inDoubt): return .giveUp
+        case (.recipientMissing, .underWay), (.recipientMissing, .inDoubt): return .giveUp(.erased)
         case (.destinationMissing, .waiting): return .withdraw(.destinationRemoved)
-        case (.destinationMissing, .underWay), (.destinationMissing, .inDoubt): return .giveUp
+        case (.destinationMissing, .underWay), (.destinationMissing, .inDoubt):
+            return .giveUp(.destinationRemoved)
         case (.given, .waiting): return .attempt(.underWay)
         // Tried by a process that ended before it knew the result.
         case (.given, .underWay), (.given, .inDoubt): return .attempt(.inDoubt)
@@ -78,11 +81,13 @@ struct OutboxState: Hashable, Sendable {
             (.failed(.notWritten, let mayRetry), .waiting), (.failed(.notWritten, let mayRetry), .underWay):
             // The hop does not have the message: only the gateway has it again.
             if mayRetry, !isDamaged { return waitingAgain }
-            return pending == .cancellation ? .withdraw(.cancelled) : .end(.expiredUnsent)
+            return pending == .cancellation || isDamaged
+                ? .withdraw(cause(orElse: .damaged)) : .end(.expiredUnsent)
         case (.failed(.ambiguous, let mayRetry), .waiting), (.failed(.ambiguous, let mayRetry), .underWay),
             (.failed(_, let mayRetry), .inDoubt):
             // An earlier try may have got through, whatever the last one says.
-            return mayRetry && !isDamaged && pending != .cancellation ? .keep(.inDoubt) : .end(.ambiguous)
+            return mayRetry && !isDamaged && pending != .cancellation
+                ? .keep(.inDoubt) : .giveUp(cause(orElse: .expired))
 
         case (.cancelled, .waiting): return .withdraw(.cancelled)
         case (.cancelled, .underWay), (.cancelled, .inDoubt): return remembering(.cancellation)
@@ -98,7 +103,7 @@ struct OutboxState: Hashable, Sendable {
         case (.destinationRemoved, .waiting): return .withdraw(.destinationRemoved)
         case (.destinationRemoved, .underWay), (.destinationRemoved, .inDoubt): return .nothing
         case (.erased, .waiting): return .withdraw(.erased)
-        case (.erased, .underWay), (.erased, .inDoubt): return .giveUp
+        case (.erased, .underWay), (.erased, .inDoubt): return .giveUp(.erased)
 
         case (.decidedAgain(.keep), .waiting): return .confirm
         case (.decidedAgain(.waits(let until)), .waiting): return .postpone(until: until)
@@ -106,7 +111,8 @@ struct OutboxState: Hashable, Sendable {
         case (.decidedAgain(.keep), .underWay), (.decidedAgain(.keep), .inDoubt),
             (.decidedAgain(.waits), .underWay), (.decidedAgain(.waits), .inDoubt):
             return .handOver
-        case (.decidedAgain(.withdraw), .underWay), (.decidedAgain(.withdraw), .inDoubt): return .giveUp
+        case (.decidedAgain(.withdraw), .underWay), (.decidedAgain(.withdraw), .inDoubt):
+            return .giveUpAsDecided
 
         case (.composed(let outcome), .waiting):
             switch (content, outcome) {
@@ -131,6 +137,11 @@ struct OutboxState: Hashable, Sendable {
         case .decision: .decide(.old)
         case .cancellation: .withdraw(.cancelled)
         }
+    }
+
+    /// Why the message goes no more. A cancellation and a damaged row end it whatever its time.
+    private func cause(orElse other: WithdrawalCause) -> WithdrawalCause {
+        pending == .cancellation ? .cancelled : isDamaged ? .damaged : other
     }
 
     /// A row that cannot be read goes no more, so nothing has to be remembered of it.
@@ -192,10 +203,10 @@ enum OutboxAction: Hashable, Sendable {
     case remember(OutboxState.Pending)
     /// The row leaves with an `unsent` entry. The hop does not have the message.
     case withdraw(WithdrawalCause)
-    /// The row leaves with a `delivery` entry.
+    /// The row leaves with a `delivery` entry that says what the hop made of the message.
     case end(HandOver)
-    /// The row leaves with an entry that the hop may have the message; an offer of it is taken back.
-    case giveUp
+    /// The row leaves with a `delivery` entry that the hop may have the message; an offer of it is taken back.
+    case giveUp(WithdrawalCause)
 
     /// The message may go now.
     case handOver
@@ -211,6 +222,8 @@ enum OutboxAction: Hashable, Sendable {
     case postpone(until: Instant)
     /// The new decision refuses the message: the row leaves with a `redecision` entry.
     case withdrawAsDecided
+    /// The new decision refuses the message, and the hop may have it: as ``giveUp(_:)``, with the decision's reason.
+    case giveUpAsDecided
     /// The message that was composed takes the place of the row.
     case replace
     /// The row goes on waiting for a summary.
@@ -223,7 +236,8 @@ enum OutboxAction: Hashable, Sendable {
         switch self {
         case .handOver, .decide, .compose, .summarise: true
         case .nothing, .reportDamage, .keep, .remember, .withdraw, .end, .giveUp, .attempt: false
-        case .confirm, .postpone, .withdrawAsDecided, .replace, .keepDigesting, .close: false
+        case .confirm, .postpone, .withdrawAsDecided, .giveUpAsDecided, .replace, .keepDigesting, .close:
+            false
         }
     }
 }

@@ -35,6 +35,9 @@ extension StepContext {
         case .withdrawAsDecided:
             try withdraw(row, under: again.decision, on: again.facts, cause: cause, at: now)
             return false
+        case .giveUpAsDecided:
+            try giveUp(row, because: .decision(again.decision.reason), at: now)
+            return false
         default:
             try carryOut(action, on: row, at: now)
             return false
@@ -48,7 +51,7 @@ extension StepContext {
     ) throws {
         try remove(row)
         try recordAgain(row, facts, decision, cause: cause, at: now)
-        try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: decision.reason.rawValue))
+        try view.appendEvent(EventRecord(.unsent(.decision(decision.reason)), of: row, at: now))
         try cameToNothing(row, at: now)
     }
 
@@ -84,7 +87,7 @@ extension StepContext {
                 send: row.send, message: row.message, subject: row.subject, destination: row.destination,
                 cause: Code(cause)), at: now)
         observe(.withdrawn(cause, category: row.category))
-        try view.appendEvent(EventRecord(.withdrawn, of: row, at: now, reason: cause.rawValue))
+        try view.appendEvent(EventRecord(.unsent(.cause(cause)), of: row, at: now))
         if cause.settlesDedupe { return }
         // A caller that cancels may send again, so the person counts as not told, and no duty is unmet.
         guard cause == .cancelled else { return try cameToNothing(row, at: now) }

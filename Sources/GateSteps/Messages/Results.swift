@@ -76,21 +76,34 @@ extension StepContext {
         }
     }
 
+    /// Ends a message that the hop may have. A message that is offered once more after a try in doubt is recalled, so that it
+    /// does not go again.
+    func giveUp(_ row: OutboxRecord, because why: MessageEnd.Why, at now: Instant) throws {
+        _ = try view.recall(row.message)
+        try end(row, as: .ambiguous, because: why, at: now)
+    }
+
     /// Ends a message that was handed over, or may have been.
+    ///
+    /// - Parameter status: What the hop answered; `nil` where an earlier try may have got through, of which the last status
+    ///   says nothing.
     func end(
-        _ row: OutboxRecord, as result: HandOver, status: Int? = nil, at now: Instant
+        _ row: OutboxRecord, as result: HandOver, because why: MessageEnd.Why? = nil, status: Int? = nil,
+        at now: Instant
     ) throws {
         try view.removeOutbox(row.message)
         try record(
             DeliveryEntry(
                 send: row.send, message: row.message, subject: row.subject, destination: row.destination,
-                result: Code(result), status: status, attempts: row.attemptCount), at: now)
+                result: Code(result), status: status, attempts: row.attemptCount,
+                cause: why.map { Code($0.code) }), at: now)
         observe(
             .ended(
                 result, channel: row.request.channel, category: row.category, tier: row.tier,
                 waitedMilliseconds: result == .handedOver ? row.waitedMilliseconds(until: now) : nil))
-        try view.appendEvent(EventRecord(result.eventKind, of: row, at: now))
-        if !result.eventKind.mayHaveArrived { try cameToNothing(row, at: now) }
+        let end = MessageEnd.tried(result, why: why)
+        try view.appendEvent(EventRecord(end, of: row, at: now))
+        if !end.kind.mayHaveArrived { try cameToNothing(row, at: now) }
     }
 }
 

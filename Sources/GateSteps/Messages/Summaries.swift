@@ -134,7 +134,7 @@ extension StepContext {
         }
         try recordAgain(row, member.draft.facts, member.draft.decision, cause: .summarised, at: now)
         try remove(row)
-        try view.appendEvent(EventRecord(.summarised, of: row, at: now, reason: summary.uuidText))
+        try view.appendEvent(EventRecord(.summarised(into: summary), of: row, at: now))
     }
 
     private func keepWaiting(_ rows: [OutboxRecord], until: Instant) throws {

@@ -285,6 +285,36 @@ extension StepContext {
         }
     }
 
+    /// Records several choices in one transaction, each judged as alone.
+    ///
+    /// The step throws at the first that is refused, and a step that throws leaves nothing. A choice is judged after those
+    /// before it, so that its entry says what it changed.
+    ///
+    /// - Throws: ``StepRefusal`` of ``setPreference(_:scope:of:by:at:)``, with the place of the refused choice in front.
+    package func setPreferences(
+        _ body: PreferencesBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Citing<PreferencesRecordedAnswer> {
+        let recorded = try body.choices.enumerated().map { position, choice in
+            do {
+                let recorded = try setPreference(
+                    choice.choice, scope: choice.scope, of: user, by: caller, at: now)
+                return (choice, recorded.entry, recorded.noEffect)
+            } catch var refusal as StepRefusal {
+                refusal.detail = "`/preferences/\(position)`: \(refusal.description); nothing was recorded"
+                throw refusal
+            }
+        }
+        return { places in
+            PreferencesRecordedAnswer(
+                choices: recorded.map { choice, entry, noEffect in
+                    PreferencesRecordedAnswer.Choice(
+                        scope: choice.scope, channel: choice.choice.channel,
+                        destination: choice.choice.destination?.text,
+                        recorded: RecordedAnswer(trail: places[entry], noEffect: noEffect))
+                })
+        }
+    }
+
     /// Records a choice, and the consent that follows from it.
     package func setPreference(
         _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName, at now: Instant

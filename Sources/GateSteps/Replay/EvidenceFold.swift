@@ -80,10 +80,9 @@ package struct EvidenceFold {
         switch entry.kind {
         case .delivery:
             let ended: DeliveryEntry = try entry.knownBody()
-            guard let result = ended.result.known(HandOver.self) else { return }
+            guard let end = try? MessageEnd(ended) else { return }
             sends.end(
-                ended.message, of: ended.send,
-                result.eventKind.mayHaveArrived ? .mayHaveArrived : .cameToNothing)
+                ended.message, of: ended.send, end.kind.mayHaveArrived ? .mayHaveArrived : .cameToNothing)
         case .unsent:
             let ended: UnsentEntry = try entry.knownBody()
             guard let cause = ended.cause.known(WithdrawalCause.self) else { return }

@@ -126,7 +126,7 @@ extension RestoredSends.Message {
             mayHaveGone
             ? DeliveryEntry(
                 send: send, message: message, subject: subject, destination: destination,
-                result: Code(HandOver.ambiguous), attempts: 1)
+                result: Code(HandOver.ambiguous), attempts: 1, cause: Code(WithdrawalCause.damaged))
             : UnsentEntry(
                 send: send, message: message, subject: subject, destination: destination,
                 cause: Code(WithdrawalCause.damaged))

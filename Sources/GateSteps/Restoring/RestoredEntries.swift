@@ -41,13 +41,10 @@ package struct EndedMessage {
     package var send: SendID
     package var subject: SubjectID
     package var destination: Tag
-    package var event: SendEventKind
-    package var reason: String?
+    package var end: MessageEnd
     package var at: Instant
     /// The caller that sent it; `nil` of a send that the backup has.
     package var caller: CallerName?
-    /// Whether nothing is left to tell, though the message did not go.
-    package var isSettled: Bool
 }
 
 /// Reads entries for a store that lacks them, and follows the messages of the sends among them, as ``SendFold`` does.
@@ -103,16 +100,15 @@ package struct RestoredSends {
                 EndedMessage(
                     message: delivery.message, send: delivery.send, subject: delivery.subject,
                     destination: delivery.destination,
-                    event: try delivery.result.name(HandOver.self).eventKind,
-                    reason: nil, at: entry.time, caller: waiting[delivery.message]?.caller, isSettled: false))
+                    end: try MessageEnd(delivery), at: entry.time,
+                    caller: waiting[delivery.message]?.caller))
         case .unsent:
             let unsent: UnsentEntry = try entry.knownBody()
-            let cause: WithdrawalCause = try unsent.cause.name()
             return end(
                 EndedMessage(
                     message: unsent.message, send: unsent.send, subject: unsent.subject,
-                    destination: unsent.destination, event: .withdrawn, reason: cause.rawValue,
-                    at: entry.time, caller: waiting[unsent.message]?.caller, isSettled: cause.settlesDedupe))
+                    destination: unsent.destination, end: try MessageEnd(unsent), at: entry.time,
+                    caller: waiting[unsent.message]?.caller))
         case .receipt:
             let receipt: ReceiptEntry = try entry.knownBody()
             if try receipt.event.name(ReceiptBody.Event.self).eventKind.mayHaveArrived {
@@ -184,20 +180,19 @@ package struct RestoredSends {
                             at: now, type: entry.request.type, category: category, send: entry.send)))
             }
         }
-        let ending: (event: SendEventKind, reason: String?)?
+        let ending: MessageEnd?
         switch cause {
-        case .summarised: ending = (.summarised, nil)
+        case .summarised: ending = .summarised(into: nil)
         case .due where decision.outcome.isPromise:
             waiting[entry.message]?.stage = SendFold.Stage(decision)
             ending = nil
-        case .due: ending = (.withdrawn, decision.reason.rawValue)
+        case .due: ending = .unsent(.decision(decision.reason))
         default:
-            let withdrawn = (event: SendEventKind.withdrawn, reason: decision.reason.rawValue)
+            let withdrawn = MessageEnd.unsent(.decision(decision.reason))
             guard let known = waiting[entry.message] else {
                 let ended = EndedMessage(
                     message: entry.message, send: entry.send, subject: entry.subject,
-                    destination: entry.destination, event: withdrawn.event, reason: withdrawn.reason, at: now,
-                    caller: nil, isSettled: false)
+                    destination: entry.destination, end: withdrawn, at: now, caller: nil)
                 return [.reconsidered(ended, decision)]
             }
             ending = decision.keepsMessage(composedAs: known.stage.form) ? nil : withdrawn
@@ -210,8 +205,7 @@ package struct RestoredSends {
         }
         let ended = EndedMessage(
             message: entry.message, send: entry.send, subject: entry.subject,
-            destination: entry.destination, event: ending.event, reason: ending.reason, at: now,
-            caller: waiting[entry.message]?.caller, isSettled: false)
+            destination: entry.destination, end: ending, at: now, caller: waiting[entry.message]?.caller)
         return effects + end(ended)
     }
 
@@ -221,9 +215,8 @@ package struct RestoredSends {
             return effects
         }
         sent.openCount -= 1
-        // A message that went into a summary is told by the summary.
-        if ended.event.mayHaveArrived || ended.event == .summarised { sent.mayHaveArrived = true }
-        if ended.isSettled { sent.isSettled = true }
+        if ended.end.kind.mayHaveArrived { sent.mayHaveArrived = true }
+        if ended.end.settlesDedupe { sent.isSettled = true }
         sends[ended.send] = sent
         if sent.openCount == 0, !sent.mayHaveArrived, !sent.isSettled, let event = sent.event {
             effects.append(.removeDedupe(event, sent.subject, by: ended.send))

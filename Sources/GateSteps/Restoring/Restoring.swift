@@ -129,7 +129,8 @@ extension StepView {
                 destinationNames: DestinationNames(
                     Dictionary(
                         names.filter { tags.contains($0.0) && !$0.1.isEmpty }, uniquingKeysWith: { $1 }))))
-        if let tag = entry.request.idTag {
+        // A refusal for the request's own shape binds no id. After a restore its repeat is decided once more.
+        if let tag = entry.request.idTag, entry.overall.reason.bindsID {
             try putDedupe(
                 DedupeRecord(
                     eventTag: tag.ofRestoredSend(by: entry.caller), send: entry.send, at: time), to: subject)
@@ -155,10 +156,10 @@ extension StepView {
         }
         try appendEvent(
             EventRecord(
-                caller: caller, send: ended.send, subject: ended.subject, event: ended.event,
-                destination: ended.destination, at: ended.at, reason: ended.reason))
-        guard let row, let event = row.eventTag, !ended.isSettled, !ended.event.mayHaveArrived,
-            ended.event != .summarised, try outbox(of: ended.send).isEmpty,
+                caller: caller, send: ended.send, subject: ended.subject, event: ended.end.kind,
+                destination: ended.destination, at: ended.at, reason: ended.end.reason))
+        guard let row, let event = row.eventTag, !ended.end.settlesDedupe, !ended.end.kind.mayHaveArrived,
+            try outbox(of: ended.send).isEmpty,
             try !events(of: ended.send).contains(where: \.event.mayHaveArrived),
             try dedupeRecord(event, to: ended.subject)?.send == ended.send
         else { return }

@@ -8,26 +8,32 @@ package import WireProtocol
 
 /// Cancelling a send, and what was observed of it.
 extension StepContext {
-    /// Withdraws the messages of a send that still wait. A message that was handed over cannot be withdrawn, and a message
-    /// that may have been is reported as handed over.
+    /// Withdraws the messages of a send that still wait. A message that was handed over cannot be withdrawn. One that may have
+    /// been is reported with those, and one that the hop is being given now is reported apart: its next event says whether the
+    /// hop took it.
     package func cancel(_ id: SendID, by caller: CallerName, at now: Instant) throws -> Citing<CancelAnswer> {
         guard let send = try view.send(id), send.caller == caller else {
             throw StepRefusal(.notFound, detail: "no send of this id is yours")
         }
         var withdrawn: [String] = []
         for row in try view.outbox(of: id) {
-            // Every other message counts as gone; should the hop not have it after all, it does not go again.
+            // Should the hop turn out not to have one of the others, that one does not go again.
             guard case .withdraw = try apply(.cancelled, to: recall(row), at: now) else { continue }
             withdrawn.append(send.name(of: row.destination))
         }
-        // Destinations whose message the hop is being given, has, or may have.
-        let gone = Set(try view.outbox(of: id).map(\.destination))
-            .union(try view.events(of: id).filter(\.event.mayHaveArrived).compactMap(\.destination))
-            .map { send.name(of: $0) }
+        let left = try view.outbox(of: id)
+        func names(_ rows: [OutboxRecord]) -> [String] { rows.map { send.name(of: $0.destination) } }
+        let underWay = names(left.filter { OutboxState($0).phase == .underWay })
+        let mayHaveGone = names(left.filter { OutboxState($0).phase != .underWay })
+        let gone = Set(mayHaveGone).union(
+            try view.events(of: id).filter(\.event.mayHaveArrived).compactMap(\.destination)
+                .map { send.name(of: $0) })
         let trail = try record(
             CancelEntry(send: id, caller: caller, withdrawn: withdrawn.count), at: now)
         return { [withdrawn] in
-            CancelAnswer(sendID: id, withdrawn: withdrawn.sorted(), gone: gone.sorted(), trail: $0[trail])
+            CancelAnswer(
+                sendID: id, withdrawn: withdrawn.sorted(), underWay: underWay.sorted(), gone: gone.sorted(),
+                trail: $0[trail])
         }
     }
 

@@ -59,15 +59,38 @@ package struct SendStep: Sendable {
 
     package func run(in step: StepContext) throws -> Resolution {
         if let earlier = try step.view.send(caller: attested.caller, idHash: idHash) {
-            guard HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) else {
-                throw StepRefusal(
-                    .idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
-            }
-            return .decidedBefore(earlier)
+            if HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) { return .decidedBefore(earlier) }
+            // This content was refused for its shape, and the id was bound to the corrected one afterwards.
+            if let misshapen = try refusedForShape(in: step) { return .decidedBefore(misshapen) }
+            throw StepRefusal(
+                .idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
         }
         if let restored = try step.restoredSend(request, as: attested) { return .decidedBefore(restored) }
+        // Only of what would be refused for its shape again, so that no other send is looked up twice. A bundle that knows the
+        // type by now decides the send.
+        if !hasShape(under: step.policy), let misshapen = try refusedForShape(in: step) {
+            return .decidedBefore(misshapen)
+        }
         try step.requireRoom(isSecurity: isSecurity)
         return .decided(try decide(in: step, requiringRoom: true))
+    }
+
+    /// Whether the type is registered and the params fit it.
+    private func hasShape(under policy: CompiledPolicy) -> Bool {
+        policy === self.policy
+            ? fits && terms.type != nil
+            : policy.type(request.type) != nil
+                && ParamsCheck(request.params, deepLink: request.deepLink, of: request.type, under: policy)
+                    .violations.isEmpty
+    }
+
+    /// The send of this id and this content that was refused for its shape.
+    private func refusedForShape(in step: StepContext) throws -> SendRecord? {
+        try step.view.send(caller: attested.caller, idHash: misshapenHash(in: step))
+    }
+
+    private func misshapenHash(in step: StepContext) -> [UInt8] {
+        step.settings.index.misshapenHash(idHash, content: contentMAC)
     }
 
     /// The decision on a send, and everything that follows from it.
@@ -125,7 +148,8 @@ package struct SendStep: Sendable {
         let overall = entry.overall
         let (id, names) = (request.id, drafts.destinationNames)
         let record = SendRecord(
-            id: send, caller: attested.caller, idHash: idHash, contentMAC: contentMAC,
+            id: send, caller: attested.caller,
+            idHash: overall.reason.bindsID ? idHash : misshapenHash(in: step), contentMAC: contentMAC,
             subject: person?.subject.id, type: request.type, category: type?.category,
             channel: request.channel, receivedAt: now, entryIndex: step.upcomingIndex,
             requestID: id.text, destinationNames: names)

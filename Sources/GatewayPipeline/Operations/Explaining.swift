@@ -11,8 +11,9 @@ import WireProtocol
 extension Gateway {
     /// Answers with the decision and its full trace, and has no effect.
     ///
-    /// For facts in the request it reveals nothing of a person. For a stored recipient it needs `subjects.read`, is
-    /// limited in rate, and records one entry a minute with the number of explanations.
+    /// For facts in the request it reveals nothing of a person. For a stored recipient it is limited in rate, and records one
+    /// entry a minute with the number of explanations. Without `subjects.read` a caller is answered about its own sends alone,
+    /// and with no more than the answer to the send would say.
     func explain(
         _ body: ExplainBody, in query: LocaleQuery, for caller: CallerName, _ grants: GrantSet,
         answer: @escaping @Sendable (Answer) -> Void
@@ -48,12 +49,16 @@ extension Gateway {
         guard let send = body.send else {
             preconditionFailure("the shape of the body asks for facts or a recipient")
         }
-        guard grants.contains(.subjectsRead) else {
+        let needed = body.neededGrants(of: caller)
+        guard needed.contains(where: grants.contains) else {
+            let names = needed.map { "`\($0.rawValue)`" }.joined(separator: " or ")
             return answer(
                 Problem(
-                    .grantMissing, detail: "explaining a stored recipient needs the grant `subjects.read`"
-                ).answer)
+                    .grantMissing, detail: "explaining this about a stored recipient needs the grant \(names)"
+                )
+                .answer)
         }
+        let showsEvidence = grants.contains(.subjectsRead)
         let uptime = dependencies.clock.reading().uptime
         guard explanationRate.admits(caller, at: uptime) else {
             return answer(
@@ -68,16 +73,19 @@ extension Gateway {
         }
         let dependencies = dependencies
         read(for: caller, answer: answer) { reading in
-            try reading.explain(send, as: request, query, in: dependencies)
+            try reading.explain(
+                send, as: request, query, showingEvidence: showsEvidence, in: dependencies)
         }
     }
 }
 
 extension GatewayReading {
     /// Runs the step of the send over the stored rows and drops its change.
+    ///
+    /// - Parameter showsEvidence: Whether gates, facts and what else is known of the person are shown.
     fileprivate func explain(
         _ send: SendRequest, as request: AttestedRequest, _ query: LocaleQuery,
-        in dependencies: EngineDependencies
+        showingEvidence showsEvidence: Bool, in dependencies: EngineDependencies
     ) throws -> Answer {
         let step = SendStep(
             request: send, attested: request, peer: dependencies.settings.process, idHash: [], contentMAC: [],
@@ -95,8 +103,15 @@ extension GatewayReading {
                 settings: dependencies.settings, identifiers: identifiers.pool)
             return try step.decide(in: context, requiringRoom: false)
         }
-        let person = decided.considered.person
         let words = Explanation(policy.sentences(in: query.locale))
+        guard showsEvidence else {
+            return Answer(
+                ExplainAnswer(
+                    policy: policy.digest, request: request,
+                    deliveries: answered(decided.considered.drafts, in: words, query),
+                    paramsViolations: decided.considered.paramsCheck.violations.map(\.pointer.text)))
+        }
+        let person = decided.considered.person
         let deliveries = decided.considered.drafts.map { draft in
             let decision = draft.decision
             return ExplainAnswer.Delivery(
@@ -109,6 +124,29 @@ extension GatewayReading {
             policy: policy.digest, request: request, deliveries: deliveries,
             paramsViolations: decided.considered.paramsCheck.violations.map(\.pointer.text))
         return Answer(explained)
+    }
+
+    /// What the answer to the send would say of each destination, in words: no note, no fact and no time zone of the person.
+    private func answered(
+        _ drafts: [DeliveryDraft], in words: Explanation, _ query: LocaleQuery
+    ) -> [ExplainAnswer.Delivery] {
+        let deliveries = drafts.map { draft in
+            let decision = draft.decision
+            let name = draft.destination?.id.text
+            let sentence = words.sentence(decision.reason, decision.detail)
+            let waits = decision.notBefore.map { words.waiting(until: $0, place: nil) }
+            return ExplainAnswer.Delivery(
+                destination: name, facts: nil, decision: decision,
+                sentence: [sentence, waits].compactMap(\.self).joined(separator: " "),
+                fix: query.locale.map { _ in words.fix(decision.reason, decision.detail) })
+        }
+        // As the answer to the send, which then lists no destination.
+        guard drafts.contains(where: { SendAnswer.refusedBeforeRecipient($0.decision.trace) }) else {
+            return deliveries
+        }
+        var best = ExplainAnswer.best(of: deliveries)
+        best.destination = nil
+        return [best]
     }
 }
 

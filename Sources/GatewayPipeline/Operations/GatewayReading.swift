@@ -120,8 +120,8 @@ struct GatewayReading {
             local($0.destination.flatMap { tags[$0] })
                 .sentence($0.event, at: $0.at, place: $0.destination, reason: $0.reason)
         }
-        // The present state: waiting messages may have been decided again since.
-        let waits = waiting.filter { $0.notBefore > now }.map {
+        // The present state: waiting messages may have been decided again since. A cancelled one waits for nothing.
+        let waits = waiting.filter { $0.notBefore > now && !$0.isCancelled }.map {
             local($0.destination).waiting(until: $0.notBefore, place: send.name(of: $0.destination))
         }
         return ([decided] + others + became + waits).joined(separator: " ")

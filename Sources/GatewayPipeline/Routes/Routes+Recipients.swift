@@ -197,14 +197,35 @@ extension Route {
             problems: [.notFound, .unknownScope, .assertionNotPermitted]
         ) { request, user, scope in
             let (body, caller) = (request.body, request.caller)
-            let needed = body.neededGrant
-            guard request.grants.contains(needed) else {
-                throw Problem(
-                    .grantMissing,
-                    detail: "the source `\(body.source.rawValue)` needs the grant `\(needed.rawValue)`")
-            }
+            try requireGrants([body.neededGrant], for: request.grants)
             return .record(.change(user), lane: body.storedState.isOff ? .security : .general) {
                 try $0.setPreference(body, scope: scope, of: user, by: caller, at: $1)
+            }
+        },
+        Route(
+            "putPreferences", .put, "/v1/recipients/{user}/preferences", .user, tag: "Preferences",
+            "Record several choices at once, all or none",
+            means:
+                "As a settings screen saves them. Each choice is judged and recorded as its own route would, in the order of the list; where one is refused, none is recorded, and `detail` says which. What the list does not name stays as it is.",
+            grants: [.preferencesWrite, .preferencesStepUp],
+            also: [
+                ConditionalGrant(
+                    .preferencesStepUp, when: "when the `source` of a choice is `in_app_step_up`"),
+                ConditionalGrant(.preferencesWrite, when: "when that of a choice is any other"),
+            ],
+            body: .json(PreferencesBody.self, "Two choices of one screen"),
+            answers: [
+                .ok(
+                    "Recorded.", PreferencesRecordedAnswer.shape, Samples.preferencesRecorded.json)
+            ],
+            problems: [.notFound, .unknownScope, .assertionNotPermitted]
+        ) { request, user in
+            let (body, caller) = (request.body, request.caller)
+            try requireGrants(body.neededGrants, for: request.grants)
+            let isNo = body.choices.contains { $0.choice.storedState.isOff }
+            return .edit(lane: isNo ? .security : .general, order: .change(user)) { step, now in
+                let answer = try step.setPreferences(body, of: user, by: caller, at: now)
+                return { Answer(answer($0)) }
             }
         },
         Route(
@@ -226,4 +247,15 @@ extension Route {
             }
         },
     ]
+}
+
+/// - Parameter needed: By the sources that the choices of a request were made at; all of them.
+private func requireGrants(_ needed: [Grant], for held: GrantSet) throws {
+    for grant in needed where !held.contains(grant) {
+        let sources =
+            grant == .preferencesStepUp
+            ? "the source `\(PreferenceSource.inAppStepUp.rawValue)` needs"
+            : "a source other than `\(PreferenceSource.inAppStepUp.rawValue)` needs"
+        throw Problem(.grantMissing, detail: "\(sources) the grant `\(grant.rawValue)`")
+    }
 }

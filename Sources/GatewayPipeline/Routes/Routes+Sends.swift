@@ -63,12 +63,14 @@ extension Route {
         Route(
             "explainSend", .post, "/v1/sends/explain", tag: "Sends", "Explain a send without sending it",
             means:
-                "The decision with every gate and every fact it looked at. No effect: nothing is sent, counted or held. On a stored recipient it is rate-limited and leaves one aggregated entry.",
+                "The decision with every gate and every fact it looked at. No effect: nothing is sent, counted or held. On a stored recipient it is rate-limited and leaves one aggregated entry, and a caller without `subjects.read` is told of its own sends what their answer would say.",
             grants: nil,
             also: [
                 ConditionalGrant(
                     .subjectsRead,
-                    when: "when the body names a stored recipient; with inline `facts` none is needed")
+                    when:
+                        "or `send` when the body names a stored recipient: `send` for the caller's own sends, without gates and facts; with inline `facts` none is needed"
+                )
             ],
             query: LocaleQuery.self,
             body: .json(

@@ -6,7 +6,9 @@ package struct ExplainAnswer: WireAnswer, Hashable {
     /// What would become of the send at one destination.
     package struct Delivery: WireAnswer, Hashable {
         package var destination: String?
-        package var facts: Facts
+        /// `nil` for a caller that is shown no more than the answer to its own send would say: then gates, form, interruption
+        /// and notes are left out too.
+        package var facts: Facts?
         package var decision: Decision
         /// One sentence a support agent can read out.
         package var sentence: String
@@ -14,7 +16,7 @@ package struct ExplainAnswer: WireAnswer, Hashable {
         package var fix: String?
 
         package init(
-            destination: String?, facts: Facts, decision: Decision, sentence: String, fix: String? = nil
+            destination: String?, facts: Facts?, decision: Decision, sentence: String, fix: String? = nil
         ) {
             self.destination = destination
             self.facts = facts
@@ -32,30 +34,36 @@ package struct ExplainAnswer: WireAnswer, Hashable {
             fields.optional("destination", answer, \.destination, "The device or address.")
             fields.optional("detail", answer, \.decision.detail, Words.detail)
             fields.required("explanation", answer, \.sentence, Words.explanation)
-            fields.required("facts", answer, \.facts, "What was known.")
+            fields.optional("facts", answer, \.facts, "What was known; \(Words.evidence)")
             fields.optional("fix", answer, \.fix, Words.fix)
-            fields.required("form", answer, \.decision.form, "What the payload may carry.")
-            fields.required(
+            fields.optional(
+                "form", answer, { $0.evidence?.form }, "What the payload may carry; \(Words.evidence)")
+            fields.optional(
                 "gates",
                 as: .list(
                     of: FoundByGate.shape, countMin: Gate.allCases.count, countMax: Gate.allCases.count),
                 answer,
-                \.gates, "Every gate, in order.")
-            fields.required(
-                "interruption", answer, \.decision.interruption, "How the device is asked to interrupt.")
+                \.gates, "Every gate, in order; \(Words.evidence)")
+            fields.optional(
+                "interruption", answer, { $0.evidence?.interruption },
+                "How the device is asked to interrupt; \(Words.evidence)")
             fields.optional("not_before", answer, \.decision.notBefore, "RFC 3339; for a `defer`.")
-            fields.required(
+            fields.optional(
                 "notes", as: .list(of: .choice(DecisionNotes.names.map(\.name)), countMax: 8),
                 answer,
-                \.decision.notes.namesSet, "Other things worth knowing.")
+                { $0.evidence?.notes.namesSet }, "Other things worth knowing; \(Words.evidence)")
             fields.required("outcome", answer, \.decision.outcome, Words.outcome)
             fields.required("reason", answer, \.decision.reason, Words.reason)
             fields.required(
                 "who_can_fix", answer, { $0.decision.reason.whoCanFix($0.decision.detail) }, Words.whoCanFix)
         }
 
-        private var gates: [FoundByGate] {
-            Gate.allCases.map { FoundByGate(gate: $0, result: decision.trace[$0]) }
+        private var evidence: Decision? { facts == nil ? nil : decision }
+
+        private var gates: [FoundByGate]? {
+            evidence.map { decision in
+                Gate.allCases.map { FoundByGate(gate: $0, result: decision.trace[$0]) }
+            }
         }
     }
 
@@ -78,7 +86,10 @@ package struct ExplainAnswer: WireAnswer, Hashable {
     }
 
     /// The delivery that gives the top level.
-    private var best: Delivery {
+    private var best: Delivery { Self.best(of: deliveries) }
+
+    /// - Parameter deliveries: At least one.
+    package static func best(of deliveries: [Delivery]) -> Delivery {
         let ranked = deliveries.map { delivery in
             (
                 delivery: delivery,
@@ -118,6 +129,7 @@ package struct ExplainAnswer: WireAnswer, Hashable {
 /// What is said both of the send and of each of its deliveries.
 private enum Words {
     static let outcome = "What would become of it."
+    static let evidence = "absent for a caller without `subjects.read` that asks about a stored recipient."
     static let reason = "Why."
     static let detail = "What exactly was missing."
     static let whoCanFix = "Who can make the next attempt succeed."

@@ -475,6 +475,63 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
     }
 }
 
+/// `PUT …/preferences`: what became of each choice, in the order of the request.
+package struct PreferencesRecordedAnswer: WireAnswer, Hashable {
+    /// One choice, and where it is recorded.
+    package struct Choice: WireAnswer, Hashable {
+        package var scope: String
+        /// `nil` for every channel at once.
+        package var channel: Channel?
+        /// `nil` for the account.
+        package var destination: String?
+        package var recorded: RecordedAnswer
+
+        package init(scope: String, channel: Channel?, destination: String?, recorded: RecordedAnswer) {
+            self.scope = scope
+            self.channel = channel
+            self.destination = destination
+            self.recorded = recorded
+        }
+
+        package static let name = "RecordedPreference"
+        package static let means = "One choice of the request, and where it is recorded."
+
+        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+            _ answer: borrowing Fields.Source, to fields: inout Fields
+        ) {
+            fields.optional(
+                "channel", answer, \.channel, "The channel; every channel when absent.")
+            fields.optional(
+                "destination", answer, \.destination, "The device or address; the account when absent.")
+            fields.optional(
+                "effect", as: .choice(["none"]), answer,
+                { $0.recorded.noEffect.map { _ in "none" } },
+                "Present when no consent and no preference is other than before.")
+            fields.required("scope", answer, \.scope, "The category or type.")
+            fields.required("trail", answer, \.recorded.trail, "The evidence.")
+            fields.optional(
+                "why", answer, \.recorded.noEffect, "Why there is no effect; present with `effect`.")
+        }
+    }
+
+    package var choices: [Choice]
+
+    package init(choices: [Choice]) { self.choices = choices }
+
+    package static let name = "PreferencesRecorded"
+    package static let means =
+        "Every choice of the request is recorded, durably, each with an entry of its own."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required(
+            "preferences",
+            as: .list(of: Choice.shape, countMin: 1, countMax: PreferencesBody.choiceCountMax), answer,
+            \.choices, "In the order of the request.")
+    }
+}
+
 /// `GET …/preferences`: chosen, effective, why, and how to change it.
 package struct PreferencesAnswer: WireAnswer, Hashable {
     /// One choice as it was made.

@@ -227,10 +227,12 @@ package struct SendAnswer: Hashable, Sendable {
         guard !outcome.isPromise else { return hint }
         // A hint from the bundle may be whole sentences.
         let own = hint.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
-        return [own, Self.boundIDHint].compactMap { $0 }.joined(separator: "; ")
+        let id = reason.bindsID ? Self.boundIDHint : Self.freeIDHint
+        return [own, id].compactMap { $0 }.joined(separator: "; ")
     }
 
     package static let boundIDHint = "this id keeps this answer; once the reason is gone, send with a new id"
+    package static let freeIDHint = "this id is free: put right what is wrong, and send with it again"
 
     package func answer(isStreamLine: Bool = false) -> Answer {
         Answer(
@@ -254,7 +256,7 @@ package struct SendAnswer: Hashable, Sendable {
     package static var refusedShape: Shape {
         shape(
             "SendRefused",
-            "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone.",
+            "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone. After `unknown_type` and `invalid_params` the id is free for corrected content.",
             asPromise: false)
     }
 

@@ -84,7 +84,7 @@ package struct SendEvent: WireAnswer, Hashable {
         fields.optional(
             "reason", answer, \.reason,
             """
-            Of a withdrawal, why; of a summary, its `send_id`; of a notice that reached nobody, the way it must \
+            Of a withdrawal, and of what is not tried again though the hop may have it, why; of a summary, its `send_id`; of a notice that reached nobody, the way it must \
             go; of a failure, the provider's word; of what the recipient did, the app's.
             """)
         fields.required("send_id", answer, \.send, "The send.")
@@ -176,13 +176,19 @@ package struct CancelAnswer: WireAnswer, Hashable {
     package var sendID: SendID
     /// Destinations whose message was still here and is withdrawn.
     package var withdrawn: [String]
-    /// Destinations whose message was handed over before; nothing can call it back.
+    /// Destinations whose message is being handed over now. It is not tried again, and its next event says whether the next
+    /// hop took it.
+    package var underWay: [String]
+    /// Destinations whose message was, or may have been, handed over before; nothing can call it back.
     package var gone: [String]
     package var trail: TrailReference
 
-    package init(sendID: SendID, withdrawn: [String], gone: [String], trail: TrailReference) {
+    package init(
+        sendID: SendID, withdrawn: [String], underWay: [String], gone: [String], trail: TrailReference
+    ) {
         self.sendID = sendID
         self.withdrawn = withdrawn
+        self.underWay = underWay
         self.gone = gone
         self.trail = trail
     }
@@ -195,9 +201,13 @@ package struct CancelAnswer: WireAnswer, Hashable {
     ) {
         fields.required(
             "gone", as: .list(of: .anyText, countMax: WireLimits.destinationCountMax), answer, \.gone,
-            "Handed over before; nothing calls these back.")
+            "Handed over before, or perhaps; nothing calls these back.")
         fields.required("send_id", answer, \.sendID, "The send.")
         fields.required("trail", answer, \.trail, "The evidence.")
+        fields.required(
+            "under_way", as: .list(of: .anyText, countMax: WireLimits.destinationCountMax), answer,
+            \.underWay,
+            "Being handed over now, and not tried again; the next event says whether it went.")
         fields.required(
             "withdrawn", as: .list(of: .anyText, countMax: WireLimits.destinationCountMax), answer,
             \.withdrawn,

@@ -196,6 +196,89 @@ package struct PreferenceBody: WireBody, Hashable {
     }
 }
 
+/// One choice among those of ``PreferencesBody``.
+package struct PreferenceChoice: BodyObject, Hashable {
+    /// A category, or a type that can be muted alone.
+    package var scope: String
+    package var choice: PreferenceBody
+
+    package static let shape = declaredInVariants("PreferenceChoice")
+
+    package static let example: JSONValue = [
+        "scope": "social", "state": "user_off", "source": "in_app_settings", "channel": "push",
+        "device": "d_1",
+    ]
+
+    package init(from fields: BodyFields) {
+        choice = PreferenceBody(from: fields)
+        scope = fields.required(
+            "scope", as: .identifier, "A category, or a type that can be muted alone.")
+    }
+
+    /// What it is about. Two choices of one request about the same contradict each other, or say the same twice.
+    fileprivate var subjects: [[String]] {
+        (choice.channel.map { [$0] } ?? Channel.allCases).map {
+            [scope, $0.rawValue, choice.destination?.text ?? ""]
+        }
+    }
+}
+
+/// `PUT …/preferences`: several choices at once, as a settings screen saves them. All are recorded, or none is.
+package struct PreferencesBody: WireBody, Hashable {
+    /// Choices of one request: every category and a few dozen types on each channel.
+    package static let choiceCountMax = 64
+
+    package var choices: [PreferenceChoice]
+
+    package static let shape = declared(
+        "Preferences",
+        "Several choices, each as its own route takes it. All are recorded, or none is; what the list does not name stays as it is."
+    )
+
+    package static let example: JSONValue = [
+        "preferences": [
+            PreferenceChoice.example,
+            ["scope": "marketing", "state": "user_off", "source": "in_app_settings", "channel": "email"],
+        ]
+    ]
+
+    /// A list is read as one value.
+    private struct List: BodyValue {
+        var choices: [PreferenceChoice]
+
+        static func read(body json: JSONValue) -> List? {
+            guard let elements = json.arrayValue else { return nil }
+            let choices = elements.compactMap { PreferenceChoice.read(body: $0) }
+            return choices.count == elements.count ? List(choices: choices) : nil
+        }
+    }
+
+    package init(from fields: BodyFields) throws(BodyError) {
+        let list: List = fields.required(
+            "preferences",
+            as: .list(of: PreferenceChoice.shape, countMin: 1, countMax: Self.choiceCountMax),
+            "The choices, in the order in which they are recorded; each about something else.")
+        choices = list.choices
+        var seen: Set<[String]> = []
+        var violations: [Violation] = []
+        for (position, choice) in choices.enumerated()
+        where choice.subjects.contains(where: { !seen.insert($0).inserted }) {
+            violations.append(
+                Violation(
+                    .body(JSONPointer(["preferences", String(position)])),
+                    "expected a choice about another scope, channel or destination than those before it"))
+        }
+        if !violations.isEmpty { throw .invalid(violations) }
+    }
+
+    /// The grants that the asking caller needs, all of them.
+    package var neededGrants: [Grant] {
+        [.preferencesWrite, .preferencesStepUp].filter { grant in
+            choices.contains { $0.choice.neededGrant == grant }
+        }
+    }
+}
+
 /// `POST …/permission-prompts`: the operating system's prompt was shown. It never shows twice.
 package struct PermissionPromptBody: WireBody, Hashable {
     /// How the prompt was answered.

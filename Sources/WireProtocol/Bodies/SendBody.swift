@@ -120,8 +120,12 @@ package struct ExplainBody: WireBody, Hashable {
     /// The bundle to decide under; the one in force when `nil`.
     package var policy: PolicyDigest?
 
-    /// `subjects.read` when the answer would tell something of a person.
-    package var neededGrant: Grant? { facts == nil ? .subjectsRead : nil }
+    /// The grants of which the asking caller needs one; empty where the body has the facts itself. What its own send would be
+    /// answered, a caller may ask; whatever else is known of a person needs `subjects.read`.
+    package func neededGrants(of asking: CallerName) -> [Grant] {
+        if facts != nil { return [] }
+        return caller == nil || caller == asking ? [.send, .subjectsRead] : [.subjectsRead]
+    }
 
     package static let shape = declared(
         "ExplainRequest",
@@ -154,7 +158,9 @@ package struct ExplainBody: WireBody, Hashable {
         let id: RequestID? = fields.optional(
             "id", "Accepted, so that a send can be asked about as it is; binds nothing.")
         let recipient: SendRecipient? = fields.optional(
-            "recipient", "Whose facts to decide on; needs `subjects.read`.")
+            "recipient",
+            "Whose facts to decide on. Gates and facts are shown to `subjects.read` alone, and so is another caller's send."
+        )
         send = recipient.map { content.send(id ?? RequestID("explain"), to: $0) }
         let facts: JSONObject? = fields.optional(
             "facts", as: Facts.shape,

@@ -44,6 +44,13 @@ extension BodyObject {
         json.objectValue.map { Self(from: BodyFields($0)) }
     }
 
+    /// The shape of an object in variants, each of which has its own sentence.
+    static func declaredInVariants(_ name: String) -> Shape {
+        let notes = BodyNotes()
+        _ = Self(from: BodyFields(example.objectValue ?? [:], notes: notes))
+        return .named(name, notes.shape(nil, rules: []))
+    }
+
     /// - Parameter name: In the OpenAPI document; `nil` of an object that is shown where it stands.
     static func declared(_ name: String?, _ means: String, rules: [ObjectShape.Rule] = []) -> Shape {
         let notes = BodyNotes()

@@ -50,7 +50,8 @@ package enum Samples {
         decision: forwarded, type: TypeID("transaction.remittance_sent"), channel: .push, receivedAt: moment,
         waiting: [], events: [event])
 
-    package static let cancelled = CancelAnswer(sendID: sendID, withdrawn: ["d_1"], gone: [], trail: trail)
+    package static let cancelled = CancelAnswer(
+        sendID: sendID, withdrawn: ["d_1"], underWay: [], gone: [], trail: trail)
 
     package static let reply = ReplyAnswer(
         trail: trail, noEffect: nil,
@@ -114,6 +115,16 @@ package enum Samples {
             ConsentsAnswer.Standing(
                 purpose: .marketing, channel: .push, address: nil,
                 consent: ConsentFact(state: .given, method: .inAppToggle), hasExpired: false)
+        ])
+
+    package static let preferencesRecorded = PreferencesRecordedAnswer(
+        choices: [
+            PreferencesRecordedAnswer.Choice(
+                scope: "social", channel: .push, destination: "d_1",
+                recorded: RecordedAnswer(trail: trail)),
+            PreferencesRecordedAnswer.Choice(
+                scope: "marketing", channel: .email, destination: nil,
+                recorded: RecordedAnswer(trail: trail, noEffect: .alreadySo)),
         ])
 
     package static let transition = PreferencesAnswer.Transition(

@@ -154,6 +154,11 @@ def before_call(context, case, kwargs):
                 case.body["facts"] = {"destination": "active"}
         elif chance < 0.7:
             case.body = dict(case.body, type=example["type"], params=example["params"])
+    if case.path == "/v1/recipients/{user}/preferences" and isinstance(case.body, dict):
+        # Each choice of one request is about something else.
+        scopes = CHANCE.sample(KNOWN["scope"], len(KNOWN["scope"]))
+        case.body = dict(case.body, preferences=[
+            dict(choice, scope=scope) for choice, scope in zip(case.body["preferences"], scopes)])
     if case.path == "/v1/recipients/{user}/permission-prompts" and isinstance(case.body, dict):
         case.body = dict(case.body, device="d_fuzz")
     if case.path == "/v1/recipients/{user}/consents" and isinstance(case.body, dict) and CHANCE.random() < 0.6:
