@@ -208,6 +208,7 @@ struct PageKeys: Sendable {
     static let names = PageKeys(rule: .nameOfPage, example: "name")
     static let locales = PageKeys(rule: .localeOfPage, example: "en")
     static let callingCodes = PageKeys(rule: .callingCodeOfPage, example: "+1")
+    static let schemes = PageKeys(rule: .schemeOfPage, example: "drop")
 }
 
 extension TextRule {
@@ -287,6 +288,10 @@ extension TextRule {
         "a param's name of letters, digits and `_`", pattern: "^[A-Za-z][A-Za-z0-9_]{0,63}$",
         byteCountMax: 64
     ) { NotificationType.isParamName($0) }
+
+    static let schemeOfPage = TextRule.ofPage(
+        "an app's scheme", pattern: "^[a-z][a-z0-9+.-]{0,63}$", byteCountMax: 64
+    ) { LinkPrefix(inApp: "\($0)://") != nil }
 
     static let webPlaceOfPage = TextRule.ofPage(
         "a place on the web", pattern: "^https://", byteCountMax: LinkPrefix.byteCountMax

@@ -267,6 +267,15 @@ extension BadLine {
             ]),
         BadLine("types/payment.yaml", ["deep_link"], "https://bank.example", "no place in the app"),
         BadLine("types/payment.yaml", ["deep_link"], "javascript://alert(1)", "no place in the app"),
+        BadLine(
+            "types/payment.yaml", "no place in the app",
+            after: [
+                ("bundle.yaml", ["app_links"], ["drop": "https://app.getdrop.no"]),
+                ("types/payment.yaml", ["deep_link"], "https://bank.example/send"),
+            ]),
+        BadLine(
+            "bundle.yaml", ["app_links"], ["drop": "https://app.getdrop.no:443"], "no place on the web"),
+        BadLine("bundle.yaml", ["app_links"], ["https": "https://app.getdrop.no"], "no app's scheme"),
         BadLine("types/payment.yaml", ["deep_link"], "drop://tx/{id}", "no place in the app"),
         BadLine("types/payment.yaml", ["deep_link"], "drop:send", "no place in the app"),
         BadLine("types/payment.yaml", ["deep_link_prefixes"], ["drop://a/../b"], "no place in the app"),

@@ -145,6 +145,49 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         #expect(try violations(TestBundle.minimal, "drop://send") == ["/deep_link"])
     }
 
+    /// The repository's way: one line of the cover page makes every place of the app a place on the web too.
+    private static let linked = TestBundle.minimal.setting(
+        "types/payment.yaml", "deep_link", to: "drop://send"
+    )
+    .setting("bundle.yaml", "app_links", to: ["drop": "https://app.getdrop.no"])
+
+    @Test func `a place of the app is a place on the web where the app answers there`() throws {
+        let params: JSONObject = ["amount": ["minor": 1, "currency": "NOK"], "id": ParamsTests.uuid]
+        func violations(_ link: String) throws -> [String] {
+            try Self.linked.compile().paramsViolations(params, deepLink: link, of: TestType.payment)
+                .map(\.pointer.text)
+        }
+        for link in [
+            "drop://send/7", "https://app.getdrop.no/send", "https://app.getdrop.no/send/7?step=2",
+        ] {
+            #expect(try violations(link) == [], "\(link)")
+        }
+        for link in [
+            "https://app.getdrop.no", "https://app.getdrop.no/", "https://app.getdrop.no/wallet",
+            "https://app.getdrop.no/sender", "https://getdrop.no/send", "https://evil.app.getdrop.no/send",
+            "https://app.getdrop.no.evil.example/send", "https://app.getdrop.no:443/send",
+            "https://a@app.getdrop.no/send", "https://app.getdrop.no@evil.example/send",
+            "https://APP.getdrop.no/send", "HTTPS://app.getdrop.no/send", "http://app.getdrop.no/send",
+            "https://app.getdrop.no./send", "https://app.getdrop.no/./send",
+            "https://app.getdrop.no/x/../send",
+            "https://app.getdrop.no//send", "https://app.getdrop.no/%73end",
+            "https://app.getdrop.no/send?next=evil.example", "https://app.getdrop.no/send/evil.example",
+            "https://app.getdrop.no\\send", "https:/app.getdrop.no/send",
+        ] {
+            #expect(try violations(link) == ["/deep_link"], "\(link)")
+        }
+    }
+
+    @Test func `a type's own place on the web lies below one where the app answers`() throws {
+        let page = Self.linked.setting(
+            "types/payment.yaml", "deep_link", to: "https://app.getdrop.no/receipts")
+        let params: JSONObject = ["amount": ["minor": 1, "currency": "NOK"], "id": ParamsTests.uuid]
+        let policy = try page.compile()
+        let found = { policy.paramsViolations(params, deepLink: $0, of: TestType.payment).isEmpty }
+        #expect(found("https://app.getdrop.no/receipts/7"))
+        #expect(!found("https://app.getdrop.no/send") && !found("drop://receipts/7"))
+    }
+
     @Test(arguments: [
         "https://", "https://getdrop", "https://getdrop.no:80", "https://a@b.no", "https://.no",
         "https://no.",

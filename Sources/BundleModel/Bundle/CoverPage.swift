@@ -9,6 +9,8 @@ struct CoverPage {
     let isStarter: Bool
     let brand: String
     let languages: ReaderLanguages
+    /// Where on the web the places of an app lie, by the app's scheme.
+    let appLinks: [String: LinkPrefix]
 
     /// - Parameter documents: Every file that is there, which the page has to list.
     init(_ reader: NodeReader, of documents: [String: PolicyNode]) {
@@ -30,6 +32,11 @@ struct CoverPage {
         languages =
             members.optional("languages", "In which of its languages the bundle writes to readers of others.")
             .map { ReaderLanguages($0) } ?? .english
+        let appLinks = members.optional(
+            "app_links",
+            "Where on the web an app answers as well (universal links, app links), by its scheme: a link below one is the same place as with the scheme."
+        )
+        self.appLinks = appLinks.map(Self.appLinks) ?? [:]
         let files = members.required(
             "files",
             "Every other file of the bundle, relative to its folder. The folder schema/ is for editors and is not listed."
@@ -37,6 +44,30 @@ struct CoverPage {
         if let files { Self.check(listing: files, against: documents) }
         members.ignoreRationale()
         members.refuseOthers()
+    }
+
+    private static func appLinks(_ reader: NodeReader) -> [String: LinkPrefix] {
+        let members = reader.members()
+        var places: [String: LinkPrefix] = [:]
+        for (scheme, value) in members.others(.schemes, countMax: 16) {
+            let text = value.shown(as: .text(.webPlaceOfPage)).text(byteCountMax: LinkPrefix.byteCountMax)
+            if LinkPrefix(inApp: "\(scheme)://") == nil {
+                value.problem(
+                    "is about `\(scheme)`, which is no app's scheme",
+                    hint: "write it as in `drop://`, without `://`")
+            }
+            guard let place = LinkPrefix(onWeb: text), !text.hasSuffix("/") else {
+                if !text.isEmpty {
+                    value.problem(
+                        "is `\(text)`, which is no place on the web",
+                        hint: "https and a whole host of the company's own, such as https://app.getdrop.no")
+                }
+                continue
+            }
+            places[scheme] = place
+        }
+        members.refuseOthers()
+        return places
     }
 
     /// A file that is there but not listed, or listed but not there, is how a half-finished edit looks.

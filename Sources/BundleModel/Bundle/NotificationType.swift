@@ -75,8 +75,10 @@ package final class NotificationType: Sendable {
     /// Its family, `transaction` of `transaction.failed`: what a device stacks together.
     package let thread: CountedText
 
-    /// - Parameter eventScope: What ``subOf`` of this type and of those above it leads to.
-    init(_ reader: NodeReader, eventScope: TypeID) {
+    /// - Parameters:
+    ///   - eventScope: What ``subOf`` of this type and of those above it leads to.
+    ///   - appLinks: Where on the web the places of an app lie, by the app's scheme.
+    init(_ reader: NodeReader, eventScope: TypeID, appLinks: [String: LinkPrefix] = [:]) {
         let members = reader.members()
         id = members.required("type", "What it is called, as its file is.")?.typeID() ?? TypeID("")
         thread = CountedText(String(id.text.prefix { $0 != "." }))
@@ -158,9 +160,12 @@ package final class NotificationType: Sendable {
         deepLink = (link?.text(byteCountMax: LinkPrefix.byteCountMax)).map { CountedText($0) }
         let otherLinks = members.optional(
             "deep_link_prefixes", "Other places in the app that a send's own link may lead to.")
-        linkPrefixes = (otherLinks?.elements(countMax: 64) ?? [])
+        let places = (otherLinks?.elements(countMax: 64) ?? [])
             .reduce(into: link.map { [$0] } ?? []) { $0.append($1) }
-            .compactMap { Self.place($0) }
+            .compactMap { Self.place($0, appLinks) }
+        // A link that the app answers to on the web leads to the same place, so it is as good as the app's own.
+        let twins = places.compactMap { $0.onWeb(by: appLinks) }
+        linkPrefixes = places + twins.filter { !places.contains($0) }
         androidChannel = members.optionalText(
             "android_channel", byteCountMax: 128, "The notification channel of the Android app.")
         apnsCategory = members.optionalText(
@@ -344,14 +349,15 @@ extension NotificationType {
         return form
     }
 
-    private static func place(_ reader: NodeReader) -> LinkPrefix? {
+    private static func place(_ reader: NodeReader, _ appLinks: [String: LinkPrefix]) -> LinkPrefix? {
         let text = reader.text(byteCountMax: LinkPrefix.byteCountMax)
-        let place = LinkPrefix(inApp: text)
+        let isAnswered = appLinks.values.contains { $0.covers(text) }
+        let place = LinkPrefix(inApp: text) ?? (isAnswered ? LinkPrefix(onWeb: text) : nil)
         if place == nil {
             reader.problem(
                 "is `\(text)`, which is no place in the app",
                 hint:
-                    "the app's own scheme and a path, the same for everybody, such as drop://send; no web page and no {param}"
+                    "the app's own scheme and a path, the same for everybody, such as drop://send; a web page only below a place of `app_links` in bundle.yaml; no {param}"
             )
         }
         return place

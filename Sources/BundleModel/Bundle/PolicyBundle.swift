@@ -172,7 +172,8 @@ package struct PolicyBundle: Sendable {
         for file in documents.keys.sorted() {
             let reader = NodeReader(documents[file]!, file: file, list: list)
             if let name = Self.name(of: file, in: "types/", ".yaml") {
-                let type = NotificationType(reader, eventScope: eventScopes[TypeID(name)] ?? TypeID(name))
+                let type = NotificationType(
+                    reader, eventScope: eventScopes[TypeID(name)] ?? TypeID(name), appLinks: cover.appLinks)
                 if type.id.text != name {
                     let other = "types/\(type.id).yaml"
                     let isTaken = documents[other] != nil

@@ -39,6 +39,17 @@ package struct LinkPrefix: Hashable, Sendable {
         self.place = place
     }
 
+    /// The same place of an app as a link on the web leads to it (Apple's universal links, Android's app links): with
+    /// `https://app.getdrop.no` for `drop`, `drop://send` is `https://app.getdrop.no/send`.
+    ///
+    /// - Parameter appLinks: Where on the web the places of an app lie, by the app's scheme.
+    /// - Returns: `nil` where the scheme has no such place.
+    func onWeb(by appLinks: [String: LinkPrefix]) -> LinkPrefix? {
+        guard let root = appLinks[place.scheme] else { return nil }
+        let steps = ([root.text] + [place.host] + place.segments).filter { !$0.isEmpty }
+        return LinkPrefix(onWeb: steps.joined(separator: "/"))
+    }
+
     /// Whether a link leads here or below. A name that only begins the same, `drop://sender`, does not.
     package func covers(_ link: String) -> Bool {
         guard let link = LinkReading(link), link.scheme == place.scheme else { return false }
