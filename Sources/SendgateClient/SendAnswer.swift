@@ -63,6 +63,8 @@ public struct SendAnswer: Hashable, Sendable {
     public var policy: String
     /// Empty when the send was refused before anything about its recipient was asked.
     public var deliveries: [Delivery]
+    /// What of the params does not fit the type, as `pointer: message`; for the reason `invalid_params`.
+    public var violations: [String]
     /// By what a duty to tell the recipient is still to be done after this send, any one of them: `push`, `sms`, `email`,
     /// `letter` or `phone`. Empty when none is owed. A duty that is owed past its time raises an alarm at the
     /// gateway.
@@ -72,8 +74,8 @@ public struct SendAnswer: Hashable, Sendable {
     /// The gateway had decided this id before; this is that answer, and nothing was sent again.
     public var isReplayed: Bool
 
-    /// Whether at least one destination will get it. When this is `false`, nothing was or will be sent for
-    /// this id: use a new one after the reason has gone.
+    /// Whether at least one destination will get it. When this is `false`, nothing was or will be sent for this id: use a new
+    /// one after the reason has gone, or the same one with other content after `unknown_type` and `invalid_params`.
     public var isPromised: Bool { outcome.isPromise }
 }
 
@@ -92,6 +94,7 @@ extension SendAnswer {
         self.detail = json["detail"]?.stringValue
         self.whoCanFix = json["who_can_fix"]?.stringValue ?? "nobody"
         self.policy = policy
+        self.violations = SendgateProblem.violations(in: json)
         self.owed = (json["owed"]?.arrayValue ?? []).compactMap(\.stringValue)
         self.trail = trail
         self.isReplayed = json["replayed"]?.booleanValue ?? false

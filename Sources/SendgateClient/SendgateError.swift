@@ -46,11 +46,15 @@ extension SendgateProblem {
         type = json?["type"]?.stringValue ?? ""
         title = json?["title"]?.stringValue ?? "The gateway answered \(status)"
         detail = json?["detail"]?.stringValue
-        violations = (json?["violations"]?.arrayValue ?? []).map {
+        violations = json.map(Self.violations) ?? []
+        retryAfterSeconds = json?["retry_after"]?.integerValue.flatMap { Int(exactly: $0) }
+    }
+
+    static func violations(in json: JSONValue) -> [String] {
+        (json["violations"]?.arrayValue ?? []).map {
             let place = $0["pointer"]?.stringValue ?? $0["parameter"]?.stringValue ?? ""
             return "\(place): \($0["message"]?.stringValue ?? "")"
         }
-        retryAfterSeconds = json?["retry_after"]?.integerValue.flatMap { Int(exactly: $0) }
     }
 
     /// Such an answer binds nothing, so the same id may be tried again.

@@ -96,6 +96,9 @@ final class FakeGate: RequestHandler {
             ],
         ]
         if type == "privacy.breach_notice" { answer["owed"] = ["email", "letter"] }
+        if type == "marketing.misspelled" {
+            answer["violations"] = [["pointer": "/params/headline", "message": "expected a text"]]
+        }
         return answer
     }
 

@@ -69,6 +69,17 @@ import UnixSocketEndpoint
         }
     }
 
+    @Test func `what of the params does not fit is told with its place`() async throws {
+        try await withGate { path, _ in
+            let client = client(path)
+            let answer = try await client.send(
+                Send(id: "offer-1", type: "marketing.misspelled", recipient: "u_42"))
+            #expect(answer.violations == ["/params/headline: expected a text"])
+            #expect(try await client.send(remittance).violations == [])
+            await client.close()
+        }
+    }
+
     @Test func `what is still owed after a send is shown, and nothing where nothing is`() async throws {
         try await withGate { path, _ in
             let client = client(path)

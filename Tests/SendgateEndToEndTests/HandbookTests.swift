@@ -129,7 +129,7 @@ extension EndToEnd {
             let patient = try stage.run(
                 behind: ["drop", "429", "503", "pass"], [(id: "p-1", user: "u_1")])
             #expect(patient.finished[0].ending == .exit(0), "\(patient.finished)")
-            #expect(patient.finished[0].output == "forward: generic_only\n")
+            #expect(patient.finished[0].output == "forward: generic_only (no_key)\n")
             #expect(patient.requests.map(\.step) == ["drop", "429", "503", "pass"])
             #expect(Set(patient.requests.map(\.body)).count == 1, "an attempt had another content")
             #expect(
@@ -138,7 +138,8 @@ extension EndToEnd {
             // When the gateway took it and the answer was lost.
             let lost = try stage.run(behind: ["lose", "pass"], [(id: "p-2", user: "u_1")])
             #expect(
-                lost.finished[0].ending == .exit(0) && lost.finished[0].output == "forward: generic_only\n")
+                lost.finished[0].ending == .exit(0)
+                    && lost.finished[0].output == "forward: generic_only (no_key)\n")
             #expect(lost.requests.map(\.step) == ["lose", "pass"])
             #expect(Set(lost.requests.map(\.body)).count == 1)
 
@@ -149,6 +150,7 @@ extension EndToEnd {
             #expect((2...6).contains(given.requests.count) && Set(given.requests.map(\.body)).count == 1)
             let nobody = try stage.run(stage.scratch.path("nobody.sock"), id: "p-4")
             #expect(nobody.ending == .exit(75) && nobody.output.isEmpty)
+            #expect(nobody.errors.contains("no socket at \(stage.scratch.path("nobody.sock"))"), "\(nobody)")
 
             // When the answer is final, it is asked once.
             let final = try stage.run(
@@ -161,8 +163,9 @@ extension EndToEnd {
             #expect(final.finished.map(\.ending) == [.exit(2), .exit(1), .exit(1), .exit(0)])
             #expect(final.finished[0].output == "reject: unknown_recipient\n")
             #expect(final.finished[1].errors.contains("422 "))
+            #expect(final.finished[1].errors.contains("  /id: "), "\(final.finished[1])")
             #expect(final.finished[2].errors.contains("409 "))
-            #expect(final.finished[3].output == "forward: generic_only\n")
+            #expect(final.finished[3].output == "forward: generic_only (no_key)\n")
         }
     }
 }
