@@ -110,7 +110,7 @@ package final class CompiledPolicy: Sendable {
         return ofTypes + [maySend ? [.callerKnown, .typeGranted] : [.callerKnown]]
     }
 
-    /// Summaries and the notice to a replaced key are the gateway's own sends: it may send those and nothing else.
+    /// Summaries and the notices of `channels.yaml` are the gateway's own sends: it may send those and nothing else.
     private static func permitsOfGateway(
         to types: [NotificationType], in bundle: PolicyBundle
     ) -> [CompiledRule.RuleFlags] {
@@ -138,6 +138,7 @@ package final class CompiledPolicy: Sendable {
         mark(.ownRequestPassesQuietHours, type.ownRequest?.passes.contains(.quietHours) == true)
         mark(.ownRequestPassesCaps, type.ownRequest?.passes.contains(.caps) == true)
         mark(.statutoryEmail, type.isStatutoryEmail(on: channel))
+        mark(.reachesOlderHolders, type.category != .security && type.sensitivity != .high)
         let passes = type.mandatory?.passes ?? []
         mark(.mandatoryPassesPreferences, passes.contains(.preferences))
         mark(.mandatoryPassesQuietHours, passes.contains(.quietHours))

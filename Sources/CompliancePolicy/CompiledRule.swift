@@ -41,6 +41,8 @@ package struct CompiledRule: Hashable, Sendable {
         package static let statutoryEmail = RuleFlags(rawValue: 1 << 21)
         /// The category does not go to people who take part in something: it declares `withheld_from`.
         package static let withheldFromSome = RuleFlags(rawValue: 1 << 22)
+        /// Goes on to an address that another person verified later: neither a security type nor one of high sensitivity.
+        package static let reachesOlderHolders = RuleFlags(rawValue: 1 << 23)
     }
 
     package var flags: RuleFlags

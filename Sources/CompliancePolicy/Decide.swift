@@ -117,7 +117,7 @@ package func decide(
     decision.record(callerGate(rule), of: .caller)
     decision.record(criticalGate(rule), of: .critical)
     decision.record(fallbackGate(facts, rule), of: .fallback)
-    decision.record(destinationGate(facts), of: .destination)
+    decision.record(destinationGate(facts, rule), of: .destination)
     decision.record(permissionGate(facts, jurisdiction, rule), of: .permission)
     decision.record(preferences, of: .preferences)
     decision.record(osPermissionGate(facts, rule), of: .osPermission)
@@ -180,6 +180,7 @@ extension Decision {
             return
         }
         if case .defer = outcome { notBefore = waitsUntil }
+        if case .contested = facts.destination { notes.formUnion(.addressContested) }
         guard rule.isCriticalPermitted, case .push = rule.channel else { return }
         if facts.criticalAlerts == true {
             interruption = .critical

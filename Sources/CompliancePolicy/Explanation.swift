@@ -56,7 +56,9 @@ package struct Explanation: Sendable {
     package func text(
         _ reason: Reason, _ detail: Detail?, notes: DecisionNotes, isWithheld: Bool
     ) -> String {
-        let said: [DecisionNotes] = [.mandatoryPassed, .atOwnRequest, .criticalDowngraded]
+        let said: [DecisionNotes] = [
+            .mandatoryPassed, .atOwnRequest, .criticalDowngraded, .addressContested,
+        ]
         let names = said.filter { notes.contains($0) }.compactMap { note in
             DecisionNotes.names.first { $0.note == note }?.name
         }

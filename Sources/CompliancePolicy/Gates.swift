@@ -80,9 +80,10 @@ func fallbackGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
     }
 }
 
-/// 5. Recipient and destination are known and active.
+/// 5. Recipient and destination are known and active. To an address that another person verified later goes only what is
+/// not confidential.
 @inline(__always)
-func destinationGate(_ facts: Facts) -> GateResult {
+func destinationGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
     switch facts.recipient {
     case nil: return .fail(.factMissing, .recipient)
     case .unknown: return .fail(.unknownRecipient)
@@ -94,7 +95,9 @@ func destinationGate(_ facts: Facts) -> GateResult {
     case .unknown: return .fail(.noDestination, .destinationUnknown)
     case .inactive: return .fail(.noDestination, .destinationInactive)
     case .unverified: return .fail(.noDestination, .addressUnverified)
-    case .active: return .pass
+    case .contested where !rule.flags.contains(.reachesOlderHolders):
+        return .fail(.noDestination, .addressContested)
+    case .contested, .active: return .pass
     }
 }
 

@@ -177,9 +177,13 @@ package struct DecisionNotes: OptionSet, Hashable, Sendable {
     @inlinable
     package static var atOwnRequest: DecisionNotes { DecisionNotes(rawValue: 4) }
 
+    /// Another person has verified the number or mailbox since: a type that is not confidential goes there all the same.
+    @inlinable
+    package static var addressContested: DecisionNotes { DecisionNotes(rawValue: 8) }
+
     /// Each note with its name in the trail, in a fixed order.
     package static let names: [(note: DecisionNotes, name: String)] = [
         (.criticalDowngraded, "critical_downgraded"), (.mandatoryPassed, "mandatory_passed"),
-        (.atOwnRequest, "at_own_request"),
+        (.atOwnRequest, "at_own_request"), (.addressContested, "address_contested"),
     ]
 }

@@ -411,6 +411,8 @@ package enum DestinationFact: String, CaseIterable, Sendable, Hashable {
     case inactive
     /// An address that was not proved to be the recipient's.
     case unverified
+    /// An address that another person proved theirs later, or at the same moment (decision SG-0044).
+    case contested
 }
 
 /// What the operating system lets the app do, as the app last reported it.

@@ -206,6 +206,11 @@ extension Reason {
                         .addressUnverified,
                         "Nobody has proved that the number or address is the recipient's.", nil
                     ),
+                    (
+                        .addressContested,
+                        "The number or address was verified elsewhere since; what is confidential goes there again once the recipient verifies it anew.",
+                        nil
+                    ),
                 ])
         case .factMissing:
             ReasonDeclaration(

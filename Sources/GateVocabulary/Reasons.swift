@@ -161,6 +161,7 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     case destinationUnknown = "destination_unknown"
     case destinationInactive = "destination_inactive"
     case addressUnverified = "address_unverified"
+    case addressContested = "address_contested"
     // fact_missing: which fact
     case now
     case expiry

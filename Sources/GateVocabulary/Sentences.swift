@@ -175,6 +175,8 @@ extension DecisionNotes {
         case .mandatoryPassed:
             "The law obliges us to send it, so it went past something the recipient had set."
         case .atOwnRequest: "The recipient asked to be reached by it at any hour."
+        case .addressContested:
+            "The number or address was verified elsewhere since, so nothing confidential goes there until the recipient verifies it anew."
         default: preconditionFailure("the note `\(name)` has no sentence")
         }
     }

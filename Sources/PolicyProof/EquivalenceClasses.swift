@@ -44,7 +44,7 @@ final class EquivalenceClasses {
                 group(4, send, reading: Self.flagOnly) { send in
                     fold([space.flags], [], [.deviceWithoutFlag], send)
                 },
-                group(5, send, reading: Self.nothing) { send in
+                group(5, send, reading: Self.endsOnly) { send in
                     fold([space.ends], [.destination], [.recipientUnknown, .destinationUnusable], send)
                 },
             ],
@@ -152,6 +152,11 @@ final class EquivalenceClasses {
         declared.isEnabled = true
     }
 
+    private static func forgetEnds(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        rule.flags.subtract([.reachesOlderHolders])
+        declared.mayReachOlderHolders = false
+    }
+
     private static func forgetBody(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
         rule.body = .never
         declared.body = .never
@@ -166,12 +171,14 @@ final class EquivalenceClasses {
 
     private static func permissionOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
         forgetContents(&rule, &declared)
+        forgetEnds(&rule, &declared)
         forgetCourse(&rule, &declared)
         forgetKind(&rule, &declared)
     }
 
     private static func courseOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
         forgetContents(&rule, &declared)
+        forgetEnds(&rule, &declared)
         forgetPermission(&rule, &declared)
         forgetKind(&rule, &declared)
         forgetBody(&rule, &declared)
@@ -181,6 +188,7 @@ final class EquivalenceClasses {
 
     private static func typeOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
         forgetContents(&rule, &declared)
+        forgetEnds(&rule, &declared)
         forgetPermission(&rule, &declared)
         forgetCourse(&rule, &declared)
         forgetBody(&rule, &declared)
@@ -199,7 +207,16 @@ final class EquivalenceClasses {
         declared.channel = channel
     }
 
+    private static func endsOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        let isOfRule = rule.flags.contains(.reachesOlderHolders)
+        let isDeclared = declared.mayReachOlderHolders
+        nothing(&rule, &declared)
+        if isOfRule { rule.flags.insert(.reachesOlderHolders) }
+        declared.mayReachOlderHolders = isDeclared
+    }
+
     private static func contentsOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        forgetEnds(&rule, &declared)
         forgetPermission(&rule, &declared)
         forgetCourse(&rule, &declared)
         forgetKind(&rule, &declared)

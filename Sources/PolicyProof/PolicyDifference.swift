@@ -643,7 +643,10 @@ private struct Survey {
                     $0.sizes = PayloadSizes(sealed: size, generic: size, full: size)
                 }
             })
-        axis("destination", when("to an address nobody proved") { $0.destination = .unverified })
+        axis(
+            "destination",
+            when("to an address nobody proved") { $0.destination = .unverified },
+            when("to an address that another person verified since") { $0.destination = .contested })
         axis("expiry", when("after its expiry") { $0.expiry = $0.now?.advanced(bySeconds: -1) })
         return (all, facts)
     }

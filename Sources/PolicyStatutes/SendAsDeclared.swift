@@ -29,6 +29,9 @@ package struct SendAsDeclared: Hashable, Sendable {
     package var passesCaps = false
     /// The e-mail in which a law obliges us to say all of it.
     package var isStatutoryEmail = false
+    /// Whether it may go to an address that another person has proved theirs since: it neither warns of an attack on the
+    /// account nor tells a secret.
+    package var mayReachOlderHolders = false
     package var isDeduplicated = false
     package var isTimed = false
     package var requestPassesHours = false
@@ -86,6 +89,7 @@ package struct SendAsDeclared: Hashable, Sendable {
             passesCaps = mandatory.passes.contains(.caps)
             isStatutoryEmail = channel == .email && body == .full && sensitivity != .high
         }
+        mayReachOlderHolders = type.category != .security && type.sensitivity != .high
         // A duty to tell is done twice rather than never.
         isDeduplicated = type.dedupeBy != nil && type.mandatory == nil
         isTimed = type.timing != nil
@@ -122,12 +126,13 @@ package struct SendAsDeclared: Hashable, Sendable {
                 maySend && scope.categories.contains(category) && isNamed
                 && !scope.except.contains(request.type)
         }
-        // Summaries and the notice to a replaced key are the gateway's own, and it has nothing else to say.
+        // Summaries and the notices of `channels.yaml` are the gateway's own, and it has nothing else to say.
         if request.caller == .gateway {
             send.isCallerPermitted =
                 bundle.categories.values.contains { $0.summary == request.type }
                 || bundle.types.values.contains { $0.ownSummary == request.type }
                 || bundle.channels.deviceKeyAge?.replacementNotice == request.type
+                || bundle.channels.contestedNotice == request.type
         }
         send.mayBeCritical =
             category == .security && caller?.grants.contains(.sendCritical) == true

@@ -129,7 +129,8 @@ package struct Statute: Sendable {
             law: "GDPR Arts. 17 and 5(1)(d)", when: .recipientUnknown, forbids: .promises,
             demands: .reason(.unknownRecipient)),
         Statute(
-            "usable_destinations_only", "nothing goes to a destination that is inactive or unproved",
+            "usable_destinations_only",
+            "nothing goes to a destination that is inactive or unproved, and nothing confidential to an address that another person proved later",
             law: "GDPR Art. 5(1)(d) and (f)", when: .destinationUnusable, forbids: .promises,
             demands: .reason(.noDestination)),
     ]

@@ -371,14 +371,18 @@ extension StatuteBook {
                         "lets a caller send `\(id)`, which only the gateway can count",
                         law: "GDPR Art. 5(1)(d): a summary of what was gathered is the gateway's own"))
             }
-            if let id = bundle.channels.deviceKeyAge?.replacementNotice, let type = bundle.types[id],
-                rule.types.covers(id, of: type.category)
-            {
+            let notices: [(TypeID?, knows: String)] = [
+                (bundle.channels.deviceKeyAge?.replacementNotice, "that a key was replaced"),
+                (bundle.channels.contestedNotice, "that an address was verified elsewhere"),
+            ]
+            for (id, what) in notices {
+                guard let id, let type = bundle.types[id], rule.types.covers(id, of: type.category)
+                else { continue }
                 found.append(
                     flaw(
                         "callers.yaml", path + ["types"],
                         "lets a caller send `\(id)`, which only the gateway can know",
-                        law: "GDPR Art. 5(1)(d): the gateway alone knows that a key was replaced"))
+                        law: "GDPR Art. 5(1)(d): the gateway alone knows \(what)"))
             }
         }
         return found

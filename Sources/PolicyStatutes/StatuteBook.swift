@@ -168,7 +168,10 @@ package struct StatuteBook: Sendable {
             .fallbackForbidden,
             if: facts.fallback == .replacesOwnSend && send.channel == .sms && send.isFallbackForbidden)
         found.insert(.recipientUnknown, if: facts.recipient != .registered)
-        found.insert(.destinationUnusable, if: facts.destination != .active)
+        let isOfOlderHolder = facts.destination == .contested
+        found.insert(
+            .destinationUnusable,
+            if: facts.destination != .active && !(isOfOlderHolder && send.mayReachOlderHolders))
         if send.channel == .push {
             found.insert(
                 .blockedByOS, if: facts.osPermission != .granted && facts.osPermission != .provisional)

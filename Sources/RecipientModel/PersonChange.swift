@@ -18,6 +18,8 @@ package enum PersonChange: Hashable, Sendable {
     /// - Parameter replaced: The tag of the number or mailbox whose name it takes over.
     case address(AddressRecord, action: Action, replaced: Tag?)
     case addressRemoved(Tag)
+    /// Another person verified the number or mailbox at `since`, and this person did not later.
+    case addressContested(Tag, since: Instant)
     /// The operating system asked, or was answered; the answer is the device's permission from then on.
     case permissionPrompt(PermissionPrompt, action: PromptAction)
     /// - Parameter by: `nil` of a wrong proof, which changes no state, and of entries from before they said it.
@@ -122,9 +124,11 @@ extension PersonChange {
             AddressEntry(
                 subject: subject, caller: caller, address: record.tag, action: Code(action),
                 channel: record.channel, isVerified: record.verifiedAt != nil,
-                numberPrefix: record.numberPrefix, replaced: replaced)
+                isContested: record.contestedAt == nil ? nil : true, numberPrefix: record.numberPrefix, replaced: replaced)
         case .addressRemoved(let address):
             AddressEntry(subject: subject, caller: caller, address: address, action: Self.removed)
+        case .addressContested(let address, _):
+            AddressEntry(subject: subject, caller: caller, address: address, action: Self.contested)
         case .permissionPrompt(let prompt, let action):
             PermissionPromptEntry(
                 subject: subject, caller: caller, device: prompt.device, action: Code(action),
@@ -163,6 +167,7 @@ extension PersonChange {
     }
 
     private static let removed = Code("removed")
+    private static let contested = Code("contested")
 
     /// Reads the change an entry records back, without private values.
     ///
@@ -251,13 +256,15 @@ extension PersonChange {
     }
 
     private init(_ entry: AddressEntry, at time: Instant) throws {
-        if entry.action == Self.removed {
+        if entry.action == Self.removed || entry.action == Self.contested {
             let bare = AddressEntry(
                 subject: entry.subject, caller: entry.caller, address: entry.address, action: entry.action)
             guard entry == bare else {
-                throw Self.misfit("action", "an address that is gone has no properties")
+                throw Self.misfit("action", "an address that is gone or contested has no properties")
             }
-            self = .addressRemoved(entry.address)
+            self =
+                entry.action == Self.removed
+                ? .addressRemoved(entry.address) : .addressContested(entry.address, since: .longAgo)
             return
         }
         guard let channel = entry.channel, let isVerified = entry.isVerified else {
@@ -267,7 +274,8 @@ extension PersonChange {
             AddressRecord(
                 subject: entry.subject, tag: entry.address, id: DestinationID(""), channel: channel,
                 value: "",
-                numberPrefix: entry.numberPrefix, verifiedAt: isVerified ? .longAgo : nil, updatedAt: time),
+                numberPrefix: entry.numberPrefix, verifiedAt: isVerified ? .longAgo : nil,
+                contestedAt: entry.isContested == true ? .longAgo : nil, updatedAt: time),
             action: try entry.action.name(), replaced: entry.replaced)
     }
 

@@ -127,12 +127,15 @@ package struct AddressRecord: Hashable, Sendable {
     /// Where a number belongs; see ``GateVocabulary/NumberPrefix``. `nil` for a mailbox.
     package let numberPrefix: String?
     package var verifiedAt: Instant?
+    /// The newest verification by another person that this one is not newer than; `nil` while this person holds the address.
+    /// Whose it was is not kept, and it stays when that person gives the address up (decision SG-0044).
+    package var contestedAt: Instant?
     package var updatedAt: Instant
 
     /// - Parameter numberPrefix: That of the value, unless the value is not known.
     package init(
         subject: SubjectID, tag: Tag, id: DestinationID, channel: Channel, value: String,
-        numberPrefix: String? = nil, verifiedAt: Instant?, updatedAt: Instant
+        numberPrefix: String? = nil, verifiedAt: Instant?, contestedAt: Instant? = nil, updatedAt: Instant
     ) {
         self.numberPrefix = numberPrefix ?? (channel == .sms ? NumberPrefix.of(value) : nil)
         self.subject = subject
@@ -141,6 +144,7 @@ package struct AddressRecord: Hashable, Sendable {
         self.channel = channel
         self.value = value
         self.verifiedAt = verifiedAt
+        self.contestedAt = contestedAt
         self.updatedAt = updatedAt
     }
 }

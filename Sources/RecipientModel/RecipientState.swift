@@ -148,6 +148,7 @@ package struct RecipientState: Hashable, Sendable {
             parts.addresses[index].id = DestinationID("")
             parts.addresses[index].value = ""
             if parts.addresses[index].verifiedAt != nil { parts.addresses[index].verifiedAt = .longAgo }
+            if parts.addresses[index].contestedAt != nil { parts.addresses[index].contestedAt = .longAgo }
         }
         for index in parts.keys.indices {
             parts.keys[index].publicKey = []
@@ -179,6 +180,9 @@ extension RecipientState.Parts {
             if let replaced { addresses.removeAll { $0.tag == replaced } }
             Self.put(address, in: &addresses, by: \.tag)
         case .addressRemoved(let tag): addresses.removeAll { $0.tag == tag }
+        case .addressContested(let tag, let moment):
+            guard let index = addresses.firstIndex(where: { $0.tag == tag }) else { return }
+            addresses[index].contestedAt = moment
         case .permissionPrompt(let prompt, _):
             prompts.replace(prompt) { $0.device == prompt.device }
             guard let answer = prompt.answer else { return }

@@ -10,7 +10,7 @@ extension RecipientState: SealedRow {
     static let byteCountMax = 1 << 20
 
     static let table = "person"
-    static let layouts: ClosedRange<UInt8> = 2...2
+    static let layouts: ClosedRange<UInt8> = 3...3
     var fieldByteCount: Int { 1024 }
 
     @inline(__always)
@@ -105,6 +105,7 @@ extension AddressRecord: SealedValue {
             id: try fields.required(address?.id), channel: try fields.required(address?.channel),
             value: try fields.required(address?.value), numberPrefix: address?.numberPrefix,
             verifiedAt: try fields.optional(address?.verifiedAt),
+            contestedAt: try fields.optional(address?.contestedAt),
             updatedAt: try fields.required(address?.updatedAt))
     }
 }

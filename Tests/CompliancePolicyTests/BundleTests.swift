@@ -156,6 +156,10 @@ extension BadLine {
             "channels.yaml", ["push", "device_key"],
             ["max_age_days": 365, "told_before_days": 30, "replacement_notice": "promo"],
             "no security type|not sealed|needs params|rules of its own"),
+        BadLine("channels.yaml", ["push", "contested_notice"], "nothing", "which is not in the registry"),
+        BadLine(
+            "channels.yaml", ["push", "contested_notice"], "promo",
+            "no security type|needs params|rules of its own"),
         BadLine("channels.yaml", ["sms", "hours", "earliest"], "8:00", "must be a time"),
         BadLine("channels.yaml", ["sms", "hours", "latest"], "08:00", "must start before it ends"),
         BadLine("channels.yaml", ["sms", "hours", "regions", "0"], "ZZ", "no line in regions.yaml"),

@@ -169,6 +169,14 @@ extension GateRow {
             "a number nobody proved", .of(TestType.payment, on: .sms), .destination,
             .fail(.noDestination, .addressUnverified)
         ) { $0.destination = .unverified },
+        GateRow(
+            "a secret for a number that another person proved since",
+            .of(TestType.payment, on: .sms), .destination, .fail(.noDestination, .addressContested)
+        ) { $0.destination = .contested },
+        GateRow(
+            "a warning for a mailbox that another person proved since",
+            .of(TestType.notice, on: .email), .destination, .fail(.noDestination, .addressContested)
+        ) { $0.destination = .contested },
         GateRow("nobody knows the device", .of(TestType.payment), .destination, missing(.destination)) {
             $0.destination = nil
         },

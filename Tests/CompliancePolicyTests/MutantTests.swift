@@ -907,12 +907,14 @@ extension TestBundle {
         .adding(.ownRequestPassesCaps, "asked for often", TestType.payment),
         .adding(.genericWithoutKey, "sent without a key", TestType.sealedOnly),
         .adding(.statutoryEmail, "a statutory e-mail", TestType.comment),
+        .adding(.reachesOlderHolders, "sent to who had the number before", TestType.payment),
         Mutant("a word texted back is explicit", TestType.help) { facts, _, _ in
             if facts.purposeConsent?.method == .smsKeyword { facts.purposeConsent?.method = .inAppToggle }
         },
         .without(.refusesMinors, "kept from minors", TestType.promo),
         .without(.refusesMinors, "kept from minors by its own page", TestType.help),
         .without(.statutoryEmail, "a statutory e-mail", TestType.duty),
+        .without(.reachesOlderHolders, "sent to who had the number before", TestType.comment),
         .without(.needsPurpose, "in need of a purpose", TestType.help),
         .without(.smsFallbackForbidden, "kept from falling back", TestType.promo),
         .without(.mutableAlone, "mutable alone", TestType.comment),

@@ -70,7 +70,7 @@ struct PlainInterpreter: Sendable {
             callerGate(request, type),
             criticalGate(request),
             fallbackGate(request, type, facts),
-            destinationGate(facts),
+            destinationGate(type, facts),
             permissionGate(request, type, category, facts),
             preferences,
             systemGate(request, facts),
@@ -88,6 +88,7 @@ struct PlainInterpreter: Sendable {
                 outcome: refusal.reason!.outcome, reason: refusal.reason!, detail: refusal.detail,
                 notBefore: nil, form: .never, interruption: .passive, notes: [], trace: trace)
         }
+        if facts.destination == .contested { notes.insert(.addressContested) }
         let deciding = failed.first { $0.reason!.outcome != .forward } ?? failed.first
         let reason = deciding?.reason ?? .allowed
         var interruption = type?.interruption ?? .passive
@@ -135,10 +136,11 @@ struct PlainInterpreter: Sendable {
 
     private func callerGate(_ request: AttestedRequest, _ type: NotificationType?) -> GateResult {
         if request.caller == .gateway {
-            // Its own are the summaries and the notice to a replaced key.
+            // Its own are the summaries and the notices that channels.yaml names.
             let isOwn =
                 isSummary(request.type)
                 || request.type == bundle.channels.deviceKeyAge?.replacementNotice
+                || request.type == bundle.channels.contestedNotice
             return type == nil || isOwn ? .pass : .fail(.callerNotPermitted, .typeNotGranted)
         }
         guard let caller = bundle.callers[request.caller] else {
@@ -185,14 +187,17 @@ struct PlainInterpreter: Sendable {
         return facts.fallback == nil ? .fail(.factMissing, .fallback) : .pass
     }
 
-    private func destinationGate(_ facts: Facts) -> GateResult {
+    private func destinationGate(_ type: NotificationType?, _ facts: Facts) -> GateResult {
         if facts.recipient == nil { return .fail(.factMissing, .recipient) }
         if facts.recipient == .unknown { return .fail(.unknownRecipient) }
         guard let destination = facts.destination else { return .fail(.factMissing, .destination) }
         if destination == .active { return .pass }
+        if destination == .contested, let type, type.category != .security, type.sensitivity != .high {
+            return .pass
+        }
         let details: [DestinationFact: Detail] = [
             .noneRegistered: .noneRegistered, .unknown: .destinationUnknown, .inactive: .destinationInactive,
-            .unverified: .addressUnverified,
+            .unverified: .addressUnverified, .contested: .addressContested,
         ]
         return .fail(.noDestination, details[destination])
     }

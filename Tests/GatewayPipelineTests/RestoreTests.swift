@@ -135,6 +135,40 @@ import Testing
         #expect(try restored?.evidence == gate.store.read { try $0.state(of: subject) }?.evidence)
     }
 
+    /// The entries do not say when the other person verified it, nor is their number in one.
+    @Test func `a number that was contested after the backup is verified anew, and not by what was known before`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        func put(_ user: String, at gate: GatewayHarness, verifiedAt: Instant) async throws {
+            let reply = try await gate.call(
+                "product", "PUT", "/v1/recipients/\(user)/addresses/n",
+                ["kind": "sms", "value": "+4790000017", "verified_at": .string(verifiedAt.rfc3339)])
+            try #require(reply.status == 200, "\(reply.json)")
+        }
+        try await gate.register("u_1")
+        try await gate.register("u_2")
+        let first = gate.clock.now()
+        try await put("u_1", at: gate, verifiedAt: first)
+        let copy = try backup(gate)
+        gate.clock.advance(seconds: 600)
+        try await put("u_2", at: gate, verifiedAt: first.advanced(bySeconds: 300))
+        let old = try GatewayHarness(after: gate, in: copy)
+        old.clock.advance(seconds: 60)
+        try restore(old, from: entries(of: gate))
+        func fact() throws -> Bool? {
+            let subject = try #require(try old.store.read { try $0.subject(of: UserID("u_1")) }).id
+            return try old.store.read { try $0.state(of: subject) }?.addresses.first.map { $0.contestedAt != nil }
+        }
+        #expect(try fact() == true)
+        for moment in [first, first.advanced(bySeconds: 200), first.advanced(bySeconds: 600)] {
+            try await put("u_1", at: old, verifiedAt: moment)
+            #expect(try fact() == true, "\(moment)")
+        }
+        try await put("u_1", at: old, verifiedAt: old.clock.now())
+        #expect(try fact() == false)
+    }
+
     @Test(arguments: [true, false])
     func `a public key that was compromised after the backup is nobody's any more`(trailSaysSo: Bool)
         async throws

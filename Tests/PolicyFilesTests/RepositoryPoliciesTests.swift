@@ -234,8 +234,7 @@ import Testing
             #expect(resting.isEmpty, "\(name) sends \(resting.map(\.id).sorted())")
         }
         let senderless = bundle.types.values.filter { type in
-            type.isEnabled && !bundle.summaries.contains(type.id)
-                && type.id != bundle.channels.deviceKeyAge?.replacementNotice
+            type.isEnabled && !bundle.gatewayTypes.contains(type.id)
                 && !bundle.callers.values.contains {
                     $0.grants.contains(.send) && $0.types.covers(type.id, of: type.category)
                 }

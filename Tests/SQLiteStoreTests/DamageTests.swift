@@ -531,7 +531,7 @@ extension DeviceRecord {
 extension AddressRecord {
     fileprivate static let full = AddressRecord(
         subject: .sample(1), tag: .sample(2), id: DestinationID("a"), channel: .sms, value: "+4790000001",
-        verifiedAt: .sample, updatedAt: .sample)
+        verifiedAt: .sample, contestedAt: .sample, updatedAt: .sample)
 }
 
 extension DeviceKeyRecord {

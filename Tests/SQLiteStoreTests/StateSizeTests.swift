@@ -31,7 +31,7 @@ import Testing
             AddressRecord(
                 subject: subject, tag: .sample(100 + number), id: DestinationID("address-\(number)"),
                 channel: number.isMultiple(of: 2) ? .sms : .email, value: "someone.\(number)@example.com",
-                verifiedAt: .sample, updatedAt: .sample)
+                verifiedAt: .sample, contestedAt: .sample, updatedAt: .sample)
         }
         let keys = (0..<keyCount).map { number in
             DeviceKeyRecord(

@@ -126,7 +126,7 @@ extension StepView {
         try putAddress(
             AddressRecord(
                 subject: subject, tag: .sample(2), id: DestinationID(Canary.address), channel: .sms,
-                value: Canary.phone, verifiedAt: .sample, updatedAt: .sample))
+                value: Canary.phone, verifiedAt: .sample, contestedAt: .sample, updatedAt: .sample))
         try putDeviceKey(
             DeviceKeyRecord(
                 key: .sample(1000 + number), subject: subject, device: .sample(1),

@@ -13,6 +13,8 @@ struct SimulatedLine {
     /// The number that is registered now.
     var number: String?
     var isConfirmed = false
+    /// When the number was verified, and the place of that among the verifications of everybody.
+    var verification: (at: Instant, place: Int)?
     /// By number: the consent to offers that is in force.
     var offers: [String: String] = [:]
     /// Numbers where service messages were agreed to.
@@ -53,7 +55,9 @@ extension Simulation {
         let number = dice.one(of: Self.numbers)
         let isConfirmed = !dice.onceIn(4)
         var body: JSONObject = ["kind": "sms", "value": .string(number)]
-        if isConfirmed { body["verified_at"] = .string(environment.now().rfc3339) }
+        // As it is read back: to the unit that a request states.
+        let verifiedAt = environment.now()
+        if isConfirmed { body["verified_at"] = .string(verifiedAt.rfc3339) }
         let reply = call(
             "product", "PUT", "/v1/recipients/\(people[index].user)/addresses/\(Self.address)", body)
         require(reply.status == 200, "a number is answered \(reply.status): \(reply.json)")
@@ -63,6 +67,10 @@ extension Simulation {
             earlier == nil ? "number added" : earlier == number ? "number confirmed" : "number replaced")
         people[index].line.number = number
         people[index].line.isConfirmed = isConfirmed
+        if isConfirmed {
+            people[index].line.verification = (verifiedAt, verifications.count)
+            verifications.append((number, people[index].user, verifiedAt))
+        }
         // What the number said no to before holds for whoever registers it.
         if earlier != number, stoppedNumbers.contains(number) {
             people[index].line.stop(number, endsAll: endsAllTexts)
@@ -78,6 +86,7 @@ extension Simulation {
         requireEntry(of: reply)
         count("number removed")
         people[index].line.number = nil
+        people[index].line.verification = nil
     }
 
     private mutating func agreeToTexts(of index: Int) {
@@ -174,6 +183,23 @@ extension Simulation {
         require(waiting == nil, "after a no from \(number) there waits \(waiting as Any)")
     }
 
+    // MARK: Who holds a number
+
+    /// Whether somebody else has verified the person's number since, or at the same moment: then nothing confidential may go
+    /// there, whatever became of the other.
+    func isTakenOver(_ person: Person) -> Bool {
+        guard let number = person.line.number, let own = person.line.verification else { return false }
+        return verifications[own.place...].contains {
+            $0.number == number && $0.user != person.user && $0.at >= own.at
+        }
+    }
+
+    /// Whether nobody else has ever verified the person's number so late that it could be theirs.
+    func isUncontested(_ person: Person) -> Bool {
+        guard let number = person.line.number, let own = person.line.verification else { return true }
+        return !verifications.contains { $0.number == number && $0.user != person.user && $0.at >= own.at }
+    }
+
     // MARK: What must hold
 
     /// A text goes to a number that is its person's, is confirmed, and has not said no since it last said yes.
@@ -182,6 +208,10 @@ extension Simulation {
         require(
             person.line.mayReceive(isMarketing: isMarketing, at: delivery.token),
             "a text of \(type) goes to \(delivery.token) of \(person.user): \(person.line)")
+        // The only texts here that are not confidential are offers.
+        require(
+            isMarketing || !isTakenOver(person),
+            "a text of \(type) goes to \(delivery.token), which \(person.user) does not hold any more")
         guard Self.sealedTypes.contains(type) else { return }
         let text = String(decoding: delivery.body + delivery.headers, as: UTF8.self)
         for secret in secrets { require(!text.contains(secret), "\(type) leaves in clear: \(text)") }

@@ -87,7 +87,7 @@ struct Simulation {
         "together", "key registered", "key proved", "key replaced", "proof wrong", "proof too late",
         "key changed", "key revoked", "key compromised", "compromised key refused", "sealed", "constant text",
         "opened", "explained", "number added", "number confirmed", "number replaced", "number removed",
-        "agreed to texts", "text", "offer by text", "text goes", "stop", "stop heard", "other reply",
+        "number contested", "agreed to texts", "text", "offer by text", "text goes", "stop", "stop heard", "other reply",
         "reply again", "receipt", "receipt again", "receipt of nothing", "token gone", "audit",
         "audit counted", "audit left off", "audit found", "gateway key added", "gateway key proposed",
         "gateway key in use", "gateway key changed", "gateway key refused",
@@ -115,6 +115,8 @@ struct Simulation {
         var offers: [Instant] = []
     }
     var people: [Person] = []
+    /// Who verified which number when, the first first.
+    var verifications: [(number: String, user: String, at: Instant)] = []
     /// Numbers that ever said no.
     var stoppedNumbers: Set<String> = []
     /// They belong to no device any more, whatever registers them.
@@ -484,6 +486,12 @@ struct Simulation {
             count("refusal")
             if reply["reason"] == "frequency_cap" { count("capped") }
             if reply["reason"] == "repeated" { count("told before") }
+            if reply["detail"] == "address_contested" {
+                count("number contested")
+                require(
+                    caller != "marketing" && !isUncontested(person),
+                    "\(person.user) is told of another person at \(person.line): \(reply.json)")
+            }
             return
         }
         guard let send = reply["send_id"].flatMap(SendID.init(uuidText:)) else {
@@ -506,6 +514,9 @@ struct Simulation {
             require(
                 person.line.mayReceive(isMarketing: isMarketing, at: person.line.number),
                 "a text of \(type) to \(person.user), whose line is \(person.line): \(reply.json)")
+            require(
+                isMarketing || !isTakenOver(person),
+                "a text of \(type) to \(person.user), who does not hold \(person.line) any more: \(reply.json)")
         }
         if isMarketing {
             require(

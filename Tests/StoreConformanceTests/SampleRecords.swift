@@ -49,7 +49,8 @@ extension AddressRecord {
     static func sample(_ subject: SubjectID, _ number: Int = 1) -> AddressRecord {
         AddressRecord(
             subject: subject, tag: .sample(100 + number), id: DestinationID("address-\(number)"),
-            channel: .sms, value: "+47 900 00 00\(number)", verifiedAt: .sample(3), updatedAt: .sample(4))
+            channel: .sms, value: "+47 900 00 00\(number)", verifiedAt: .sample(3),
+            contestedAt: .sample(2), updatedAt: .sample(4))
     }
 }
 

@@ -113,16 +113,18 @@ package struct AddressEntry: EntryBody {
     package var action: Code
     package var channel: Channel?
     package var isVerified: Bool?
+    /// Of one that another person verified later, or at the same moment: `true`. Otherwise absent.
+    package var isContested: Bool?
     package var numberPrefix: String?
     package var replaced: Tag?
 
     package init(
         subject: SubjectID, caller: CallerName, address: Tag, action: Code, channel: Channel? = nil,
-        isVerified: Bool? = nil, numberPrefix: String? = nil, replaced: Tag? = nil
+        isVerified: Bool? = nil, isContested: Bool? = nil, numberPrefix: String? = nil, replaced: Tag? = nil
     ) {
         (self.subject, self.caller, self.address, self.action) = (subject, caller, address, action)
         (self.channel, self.isVerified, self.numberPrefix) = (channel, isVerified, numberPrefix)
-        self.replaced = replaced
+        (self.isContested, self.replaced) = (isContested, replaced)
     }
 
     package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
@@ -130,6 +132,7 @@ package struct AddressEntry: EntryBody {
         try fields.required("address", \.address)
         try fields.required("caller", \.caller, as: .name)
         try fields.optional("channel", \.channel, as: .name)
+        try fields.optional("contested", \.isContested)
         try fields.optional("number_prefix", \.numberPrefix, as: .text(byteCountMax: 5))
         try fields.optional("replaced", \.replaced)
         try fields.required("subject", \.subject)

@@ -364,6 +364,7 @@ extension BundleChecker {
                 "must be `forbidden`: a text never replaces a marketing push (S1)")
         }
         checkReplacementNotice()
+        checkContestedNotice()
         for (index, region) in (bundle.channels.smsHours?.regions ?? []).enumerated()
         where bundle.regions.regions[region.country] == nil {
             problem(
@@ -374,8 +375,28 @@ extension BundleChecker {
 
     /// What tells the holder of a replaced key goes at once, whatever the person chose about anything else.
     private func checkReplacementNotice() {
-        guard let name = bundle.channels.deviceKeyAge?.replacementNotice else { return }
-        let path = ["push", "device_key", "replacement_notice"]
+        checkNotice(
+            bundle.channels.deviceKeyAge?.replacementNotice, at: ["push", "device_key", "replacement_notice"]
+        ) { type in
+            type.body.push == .sealed
+                ? nil : ("whose push is not sealed", "only the key that was replaced is to open it")
+        }
+    }
+
+    /// What tells the older holder of a number or mailbox goes to each device at once, with a key or without.
+    private func checkContestedNotice() {
+        checkNotice(bundle.channels.contestedNotice, at: ["push", "contested_notice"]) { type in
+            type.body.push == .never
+                ? ("which has no push", "the address itself is in doubt, so a device is told") : nil
+        }
+    }
+
+    /// - Parameter fault: What is wrong with the type's push, and why that matters; `nil` where nothing is.
+    private func checkNotice(
+        _ name: TypeID?, at path: [String],
+        fault: (NotificationType) -> (message: String, hint: String)?
+    ) {
+        guard let name else { return }
         func refuse(_ message: String, _ hint: String? = nil) {
             problem("channels.yaml", path, "names `\(name)`, \(message)", hint: hint)
         }
@@ -383,9 +404,7 @@ extension BundleChecker {
         if type.category != .security || !type.isEnabled {
             refuse("which is disabled or no security type")
         }
-        if type.body.push != .sealed {
-            refuse("whose push is not sealed", "only the key that was replaced is to open it")
-        }
+        if let fault = fault(type) { refuse(fault.message, fault.hint) }
         if type.params.values.contains(where: { !$0.isOptional }) {
             refuse("which needs params", "the gateway knows of nothing to say in them")
         }

@@ -5,6 +5,9 @@ package struct ChannelRules: Hashable, Sendable {
     package var rules: ByChannel<ChannelRule>
     /// `nil` where keys may be of any age.
     package var deviceKeyAge: DeviceKeyAge?
+    /// The type of the push that tells a person of a number or mailbox of theirs that another person verified; `nil` where
+    /// they are told nothing.
+    package var contestedNotice: TypeID?
     package var smsFallbackForMarketing: FallbackRule
     package var smsFallbackForOthers: FallbackRule
     package var smsHours: SendingHours?
@@ -151,6 +154,11 @@ extension ChannelRules {
         deviceKeyAge = push?.optional(
             "device_key", "How old a device's key may be; without it, of any age."
         ).map { DeviceKeyAge($0) }
+        contestedNotice =
+            push?.optional(
+                "contested_notice",
+                "The type that tells a person of a number or mailbox of theirs that another person verified; without it, they are told nothing."
+            )?.typeID()
         let fallback = sms?.required(
             "fallback", "Whether a text message may stand in for what failed on another channel.")?.members()
         smsFallbackForMarketing = fallback?.name("marketing", "For marketing.") ?? .forbidden

@@ -7,10 +7,14 @@ extension PolicyBundle {
         Set(categories.values.compactMap(\.summary)).union(types.values.compactMap(\.ownSummary))
     }
 
-    /// What the gateway says on its own: the summaries, and the notice to a device key that was replaced.
-    package var gatewayTypes: Set<TypeID> {
-        summaries.union(channels.deviceKeyAge?.replacementNotice.map { [$0] } ?? [])
+    /// What the gateway tells one person of their own account: that a device's key was replaced, and that a number or
+    /// mailbox was verified by another person.
+    package var ownNotices: Set<TypeID> {
+        Set([channels.deviceKeyAge?.replacementNotice, channels.contestedNotice].compactMap(\.self))
     }
+
+    /// What the gateway says on its own: the summaries, and its ``ownNotices``.
+    package var gatewayTypes: Set<TypeID> { summaries.union(ownNotices) }
 
     /// The type's own rule, or its category's.
     package func overflow(of type: NotificationType) -> OverflowRule {

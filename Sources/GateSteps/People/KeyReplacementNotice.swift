@@ -29,19 +29,11 @@ extension StepContext {
             let type = policy.type(name),
             let destination = person.destination(tagged: key.device, on: .push)
         else { return nil }
-        let request = AttestedRequest(caller: .gateway, type: name, channel: .push, critical: false)
-        let material = SendMaterial(
-            send: try identifiers.newSendID(at: now), request: request, params: [:], sentAt: now,
-            expiresAt: now.advanced(bySeconds: type.ttlSeconds),
-            ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
-        let composer = SendComposer(
-            self, material: material, under: policy.terms(of: request),
-            paramsCheck: ParamsCheck(material.params, of: name, under: policy), fallback: .notFallback,
-            repetition: .first, at: now)
-        let draft = try composer.decide(for: destination, of: person)
+        let notice = try ownNotice(of: type, at: now)
+        let draft = try notice.composer.decide(for: destination, of: person)
         try commitOwn(
-            material.send, of: type, on: .push, as: [draft], to: person,
-            requestID: "key-replaced-\(material.send.uuidText)", isHeldBack: true, at: now)
+            notice.send, of: type, on: .push, as: [draft], to: person,
+            requestID: "key-replaced-\(notice.send.uuidText)", isHeldBack: true, at: now)
         switch draft.decision.outcome {
         case .forward: return KeyReplacementNotice(draft: draft, person: person)
         case .reject, .suppress: return nil

@@ -127,9 +127,12 @@ extension StepContext {
         // Another value is another address, under the same name: what was agreed for the one is not for the other.
         let replaced = earlier?.tag == tag ? nil : earlier?.tag
         if let replaced { try withdrawWaiting(for: replaced, of: person, at: now) }
+        let contest = try contest(
+            of: AddressKey(body.channel, body.value), verifiedAt: body.verifiedAt, by: person.subject.id,
+            before: replaced == nil ? earlier : nil)
         let address = AddressRecord(
             subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: body.value,
-            verifiedAt: body.verifiedAt, updatedAt: now)
+            verifiedAt: body.verifiedAt, contestedAt: contest.since, updatedAt: now)
         let trail = try record(
             .address(address, action: earlier == nil ? .registered : .updated, replaced: replaced),
             of: person.subject.id, by: caller, at: now)
@@ -142,6 +145,7 @@ extension StepContext {
                 at: AddressKey(address), of: person.subject.id, by: caller, at: now)
         }
         try reconsider(person.subject, because: .recipientChanged, at: now)
+        try contest.older.forEach { try self.contest($0, by: caller, at: now) }
         return Recorded(trail)
     }
 

@@ -210,7 +210,9 @@ package enum Destination: Sendable {
     package var fact: DestinationFact {
         switch self {
         case .device(let devices, let place): devices[place].isActive ? .active : .inactive
-        case .address(let addresses, let place): addresses[place].verifiedAt == nil ? .unverified : .active
+        case .address(let addresses, let place):
+            addresses[place].verifiedAt == nil
+                ? .unverified : addresses[place].contestedAt == nil ? .active : .contested
         }
     }
 

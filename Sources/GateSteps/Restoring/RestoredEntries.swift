@@ -136,7 +136,12 @@ package struct RestoredSends {
                     TrailLineage(
                         origin: restore.origin, previous: restore.previous.origin, restoredAt: entry.time))
             ]
-        default: return try PersonChange.read(entry).map { [.person($0.subject, $0.change)] } ?? []
+        default:
+            guard let (subject, change) = try PersonChange.read(entry) else { return [] }
+            guard case .addressContested(let address, _) = change else { return [.person(subject, change)] }
+            // No entry says when the other person verified it. It was not after the entry, so a verification after the entry is
+            // newer.
+            return [.person(subject, .addressContested(address, since: entry.time))]
         }
     }
 

@@ -183,7 +183,7 @@ extension PersonChange {
         switch self {
         case .recipient: .recipients
         case .device, .deviceRemoved, .deviceDeactivated, .permissionPrompt, .subscriptions: .devices
-        case .address, .addressRemoved: .addresses
+        case .address, .addressRemoved, .addressContested: .addresses
         case .deviceKey, .deviceKeyForgotten: .deviceKeys
         case .consent(let event): event.state == .withdrawn ? .withdrawals : .consents
         case .preference: .preferences
@@ -213,6 +213,8 @@ extension PersonChange {
                     subject: address.subject, tag: address.tag, id: known.id, channel: address.channel,
                     value: known.value, numberPrefix: address.numberPrefix,
                     verifiedAt: address.verifiedAt.map { known.verifiedAt ?? $0 },
+                    // Nothing was verified after its entry, so a verification after that is newer than any before.
+                    contestedAt: address.contestedAt.map { _ in known.contestedAt ?? address.updatedAt },
                     updatedAt: address.updatedAt), action: action, replaced: replaced)
         case .deviceKey(var key, let proof, let transition):
             if let known = state?.key(key.key) {

@@ -1,12 +1,13 @@
 import AuditTrail
 import BundleModel
+import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import RecipientModel
 import SendPlanning
 
 extension StepContext {
-    /// Writes a send that no caller asked for: a summary, or the notice to a replaced key.
+    /// Writes a send that no caller asked for: a summary, or one of the gateway's notices.
     ///
     /// - Parameters:
     ///   - requestID: What stands where a caller's id would.
@@ -29,5 +30,21 @@ extension StepContext {
         _ = try commit(
             entry, overall: entry.overall, as: record, drafts, of: type, to: person, isHeldBack: isHeldBack,
             at: now)
+    }
+
+    /// What decides a notice of the gateway's own, a push without params, at each destination.
+    func ownNotice(
+        of type: NotificationType, at now: Instant
+    ) throws -> (send: SendID, composer: SendComposer) {
+        let request = AttestedRequest(caller: .gateway, type: type.id, channel: .push, critical: false)
+        let material = SendMaterial(
+            send: try identifiers.newSendID(at: now), request: request, params: [:], sentAt: now,
+            expiresAt: now.advanced(bySeconds: type.ttlSeconds),
+            ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
+        let composer = SendComposer(
+            self, material: material, under: policy.terms(of: request),
+            paramsCheck: ParamsCheck(material.params, of: type.id, under: policy), fallback: .notFallback,
+            repetition: .first, at: now)
+        return (material.send, composer)
     }
 }

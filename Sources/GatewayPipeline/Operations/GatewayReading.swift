@@ -171,7 +171,8 @@ struct GatewayReading {
             }, devices: devices,
             addresses: person.addresses.map {
                 RecipientAnswer.Address(
-                    address: $0.id.text, channel: $0.channel, value: $0.value, verifiedAt: $0.verifiedAt)
+                    address: $0.id.text, channel: $0.channel, value: $0.value, verifiedAt: $0.verifiedAt,
+                    isContested: $0.contestedAt != nil)
             },
             consents: try consents.map {
                 ConsentsAnswer.Record(

@@ -155,12 +155,16 @@ package struct RecipientAnswer: WireAnswer, Hashable {
         package var channel: Channel
         package var value: String
         package var verifiedAt: Instant?
+        package var isContested: Bool
 
-        package init(address: String, channel: Channel, value: String, verifiedAt: Instant?) {
+        package init(
+            address: String, channel: Channel, value: String, verifiedAt: Instant?, isContested: Bool
+        ) {
             self.address = address
             self.channel = channel
             self.value = value
             self.verifiedAt = verifiedAt
+            self.isContested = isContested
         }
 
         package static let name = "HeldAddress"
@@ -170,6 +174,10 @@ package struct RecipientAnswer: WireAnswer, Hashable {
             _ answer: borrowing Fields.Source, to fields: inout Fields
         ) {
             fields.required("address", answer, \.address, "Its id.")
+            fields.required(
+                "contested", answer, \.isContested,
+                "Whether it was verified for another person since, or at the same moment. Then no security message and none of high sensitivity goes there until this recipient verifies it again."
+            )
             fields.required("kind", as: .choice(["sms", "email"]), answer, \.channel, "What it is.")
             fields.required("value", answer, \.value, "The number or address.")
             fields.optional("verified_at", answer, \.verifiedAt, "RFC 3339.")

@@ -20,10 +20,12 @@ package struct SendAnswer: Hashable, Sendable {
         /// The device key the body is sealed to.
         package var keyID: KeyID?
         package var notBefore: Instant?
+        package var notes: DecisionNotes
 
         package init(
             destination: String?, outcome: Outcome, reason: Reason, detail: Detail?, gate: Gate?,
-            messageID: MessageID? = nil, keyID: KeyID? = nil, notBefore: Instant? = nil
+            messageID: MessageID? = nil, keyID: KeyID? = nil, notBefore: Instant? = nil,
+            notes: DecisionNotes = []
         ) {
             self.destination = destination
             self.outcome = outcome
@@ -33,6 +35,7 @@ package struct SendAnswer: Hashable, Sendable {
             self.messageID = messageID
             self.keyID = keyID
             self.notBefore = notBefore
+            self.notes = notes
         }
 
         package init(
@@ -41,7 +44,7 @@ package struct SendAnswer: Hashable, Sendable {
             self.init(
                 destination: destination, outcome: decision.outcome, reason: decision.reason,
                 detail: decision.detail, gate: decision.decidingGate, messageID: messageID, keyID: keyID,
-                notBefore: decision.notBefore)
+                notBefore: decision.notBefore, notes: decision.notes)
         }
 
         /// Whether this delivery speaks for the whole send before `other` does: the better outcome, then the
@@ -82,6 +85,11 @@ package struct SendAnswer: Hashable, Sendable {
                 "Stable over every retry; `apns-id` and the envelope's `mid`.")
             fields.optional(
                 "not_before", answer, \.notBefore, "RFC 3339; the earliest time it goes on, for a `defer`.")
+            fields.optional(
+                "notes",
+                as: .list(of: .choice(DecisionNotes.names.map(\.name)), countMin: 1, countMax: 8), answer,
+                { $0.notes.isEmpty ? nil : $0.notes.namesSet },
+                "Other things worth knowing: `address_contested` where the number or address was verified for another person since.")
             fields.required("outcome", answer, \.outcome, "What becomes of it there.")
             fields.required("reason", answer, \.reason, "Why.")
         }

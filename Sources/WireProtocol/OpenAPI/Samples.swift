@@ -172,7 +172,7 @@ package enum Samples {
         ],
         addresses: [
             RecipientAnswer.Address(
-                address: "a_1", channel: .sms, value: "+4790000000", verifiedAt: moment)
+                address: "a_1", channel: .sms, value: "+4790000000", verifiedAt: moment, isContested: false)
         ],
         consents: [consent], preferences: [transition],
         prompts: [RecipientAnswer.Prompt(device: "d_1", shownAt: moment, answer: "granted")],
