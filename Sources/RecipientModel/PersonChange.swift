@@ -124,7 +124,8 @@ extension PersonChange {
             AddressEntry(
                 subject: subject, caller: caller, address: record.tag, action: Code(action),
                 channel: record.channel, isVerified: record.verifiedAt != nil,
-                isContested: record.contestedAt == nil ? nil : true, numberPrefix: record.numberPrefix, replaced: replaced)
+                isContested: record.contestedAt == nil ? nil : true,
+                numberPrefix: record.numberPrefix, replaced: replaced)
         case .addressRemoved(let address):
             AddressEntry(subject: subject, caller: caller, address: address, action: Self.removed)
         case .addressContested(let address, _):

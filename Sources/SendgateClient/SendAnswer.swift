@@ -35,6 +35,8 @@ public struct SendAnswer: Hashable, Sendable {
         public var keyID: String?
         /// RFC 3339; the earliest time a deferred one goes on.
         public var notBefore: String?
+        /// Other things worth knowing, e.g. `address_contested`: another person has verified the number or address since.
+        public var notes: [String]
     }
 
     /// Where the decision stands in the audit trail.
@@ -124,6 +126,7 @@ extension SendAnswer.Delivery {
         self.init(
             destination: destination, outcome: outcome, reason: reason, detail: json["detail"]?.stringValue,
             messageID: json["message_id"]?.stringValue, keyID: json["key_id"]?.stringValue,
-            notBefore: json["not_before"]?.stringValue)
+            notBefore: json["not_before"]?.stringValue,
+            notes: (json["notes"]?.arrayValue ?? []).compactMap(\.stringValue))
     }
 }

@@ -68,7 +68,8 @@ import Testing
     }
 
     private func entries() throws -> [JSONValue] {
-        try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map { try CanonicalJSON.read($0.bytes) }
+        let stored = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
+        return try stored.map { try CanonicalJSON.read($0.bytes) }
     }
 
     private func contests() throws -> [JSONValue] {
@@ -245,7 +246,7 @@ import Testing
 
     // MARK: Families
 
-    @Test func `what is not confidential goes to all who share a number, and the answer says that it is contested`()
+    @Test func `what is not confidential goes to all who share a number, with a note`()
         async throws
     {
         try await verify("u_1")
@@ -271,7 +272,8 @@ import Testing
 
     // MARK: What waits
 
-    @Test func `what waits for the number is decided again with the registration of the other`() async throws {
+    @Test func `what waits for the number is decided again with the registration of the other`() async throws
+    {
         try await verify("u_1")
         let warned = try await send("security.new_login", to: "u_1", name: "w")
         let told = try await send("statement.available", to: "u_1", name: "t")

@@ -40,7 +40,7 @@ import UnixSocketEndpoint
                 answer.deliveries == [
                     SendAnswer.Delivery(
                         destination: "d_1", outcome: .forward, reason: "allowed", detail: nil, messageID: nil,
-                        keyID: "00112233445566778899aabbccddeeff", notBefore: nil)
+                        keyID: "00112233445566778899aabbccddeeff", notBefore: nil, notes: [])
                 ])
             #expect(
                 gate.bodies == [

@@ -87,7 +87,8 @@ struct Simulation {
         "together", "key registered", "key proved", "key replaced", "proof wrong", "proof too late",
         "key changed", "key revoked", "key compromised", "compromised key refused", "sealed", "constant text",
         "opened", "explained", "number added", "number confirmed", "number replaced", "number removed",
-        "number contested", "agreed to texts", "text", "offer by text", "text goes", "stop", "stop heard", "other reply",
+        "number contested", "agreed to texts", "text", "offer by text", "text goes", "stop", "stop heard",
+        "other reply",
         "reply again", "receipt", "receipt again", "receipt of nothing", "token gone", "audit",
         "audit counted", "audit left off", "audit found", "gateway key added", "gateway key proposed",
         "gateway key in use", "gateway key changed", "gateway key refused",
@@ -516,7 +517,8 @@ struct Simulation {
                 "a text of \(type) to \(person.user), whose line is \(person.line): \(reply.json)")
             require(
                 isMarketing || !isTakenOver(person),
-                "a text of \(type) to \(person.user), who does not hold \(person.line) any more: \(reply.json)")
+                "a text of \(type) to \(person.user), who does not hold \(person.line) any more: \(reply.json)"
+            )
         }
         if isMarketing {
             require(
