@@ -92,6 +92,39 @@ import Testing
         #expect(found.notBefore == nil)
     }
 
+    // MARK: Who holds the address
+
+    @Test func `nothing confidential goes to an address that another person verified since`() {
+        for type in policy.types where type.isEnabled {
+            for channel in Channel.allCases where type.body[channel] != .never {
+                let usual = decision(.of(type.id, on: channel)) { _ in }
+                let found = decision(.of(type.id, on: channel)) { $0.destination = .contested }
+                let isConfidential = type.category == .security || type.sensitivity == .high
+                #expect(usual.notes.contains(.addressContested) == false, "\(type.id) by \(channel)")
+                let destination = found.trace[.destination]
+                if isConfidential {
+                    #expect(
+                        destination == .fail(.noDestination, .addressContested), "\(type.id) by \(channel)")
+                    #expect(found.outcome == .reject && found.notes == [], "\(type.id) by \(channel)")
+                } else {
+                    #expect(
+                        destination == .pass && found.outcome == usual.outcome, "\(type.id) by \(channel)")
+                    #expect(
+                        found.notes.contains(.addressContested) == found.outcome.isPromise,
+                        "\(type.id) by \(channel)")
+                }
+            }
+        }
+    }
+
+    @Test func `what waits for a contested address says so as well`() {
+        let found = decision(.of(TestType.statement)) {
+            $0.destination = .contested
+            $0.quietHours = .inside(endsAt: noon.advanced(bySeconds: 60))
+        }
+        #expect(found.outcome == .defer && found.notes == .addressContested)
+    }
+
     // MARK: What passes more
 
     @Test func `a mandatory notice passes a user's off, and says so`() {
