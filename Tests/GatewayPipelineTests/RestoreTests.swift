@@ -154,7 +154,7 @@ import Testing
         gate.clock.advance(seconds: 600)
         try await put("u_2", at: gate, verifiedAt: first.advanced(bySeconds: 300))
         let old = try GatewayHarness(after: gate, in: copy)
-        old.clock.advance(seconds: 60)
+        old.clock.advance(seconds: 660)
         try restore(old, from: entries(of: gate))
         func fact() throws -> Bool? {
             let subject = try #require(try old.store.read { try $0.subject(of: UserID("u_1")) }).id
