@@ -7,7 +7,8 @@ import SealedFormat
 package enum EntryExamination: Sendable {
     /// Bytes only: an entry is whatever the signed tree says it is.
     case hashing
-    /// Also canonical, with a dense index and a time that never decreases, but at an entry of the kind `clock`.
+    /// Also canonical, with a dense index and a time that never decreases, but at an entry of the kind `clock`; and a policy
+    /// that is named is the one in force.
     case envelope
     /// Also exactly the members its kind may have.
     case schema(EntrySchema)
@@ -20,7 +21,7 @@ package enum TrailFact: Hashable, Sendable {
     /// Every entry and every tile was hashed again and leads to the signed root. Says nothing about what the
     /// holder of the signing key may have replaced as a whole.
     case consistent(size: UInt64)
-    /// Every entry is canonical, with a dense index and time; `withSchema`: and has its kind's members only.
+    /// Every entry is canonical, with a dense index and time, and names no policy but the one in force; `withSchema`: and has its kind's members only.
     case wellFormed(withSchema: Bool)
     /// The trail still begins with all that a checkpoint kept elsewhere had signed.
     case appendOnly(since: UInt64)
@@ -34,7 +35,7 @@ package enum TrailFact: Hashable, Sendable {
         case .signed(let names): "signed by " + names.map { "`\($0)`" }.joined(separator: ", ")
         case .consistent(let size): "consistent: \(size) entries were rehashed and give the signed root"
         case .wellFormed(let withSchema):
-            "well-formed: canonical entries, dense index, time never decreasing but where an operator accepted it"
+            "well-formed: canonical entries, dense index, time never decreasing but where an operator accepted it, every policy named where it was in force"
                 + (withSchema ? ", only the members of each kind" : "")
         case .appendOnly(let size): "append-only since the external checkpoint of \(size) entries"
         case .continues(let origin, let size):
@@ -81,6 +82,8 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
     case schema(index: UInt64, in: TrailPath, Violation)
     /// The process that wrote the entry asked other gates shortly before.
     case gates(index: UInt64, in: TrailPath, GateRuns.Break)
+    /// The entry names a bundle that was not in force.
+    case policy(in: TrailPath, BundlesInForce.Break)
     /// A `restore` entry cites another tree than the one before it.
     case falseCitation(index: UInt64)
     /// All files agree with one another, and not with the signed root: the history was exchanged as a whole.
@@ -102,10 +105,16 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
         case .entry(let index, _), .malformedEntry(let index, _, _), .wrongIndex(let index, _, _),
             .timeDecreased(let index, _), .schema(let index, _, _), .gates(let index, _, _):
             index
+        case .policy(_, let found): found.index
         case .rolledBack(let size, _): size
         case .falseCitation(let index): index
         case .checkpoint, .otherTree, .externalCheckpoint, .rewritten: nil
         }
+    }
+
+    /// The next step, where this damage has one of its own.
+    package var hint: String? {
+        if case .policy = self { BundlesInForce.Break.hint } else { nil }
     }
 
     package var message: String {
@@ -129,6 +138,7 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
             "entry \(index) in `\(path)` has what its kind may not have: \(violation)"
         case .gates(let index, let path, let found):
             "entry \(index) in `\(path)` was decided by \(found.gateCount) gates, and entry \(found.earlierIndex) by \(found.earlierGateCount), under the same version of sendgate"
+        case .policy(let path, let found): "\(found.message); it is in `\(path)`"
         case .falseCitation(let index):
             "the `restore` entry \(index) cites a tree that this one does not begin with"
         case .otherTree(let signed, let found):
@@ -354,6 +364,7 @@ struct TrailWalk<Reader: TrailReader> {
 
     private var size: UInt64 = 0
     private var gateRuns = GateRuns()
+    private var bundles = BundlesInForce()
     /// One per level, reused.
     private var tiles: [[UInt8]] = []
     private var bundle: [UInt8] = []
@@ -589,6 +600,7 @@ struct TrailWalk<Reader: TrailReader> {
         if let last = report.lastTime, entry.time < last, !entry.stepsClock(from: last) {
             throw TrailDamage.timeDecreased(index: index, in: path)
         }
+        if let found = bundles.follow(entry) { throw TrailDamage.policy(in: path, found) }
         if report.firstTime == nil { report.firstTime = entry.time }
         report.lastTime = entry.time
         return entry

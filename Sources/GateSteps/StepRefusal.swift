@@ -1,5 +1,5 @@
 package import CanonicalJSON
-import WireProtocol
+package import WireProtocol
 
 /// Why a step did nothing: what is wrong with the request. The route answers with a `Problem` that says it.
 package struct StepRefusal: Error, Hashable, Sendable, CustomStringConvertible {
@@ -33,6 +33,32 @@ package struct StepRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case rateLimited
         /// Something outside the store that the change needs cannot be used now.
         case unavailable
+
+        /// What the caller is answered, and the reason that an auditor is told of an entry which the gate would refuse.
+        package var problem: ProblemName {
+            switch self {
+            case .grantMissing: .grantMissing
+            case .assertionNotPermitted: .assertionNotPermitted
+            case .proofWrong: .proofWrong
+            case .notFound: .notFound
+            case .idConflict: .idConflict
+            case .wrongState: .wrongState
+            case .tooManyDestinations: .tooManyDestinations
+            case .challengeExpired: .challengeExpired
+            case .alreadyPrompted: .alreadyPrompted
+            case .invalid: .invalidRequest
+            case .unknownNotice: .unknownNotice
+            case .unknownPurpose: .unknownPurpose
+            case .otherPurpose: .otherPurpose
+            case .eventInFuture: .eventInFuture
+            case .unknownTimeZone: .unknownTimeZone
+            case .unknownScope: .unknownScope
+            case .unknownEvent: .unknownEvent
+            case .invalidPublicKey: .invalidPublicKey
+            case .rateLimited: .rateLimited
+            case .unavailable: .unavailable
+            }
+        }
     }
 
     package var kind: Kind

@@ -13,3 +13,9 @@ package enum PreferenceSource: String, CaseIterable, Sendable, Hashable {
         .inAppSettings, .osSettingsSync, .inAppStepUp, .unsubscribeLink, .adminOverride,
     ]
 }
+
+extension PreferenceSource {
+    /// A caller that reports what a person chose behind a second confirmation need not be trusted with their everyday
+    /// choices, nor the other way round.
+    package var neededGrant: Grant { self == .inAppStepUp ? .preferencesStepUp : .preferencesWrite }
+}

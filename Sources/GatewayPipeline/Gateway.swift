@@ -111,7 +111,8 @@ package final class Gateway: RequestHandler {
         if case .send(let body) = action {
             return send(body, from: caller, peer: peer.credentials, isStreamLine: false, reply: reply)
         }
-        perform(action, for: caller, grants, answer: reply)
+        perform(
+            action, for: caller, grants, needing: route.description.permission, answer: reply)
     }
 
     /// What is wrong with a request's body before it is read; `nil` when nothing is.

@@ -5,6 +5,7 @@ package import AuditTrail
 package import CompliancePolicy
 package import GateSteps
 package import GateVocabulary
+import SealedFormat
 package import WireProtocol
 
 /// The operators' routes: liveness, readiness, metrics and keys.
@@ -124,7 +125,8 @@ extension Gateway {
         let problem = Problem(.policyRefused, detail: refusal.detail)
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security, order: .free,
+                caller: caller, permission: CallerAct.activatePolicy.permission, lane: .security,
+                order: .free,
                 edit: { batch, now in
                     try batch.recordRefusedPolicy(refusal, by: caller, at: now)
                     return { _ in problem.answer }
@@ -148,7 +150,8 @@ extension Gateway {
         let policy = policy
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security, order: .free,
+                caller: caller, permission: CallerAct.activatePolicy.permission, lane: .security,
+                order: .free, changesPolicy: true,
                 edit: { batch, now in
                     // Inside the transaction that would activate it: of two that race, the later sees the earlier.
                     var diagnostics = try batch.view.editedNotices(of: next.bundle)
@@ -224,7 +227,9 @@ extension StepContext {
 
     /// The roles whose signatures the bundle came into force with; empty for an unsigned one.
     private func approvals(of policy: CompiledPolicy) -> [BundleApproval] {
-        policy.approvals.map { BundleApproval(key: $0.key, role: Code($0.role)) }
+        policy.approvals.map {
+            BundleApproval(key: $0.key, role: Code($0.role), signature: Base64.encode($0.signature))
+        }
     }
 
     /// - Parameter digest: Of the bundle that was refused, when it could be read at all.

@@ -94,9 +94,8 @@ package enum PolicySignature {
         var diagnostics: [PolicyDiagnostic] = []
         for role in ApprovalRole.allCases {
             do throws(PolicyDiagnostics) {
-                let signers = try verify(
+                approvals += try verify(
                     Statement(role, of: bundle), of: bundle, in: folder, by: keys[role] ?? [])
-                approvals += signers.map { Approval(role: role, key: $0.name) }
             } catch {
                 diagnostics += error.diagnostics
             }
@@ -107,7 +106,7 @@ package enum PolicySignature {
 
     private static func verify(
         _ statement: Statement, of bundle: PolicyBundle, in folder: String, by keys: [NoteVerifierKey]
-    ) throws(PolicyDiagnostics) -> [NoteVerifierKey] {
+    ) throws(PolicyDiagnostics) -> [Approval] {
         let role = statement.role
         guard let note = try read(role, in: folder) else {
             let what = bundle.isStarter ? "the starter bundle" : "the bundle"
@@ -135,7 +134,13 @@ package enum PolicySignature {
                     : "signs other contents than the folder has: \(pages) changed",
                 hint: "restore what was signed, or review what is there and sign it as `\(role.rawValue)`")
         }
-        return signers
+        return signers.map { key in
+            let signature = note.signatures.first {
+                $0.keyID == key.keyID && $0.name == key.name
+                    && key.publicKey.isValid(signature: $0.bytes, for: note.text)
+            }
+            return Approval(role: role, key: key.name, signature: signature?.bytes ?? [])
+        }
     }
 
     /// Tells what lies beside a bundle, for each role.

@@ -1,6 +1,8 @@
+import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import Dispatch
 import GateSteps
 import GateTestKit
 import GateVocabulary
@@ -41,6 +43,49 @@ import Testing
         // Replay finds it, and a restart knows what was in force.
         #expect(gate.library.archived(swapped.digest) == swapped.bundle.canonicalJSON)
         #expect(try gate.store.read { try $0.activatedPolicy() } == ActivatedPolicy(swapped))
+    }
+
+    @Test func `under load, nothing behind the entry of a new bundle is decided under the one before`()
+        async throws
+    {
+        let gate = try GatewayHarness()
+        for number in 0..<4 { try await gate.register("u_\(number)") }
+        let next = try Self.edited(1)
+        gate.configure(next)
+        // Everything comes while the engine is busy, so that it queues up as one batch.
+        let hold = HoldOperation()
+        gate.engine.submit(hold)
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                hold.entered.wait()
+                continuation.resume()
+            }
+        }
+        async let activated = gate.call(
+            "keys-team", "POST", "/v1/policy/activate", ["digest": .string(next.digest.text)])
+        let sends = (0..<40).map { number in
+            Task {
+                try await gate.call(
+                    "payments", "POST", "/v1/sends",
+                    GatewayHarness.remittance("r\(number)", to: "u_\(number % 4)"))
+            }
+        }
+        while gate.engine.load.queuedCount < 41 { await Task.yield() }
+        hold.release.signal()
+        #expect(try await activated.status == 200)
+        for send in sends { #expect(try await send.value.status == 202) }
+        var bundles = BundlesInForce()
+        let start = StartEntry(policy: gate.policy.digest, approvals: [], tzdata: "", version: "1")
+        _ = bundles.follow(try TrailEntry(reading: start.bytes(index: 0, time: gate.clock.now())))
+        var counts: [String: Int] = [:]
+        for stored in try gate.entries() {
+            let entry = try TrailEntry(reading: stored.bytes)
+            #expect(bundles.follow(entry) == nil)
+            if let named = entry.members["policy"]?.stringValue { counts[named, default: 0] += 1 }
+        }
+        #expect(counts.values.reduce(0, +) == 41)
+        // The security lane goes first.
+        #expect(counts[next.digest.text] ?? 0 > 1, "\(counts)")
     }
 }
 

@@ -143,6 +143,8 @@ import Testing
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
         let (fold, differences) = try Self.fold(entries, gate.policy)
         #expect(differences.isEmpty, "\(differences)")
+        let objections = try Self.objections(to: entries, under: gate.policy)
+        #expect(objections.isEmpty, "\(objections)")
         let named = try entries.compactMap {
             try CanonicalJSON.read($0)["subject"]?.stringValue.flatMap(SubjectID.init(hexadecimal:))
         }
@@ -342,6 +344,8 @@ import Testing
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
         let (_, differences) = try Self.fold(entries, gate.policy)
         #expect(differences.isEmpty, "\(differences)")
+        let objections = try Self.objections(to: entries, under: gate.policy)
+        #expect(objections.isEmpty, "\(objections)")
 
         // Each claim, turned round, is named where it stands.
         var claimCount: [String: Int] = [:]

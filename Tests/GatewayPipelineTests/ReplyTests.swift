@@ -125,6 +125,8 @@ import Testing
         let stored = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }
         let (fold, differences) = try EvidenceFoldTests.fold(stored.map(\.bytes), gate.policy)
         #expect(differences.isEmpty, "\(differences)")
+        let objections = try EvidenceFoldTests.objections(to: stored.map(\.bytes), under: gate.policy)
+        #expect(objections.isEmpty, "\(objections)")
         let subject = try #require(fold.people.keys.first)
         let state = try gate.store.read { try $0.state(of: subject) }
         #expect(fold.people[subject] == state?.evidence)

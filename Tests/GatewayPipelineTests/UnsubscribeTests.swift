@@ -75,8 +75,9 @@ import Testing
 
     /// What the trail alone says of a person.
     private func folded() throws -> RecipientState {
-        var fold = EvidenceFold()
+        var fold = EvidenceFold(under: gate.policy)
         for entry in try gate.store.read({ try $0.entries(from: 0, limit: Int.max) }) {
+            #expect(try fold.objection(to: entry.bytes) { _ in gate.policy } == nil)
             try fold.apply(entry.bytes) { _ in gate.policy }
         }
         return try #require(fold.people[try state().subject])

@@ -156,7 +156,7 @@ struct Simulation {
     var auditUnderWay: Bool?
     var gatewayKeys: [String: SimulatedGatewayKey] = [:]
     /// What the trail alone tells, as far as it was read.
-    private var fold = EvidenceFold()
+    private var fold: EvidenceFold
     private var foldedCount = 0
     var recordedReceipts = RecordedReceipts()
     /// By id: the state that the newest entry about a key of the gateway's own gives it.
@@ -176,6 +176,7 @@ struct Simulation {
         let first = try Repository.policy()
         policies = [first, try Self.policy(offersADay: 2)]
         policy = first
+        fold = EvidenceFold(under: first)
         let store = InMemoryStore { _ in trouble.next.withLock { $0.take() } }
         try store.write { try $0.archiveNotices(of: first) }
         gate = try SimulatedGateway(over: store, environment: environment, policy: first, parts: parts)
@@ -298,6 +299,9 @@ struct Simulation {
             for entry in committed.entries[foldedCount...] {
                 let different = try fold.differences(in: entry.bytes, policies: policy)
                 require(different.isEmpty, "entry \(entry.index) claims what does not follow: \(different)")
+                let objection = try fold.objection(to: entry.bytes, policies: policy)
+                require(
+                    objection == nil, "entry \(entry.index) is what the gate refuses: \(objection as Any)")
                 try fold.apply(entry.bytes, policies: policy)
                 let members = try CanonicalJSON.read(entry.bytes)
                 if members["kind"] == "receipt" {

@@ -106,12 +106,17 @@ package struct BundleApproval: FieldObject, FieldElement, Hashable {
 
     package var key: String
     package var role: Code
+    /// Ed25519 over the role's statement about the bundle, 64 bytes in base64; entries of earlier builds lack it.
+    package var signature: String?
 
-    package init(key: String, role: Code) { (self.key, self.role) = (key, role) }
+    package init(key: String, role: Code, signature: String? = nil) {
+        (self.key, self.role, self.signature) = (key, role, signature)
+    }
 
     package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
         try fields.required("key", \.key, as: .text(byteCountMax: 255))
         try fields.required("role", \.role)
+        try fields.optional("signature", \.signature, as: .text(byteCountMax: 88))
     }
 }
 

@@ -20,10 +20,13 @@ package struct Approval: Hashable, Sendable {
     package var role: ApprovalRole
     /// Name of the pinned key that signed.
     package var key: String
+    /// Ed25519 over the role's statement about the bundle, 64 bytes: what an auditor checks without the folder.
+    package var signature: [UInt8]
 
-    package init(role: ApprovalRole, key: String) {
+    package init(role: ApprovalRole, key: String, signature: [UInt8]) {
         self.role = role
         self.key = key
+        self.signature = signature
     }
 }
 

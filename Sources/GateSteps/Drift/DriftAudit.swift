@@ -157,13 +157,7 @@ extension StepContext {
             throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
         let observedAt = body.observedAt ?? now
-        guard observedAt <= now else {
-            throw StepRefusal(.eventInFuture, detail: "`observed_at` is in the future")
-        }
-        if let newer = known.subscriptions?.observedAt, newer > observedAt {
-            throw StepRefusal(
-                .wrongState, detail: "the provider's state of \(newer.rfc3339) is on record, which is newer")
-        }
+        try rules(at: now).requireNewest(observedAt, of: known)
         return Recorded(
             try record(
                 .subscriptions(

@@ -16,12 +16,8 @@ extension StepContext {
         guard let person = try RecipientWithLedger.load(user, from: view) else {
             throw StepRefusal(.notFound, detail: "register the recipient first")
         }
-        let grants = policy.grants(of: caller)
-        guard policy.caller(caller)?.methods.contains(body.method) == true else {
-            throw StepRefusal(
-                .assertionNotPermitted,
-                detail: "caller `\(caller)` may not assert the method `\(body.method.rawValue)`")
-        }
+        let rules = rules(at: now)
+        try rules.requireMethod(body.method, by: caller)
         let address = try body.address.map { id in
             guard let address = person.person.destination(id, on: body.channel) else {
                 throw StepRefusal(
@@ -33,13 +29,14 @@ extension StepContext {
             id: body.notice.id, version: body.notice.version, sha256: body.notice.sha256,
             language: body.notice.language)
         let idTag = person.subject.tag(.consent, body.id)
-        let ends = try end(of: body)
-        let jurisdiction = try registered(body.jurisdiction, at: "jurisdiction").description
+        let state = body.state.ledgerState
+        let ends = try rules.end(of: body.purpose, as: state, from: body.eventTime, asked: body.expiresAt)
+        let jurisdiction = try rules.registered(body.jurisdiction, at: "jurisdiction").description
         if let earlier = person.consents.first(where: { $0.idTag == idTag }) {
             // The same record again, after a lost answer, is no new event.
             guard earlier.purpose == body.purpose, earlier.channel == body.channel,
                 earlier.address == address, earlier.eventTime == body.eventTime,
-                earlier.state == body.state.ledgerState, earlier.method == body.method,
+                earlier.state == state, earlier.method == body.method,
                 earlier.jurisdiction == jurisdiction, earlier.expiresAt == ends,
                 earlier.notice == shown
             else {
@@ -50,125 +47,18 @@ extension StepContext {
             return Recorded(
                 try reference(toEntry: earlier.entryIndex), isReplayed: true, noEffect: .recordedBefore)
         }
-        guard body.eventTime <= now else {
-            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
-        }
-        if let expiry = body.expiresAt, expiry <= body.eventTime {
-            throw StepRefusal(
-                .invalid,
-                violations: [
-                    Violation(.body(JSONPointer(["expires_at"])), "expected a time after `event_time`")
-                ])
-        }
-        if body.method == .existingCustomer { try requireSilence(of: person, about: body, at: address) }
-        let age = now.milliseconds - body.eventTime.milliseconds
-        guard age <= ConsentRecord.freshMilliseconds || grants.contains(.consentsImport) else {
-            throw StepRefusal(
-                .grantMissing, detail: "an event older than 24 hours needs the grant `consents.import`")
-        }
-        try requireNotice(for: body)
         let record = ConsentRecord(
             subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
-            channel: body.channel, address: address, state: body.state.ledgerState,
+            channel: body.channel, address: address, state: state,
             eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
             jurisdiction: jurisdiction,
             notice: shown, expiresAt: ends, withdraws: nil,
             previousHash: person.consents.last.map(Self.hash) ?? ""
         )
+        try rules.requireTrue(record, of: person)
         let recorded = try append(record, of: person, by: caller, at: now)
         try recordDisabling(record, on: [record.channel], before: person.person, at: now)
         return recorded
-    }
-
-    /// Refuses a consent to anything but what its notice asks for: the purposes, the channels, and the ways of saying yes.
-    private func requireNotice(for body: ConsentBody) throws {
-        let notice = Notice.Key(
-            id: body.notice.id, version: body.notice.version, language: body.notice.language)
-        guard let scope = try view.scope(of: notice, sha256: body.notice.sha256, under: policy) else {
-            throw StepRefusal(
-                .unknownNotice,
-                detail:
-                    "no notice `\(body.notice.id)` version `\(body.notice.version)` in `\(body.notice.language)` has this SHA-256"
-            )
-        }
-        guard policy.purposes.contains(body.purpose) else {
-            let known = policy.purposes.map(\.text).joined(separator: ", ")
-            throw StepRefusal(.unknownPurpose, detail: "`\(body.purpose)` is none of \(known)")
-        }
-        guard scope.purposes.contains(body.purpose), scope.channels.contains(body.channel) else {
-            let asked = scope.purposes.map(\.text).joined(separator: ", ")
-            let channels = scope.channels.map(\.rawValue).joined(separator: ", ")
-            throw StepRefusal(
-                .otherPurpose,
-                detail:
-                    "the notice `\(notice.id)` asks about \(asked) on \(channels), not about `\(body.purpose)` on \(body.channel.rawValue)"
-            )
-        }
-        if body.state == .given, !scope.methods.contains(body.method) {
-            let known = scope.methods.map { "`\($0.rawValue)`" }.joined(separator: ", ")
-            throw StepRefusal(
-                .invalid,
-                violations: [
-                    Violation(
-                        .body(JSONPointer(["method"])),
-                        "expected \(known): a yes to the notice `\(notice.id)` is given in no other way")
-                ])
-        }
-    }
-
-    /// When a consent ends: as the record says, and not after the days its purpose lasts at most. A record that says
-    /// nothing ends then; one that says more is refused.
-    private func end(of body: ConsentBody) throws -> Instant? {
-        guard body.state == .given, let days = policy.consentDaysMax(for: body.purpose) else {
-            return body.expiresAt
-        }
-        let latest = body.eventTime.advanced(bySeconds: Int64(days) * 86_400)
-        guard let asked = body.expiresAt else { return latest }
-        guard asked <= latest else {
-            throw StepRefusal(
-                .invalid,
-                violations: [
-                    Violation(
-                        .body(JSONPointer(["expires_at"])),
-                        "expected at most \(days) days after `event_time`: a consent to `\(body.purpose)` lasts no longer"
-                    )
-                ])
-        }
-        return asked
-    }
-
-    /// A consent by purchase is the company's statement, not the recipient's: it permits e-mail about own similar
-    /// products where the recipient said nothing, and overrides no refusal, no objection and no consent (ePrivacy
-    /// Directive Art. 13(2), GDPR Art. 21(3)).
-    private func requireSilence(
-        of person: RecipientWithLedger, about body: ConsentBody, at address: Tag?
-    ) throws {
-        guard body.purpose == .marketing, body.channel == .email, body.state.ledgerState == .given else {
-            throw StepRefusal(
-                .invalid,
-                violations: [
-                    Violation(
-                        .body(JSONPointer(["method"])),
-                        "expected another method: `existing_customer` is a yes to marketing by e-mail and nothing else"
-                    )
-                ])
-        }
-        let scope = Category.marketing.rawValue
-        let isOff = [nil, address].contains { person.person.preference(scope, body.channel, at: $0).isOff }
-        let said = ConsentLedger.fact(
-            purpose: body.purpose, channel: body.channel, address: address, in: person.consents)
-        let hasSpoken =
-            switch said.state {
-            case .refused, .withdrawn: true
-            case .given: said.method != .existingCustomer
-            case .neverAsked, .otherChannel, .otherAddress: false
-            }
-        guard !isOff, !hasSpoken else {
-            throw StepRefusal(
-                .wrongState,
-                detail:
-                    "the recipient has said themselves whether they want this; only they can say otherwise")
-        }
     }
 
     /// Withdraws one recorded consent, whatever the clocks say (``ConsentLedger/moment(of:in:)``). As easy as giving it
@@ -323,31 +213,10 @@ extension StepContext {
             throw StepRefusal(.notFound, detail: "register the recipient first")
         }
         let source = body.source
-        guard policy.caller(caller)?.sources.contains(source) == true else {
-            throw StepRefusal(
-                .assertionNotPermitted,
-                detail: "caller `\(caller)` may not assert the source `\(source.rawValue)`")
-        }
-        let category = Category(rawValue: scope)
-        guard category != nil || policy.type(TypeID(scope))?.isMutableAlone == true else {
-            throw StepRefusal(
-                .unknownScope, detail: "`\(scope)` is neither a category nor a type that may be muted alone")
-        }
-        let needsStepUp =
-            (category ?? policy.type(TypeID(scope))?.category)
-            .map { policy.category($0).switchOff == .stepUp } ?? false
-        guard needsStepUp || policy.grants(of: caller).contains(.preferencesWrite) else {
-            throw StepRefusal(
-                .assertionNotPermitted,
-                detail:
-                    "the grant `preferences.step_up` is for what only a step-up switches off, not for `\(scope)`"
-            )
-        }
-        if body.storedState.isOff, category != nil, needsStepUp, body.storedState != .userOffStepUp {
-            throw StepRefusal(
-                .assertionNotPermitted,
-                detail: "`\(scope)` can be switched off with the source `in_app_step_up` only")
-        }
+        var choice = PreferenceRecord(
+            subject: person.subject.id, scope: scope, channel: body.channel ?? .push, destination: nil,
+            state: body.storedState, source: source, at: now, caller: caller)
+        try rules(at: now).requireTrue(choice)
         let destination = try body.destination.flatMap { id in
             try body.channel.flatMap { channel -> Tag? in
                 if let destination = person.person.destination(id, on: channel) { return destination.tag }
@@ -358,9 +227,7 @@ extension StepContext {
                     .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
             }
         }
-        let choice = PreferenceRecord(
-            subject: person.subject.id, scope: scope, channel: body.channel ?? .push,
-            destination: destination, state: body.storedState, source: source, at: now, caller: caller)
+        choice.destination = destination
         // An objection names no channel and holds for all of them, in this one transaction.
         return try choose(
             choice, on: body.channel.map { [$0] } ?? Channel.allCases,
@@ -736,7 +603,7 @@ extension ConsentBody.State {
 
 extension ConsentMethod {
     /// Where the choice was made, when consent and preference are recorded in one step.
-    fileprivate var preferenceSource: PreferenceSource {
+    var preferenceSource: PreferenceSource {
         switch self {
         case .inAppToggle, .webForm, .doubleOptIn, .smsKeyword: .inAppSettings
         case .paperForm, .phoneCall, .existingCustomer, .expressConsent, .writtenConsent: .adminOverride

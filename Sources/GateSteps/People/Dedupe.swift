@@ -108,13 +108,7 @@ extension StepContext {
     package func acknowledge(
         _ body: AcknowledgeBody, by caller: CallerName, at now: Instant
     ) throws -> Citing<AcknowledgeAnswer> {
-        guard let type = policy.type(body.type) else {
-            throw StepRefusal(.notFound, detail: "the registry has no type of this name")
-        }
-        let request = AttestedRequest(caller: caller, type: type.id, channel: .push, critical: false)
-        guard policy.rule(for: request).flags.contains(.typeGranted) else {
-            throw StepRefusal(.grantMissing, detail: "this caller may not send `\(type.id)`")
-        }
+        let type = try rules(at: now).acknowledged(body.type, by: caller)
         guard type.isDeduplicated, let param = type.dedupeBy, let value = body.params[param],
             type.params[param]?.kind.accepts(value) == true
         else {

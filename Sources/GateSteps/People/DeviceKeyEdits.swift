@@ -147,12 +147,7 @@ extension StepContext {
             let subject = try view.subject(record.subject),
             let person = try RecipientSnapshot.load(subject, from: view)
         else { throw StepRefusal(.notFound, detail: "no key of this id is known") }
-        let next: KeyState
-        do {
-            next = try state.after(event)
-        } catch {
-            throw StepRefusal(.wrongState, detail: error.message)
-        }
+        let next = try rules(at: now).state(of: state, after: event)
         if event == .resume, let refusal = try view.refusal(toResume: record) { throw refusal }
         var transition = PersonChange.KeyTransition(event, because: cause)
         if event == .destroy {

@@ -60,22 +60,23 @@ extension RecordReading {
 extension StepView {
     /// Archives every notice of a bundle that comes into force, and records which text each has from now on.
     package func archiveNotices(of policy: CompiledPolicy) throws {
-        for notice in policy.bundle.notices.values {
-            guard let scope = policy.scope(of: notice.key) else { continue }
-            if try setting(wordsSetting(notice.key)) == nil {
-                try setSetting(wordsSetting(notice.key), to: notice.sha256)
-            }
-            if try noticeText(notice.sha256) == nil {
-                try setSetting(textSetting(notice.sha256), to: notice.text)
-            }
-            let purposes = scope.purposes.map(\.text).joined(separator: ",")
-            let channels = scope.channels.map(\.rawValue).joined(separator: ",")
-            let methods = scope.methods.map(\.rawValue).joined(separator: ",")
-            let name = scopeSetting(notice.key, notice.sha256)
-            if try setting(name) == nil {
-                try setSetting(name, to: "\(purposes) \(channels) \(methods) \(scope.basis)")
-            }
+        for (name, text) in noticeSettings(of: policy) where try setting(name) == nil {
+            try setSetting(name, to: text)
         }
+    }
+}
+
+/// What is kept of the notices of a bundle that comes into force, by the names of the settings. What is kept already stays.
+func noticeSettings(of policy: CompiledPolicy) -> [(name: String, text: String)] {
+    policy.bundle.notices.values.flatMap { notice -> [(name: String, text: String)] in
+        guard let scope = policy.scope(of: notice.key) else { return [] }
+        let purposes = scope.purposes.map(\.text).joined(separator: ",")
+        let channels = scope.channels.map(\.rawValue).joined(separator: ",")
+        let methods = scope.methods.map(\.rawValue).joined(separator: ",")
+        return [
+            (wordsSetting(notice.key), notice.sha256), (textSetting(notice.sha256), notice.text),
+            (scopeSetting(notice.key, notice.sha256), "\(purposes) \(channels) \(methods) \(scope.basis)"),
+        ]
     }
 }
 

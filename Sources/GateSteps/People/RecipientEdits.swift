@@ -11,7 +11,7 @@ extension StepContext {
     package func putRecipient(
         _ user: UserID, _ body: RecipientBody, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
-        try requireKnown(zone: body.timeZone)
+        try rules(at: now).requireKnown(zone: body.timeZone)
         let region = try body.region.map { code in
             try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
         }
@@ -61,14 +61,10 @@ extension StepContext {
         _ id: DestinationID, _ body: DeviceBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
         let person = try person(user)
-        try requireKnown(zone: body.timeZone)
+        try rules(at: now).requireKnown(zone: body.timeZone)
         let tag = person.subject.tag(.device, id.text)
         let earlier = person.devices.first { $0.tag == tag }
-        guard earlier != nil || person.devices.count < WireLimits.destinationCountMax else {
-            throw StepRefusal(
-                .tooManyDestinations,
-                detail: "\(WireLimits.destinationCountMax) devices are registered; remove one first")
-        }
+        if earlier == nil { try rules(at: now).requireRoom(besides: person.devices.count, "devices") }
         let region = try body.region.map { code in
             try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
         }
@@ -119,11 +115,7 @@ extension StepContext {
                 .wrongState, detail: "this address is registered as `\(other.id)`; remove that one first")
         }
         let earlier = person.addresses.first { $0.id == id }
-        guard earlier != nil || person.addresses.count < WireLimits.destinationCountMax else {
-            throw StepRefusal(
-                .tooManyDestinations,
-                detail: "\(WireLimits.destinationCountMax) addresses are registered; remove one first")
-        }
+        if earlier == nil { try rules(at: now).requireRoom(besides: person.addresses.count, "addresses") }
         // Another value is another address, under the same name: what was agreed for the one is not for the other.
         let replaced = earlier?.tag == tag ? nil : earlier?.tag
         if let replaced { try withdrawWaiting(for: replaced, of: person, at: now) }
@@ -180,11 +172,9 @@ extension StepContext {
             throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
         let shownAt = body.shownAt ?? now
-        guard shownAt <= now else { throw StepRefusal(.eventInFuture, detail: "`shown_at` is in the future") }
         let earlier = try view.permissionPrompts(of: person.subject.id).first { $0.device == tag }
-        guard earlier == nil || earlier?.answer == nil && body.answer != nil else {
-            throw StepRefusal(.alreadyPrompted, detail: "lead the person to the OS settings instead")
-        }
+        try rules(at: now).requireFirst(
+            promptShownAt: shownAt, isAnswered: body.answer != nil, after: earlier)
         let prompt = PermissionPrompt(
             subject: person.subject.id, device: tag, shownAt: earlier?.shownAt ?? shownAt,
             answer: body.answer.map { $0 == .granted ? .granted : .denied })
@@ -220,33 +210,14 @@ extension StepContext {
             subject.id, as: try RecipientSnapshot.load(subject, from: view), because: cause, at: now)
     }
 
-    private func requireKnown(zone: String?) throws {
-        guard let zone, !LocalTime.isKnown(zone: zone) else { return }
-        throw StepRefusal(.unknownTimeZone, detail: "`\(zone)` is no zone of tzdata \(LocalTime.dataVersion)")
-    }
-
     private func observation(
         _ code: RegionCode, _ source: RegionSource, at moment: Instant?, now: Instant
     ) throws -> RegionObservation {
-        let observedAt = moment ?? now
-        guard observedAt <= now else {
-            throw StepRefusal(.eventInFuture, detail: "a region cannot have been observed in the future")
-        }
+        let rules = rules(at: now)
+        let observation = RegionObservation(code: code, source: source, observedAt: moment ?? now)
+        try rules.requirePast(observation)
         return RegionObservation(
-            code: try registered(code, at: "region"), source: source, observedAt: observedAt)
-    }
-
-    /// What enters the trail of a region that a caller named.
-    func registered(_ code: RegionCode, at member: String) throws -> RegionCode {
-        guard let registered = policy.bundle.regions.registered(code) else {
-            throw StepRefusal(
-                .invalid,
-                violations: [
-                    Violation(
-                        .body(JSONPointer([member])),
-                        "expected a country of ISO 3166-1; `NO`, or `US-CA` where the policy names the part")
-                ])
-        }
-        return registered
+            code: try rules.registered(code, at: "region"), source: source,
+            observedAt: observation.observedAt)
     }
 }

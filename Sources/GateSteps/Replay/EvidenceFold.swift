@@ -15,21 +15,30 @@ import WireProtocol
 package struct EvidenceFold {
     /// By pseudonym, without erased people.
     package private(set) var people: [SubjectID: RecipientState] = [:]
-    private var ledgers: [SubjectID: [ConsentRecord]] = [:]
+    private(set) var ledgers: [SubjectID: [ConsentRecord]] = [:]
+    /// Every choice, oldest first: what taking a link's mute back brings back.
+    private(set) var choices: [SubjectID: [PreferenceRecord]] = [:]
+    /// What acts are judged by, besides people and sends.
+    private(set) var acts = ActFold()
     /// Oldest first.
     private var forwards: [SubjectID: [ForwardRecord]] = [:]
-    private var sends = SendFold()
+    private(set) var sends = SendFold()
     /// Events that were told before it are ignored.
     private var dedupeSince = Instant.longAgo
 
     /// The zone data that the gateway resolved local times with.
-    private var tzdata: String?
+    private(set) var tzdata: String?
 
     /// Facts that came with later gates: an entry that was decided without the gate lacks them.
     private let laterFacts: [String: GateRevision]
 
-    /// - Parameter gates: Where the gates after the first thirteen come from.
-    package init(of gates: any LaterGates.Type = BuiltGates.self) { laterFacts = gates.facts }
+    /// - Parameters:
+    ///   - policy: The bundle in force before the first entry: `nil` for a trail from its beginning, where a `start` entry says.
+    ///   - gates: Where the gates after the first thirteen come from.
+    package init(under policy: CompiledPolicy? = nil, of gates: any LaterGates.Type = BuiltGates.self) {
+        laterFacts = gates.facts
+        if let policy { acts.begin(under: policy) }
+    }
 
     /// Applies what an entry says of a person. Entries are given in their order, from the first.
     ///
@@ -39,6 +48,7 @@ package struct EvidenceFold {
         _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws {
         let entry = try TrailEntry(reading: bytes)
+        try acts.apply(entry, policies: policies)
         switch entry.kind {
         case .send:
             let (index, time, send) = try SendEntry.read(bytes)
@@ -68,6 +78,7 @@ package struct EvidenceFold {
             sends.forget(subject)
             people[subject] = nil
             ledgers[subject] = nil
+            choices[subject] = nil
             forwards[subject] = nil
         default:
             guard let (subject, change) = try PersonChange.read(entry) else { return }
@@ -102,6 +113,7 @@ package struct EvidenceFold {
             ledgers[subject, default: []].append(placed)
         } else {
             state.apply(change)
+            if case .preference(let choice) = change { choices[subject, default: []].append(choice) }
         }
         people[subject] = state
     }
@@ -355,7 +367,7 @@ extension EvidenceFold: RecordReading {
         sends.dedupeRecord(eventTag, to: subject).flatMap { $0.at >= dedupeSince ? $0 : nil }
     }
     package func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? { nil }
-    package func setting(_ name: String) throws -> String? { nil }
+    package func setting(_ name: String) throws -> String? { acts.notices[name] }
 }
 
 extension JSONValue {

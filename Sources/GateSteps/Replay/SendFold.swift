@@ -15,6 +15,7 @@ struct SendFold {
         let fallback: FallbackFact
         /// What it tells on its own channel.
         let eventTag: Tag?
+        let destinations: [Tag]
         /// Messages that wait or are under way.
         var messages: [MessageID: Stage] = [:]
         var mayHaveArrived = false
@@ -42,17 +43,25 @@ struct SendFold {
     }
 
     private(set) var sends: [SendID: Sent] = [:]
+    /// Of sends to people that nobody had registered.
+    private var callersToNobody: [SendID: CallerName] = [:]
     private var dedupe: [SubjectID: [Tag: DedupeRecord]] = [:]
+
+    /// Who asked for a send; `nil` where there was none of this id.
+    func caller(of send: SendID) -> CallerName? { sends[send]?.caller ?? callersToNobody[send] }
 
     func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) -> DedupeRecord? { dedupe[subject]?[eventTag] }
 
     mutating func apply(_ entry: SendEntry, at time: Instant, index: UInt64) {
-        guard let subject = entry.subject else { return }
+        guard let subject = entry.subject else {
+            callersToNobody[entry.send] = entry.caller
+            return
+        }
         let eventTag = entry.request.eventTags[entry.request.channel]
         var sent = Sent(
             caller: entry.caller, subject: subject, type: entry.attested.type, channel: entry.request.channel,
             receivedAt: time, entryIndex: index, fallback: entry.deliveries[0].facts.fallback ?? .mismatch,
-            eventTag: eventTag)
+            eventTag: eventTag, destinations: entry.deliveries.compactMap(\.destination))
         // The end of a message matters only for an event that is told once.
         for delivery in entry.deliveries where eventTag != nil {
             guard let message = delivery.message else { continue }

@@ -49,15 +49,7 @@ extension StepContext {
         guard let send = try view.send(body.send),
             let tag = send.destinationNames.list.first(where: { $0.text == body.destination.text })?.tag
         else { throw StepRefusal(.notFound, detail: "no send of this id went to this destination") }
-        guard body.at <= now else { throw StepRefusal(.eventInFuture, detail: "`at` is in the future") }
-        // A caller that reports whole seconds cuts off the milliseconds by which the time is later.
-        guard body.at.seconds >= send.receivedAt.seconds else {
-            throw StepRefusal(
-                .invalid,
-                violations: [
-                    Violation(.body(JSONPointer(["at"])), "expected a time at or after the send's own")
-                ])
-        }
+        try rules(at: now).requireTime(body.at, ofReceiptFor: send.receivedAt)
         let word = body.event == .userObserved ? body.action : body.reason
         let known = try view.events(of: send.id).filter { $0.destination == tag }
         let receipts = known.filter { $0.entryIndex != nil }

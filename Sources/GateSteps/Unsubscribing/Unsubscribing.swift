@@ -38,7 +38,9 @@ extension StepContext {
             return (target.standing(at: now, under: policy), false)
         }
         try appendPreference(
-            choice(before: mute.choice, of: target.person.person.state, at: now), receivedAt: now)
+            mute.choice.before(
+                in: try view.preferenceHistory(of: target.link.subject), of: target.person.person.state,
+                at: now), receivedAt: now)
         var person = target.person
         for withdrawal in mute.withdrawals {
             try appendLedger(undoing(withdrawal, of: person, at: now), at: now)
@@ -48,31 +50,6 @@ extension StepContext {
         try reconsider(
             target.link.subject, as: target.person.person, because: .preferenceChanged, at: now)
         return (target.standing(at: now, under: policy), true)
-    }
-
-    /// The record that a mute took the place of. What a drift audit suppressed is suppressed again only while the audit's
-    /// finding stands and no choice has ended it; otherwise it is what the person chose before the audit's own records.
-    ///
-    /// - Returns: In the gateway's name: the undo reports it, and no caller.
-    private func choice(
-        before mute: PreferenceRecord, of state: RecipientState, at now: Instant
-    ) throws -> PreferenceRecord {
-        let isStanding = state.drifts.contains {
-            $0.action == .suppressed && $0.device == mute.destination && $0.category?.rawValue == mute.scope
-        }
-        let history = try view.preferenceHistory(of: mute.subject).filter { $0.isAbout(mute) }.dropLast()
-        var earlier = history.last
-        if let newest = earlier, newest.source == .driftAudit, !(newest.isSuppression && isStanding) {
-            // An audit suppresses only what is on, so an off among these is a mute that was taken back.
-            earlier = history.last { $0.source != .driftAudit && !$0.state.isOff }
-        }
-        var choice = earlier ?? mute
-        if earlier == nil {
-            choice.state = .default
-            choice.at = now
-        }
-        choice.caller = .gateway
-        return choice
     }
 
     private func undoing(
@@ -181,7 +158,58 @@ package struct LinkTarget {
     }
 }
 
+extension ActRules {
+    /// Refuses a choice of the gateway's own that does not take a link's mute back as ``StepContext/undoMute(_:at:)`` does.
+    ///
+    /// - Parameter history: Of the person's choices, oldest first.
+    func requireUndo(
+        _ choice: PreferenceRecord, after history: [PreferenceRecord], of state: RecipientState
+    ) throws {
+        guard let mute = history.last(where: { $0.isAbout(choice) }), mute.isMute,
+            now < mute.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+        else {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "the gateway itself records a choice only to take back what a link switched off within \(UnsubscribeLink.undoSeconds) s before"
+            )
+        }
+        let before = mute.before(in: history, of: state, at: now)
+        guard (before.state, before.source, before.at) == (choice.state, choice.source, choice.at) else {
+            throw StepRefusal(
+                .wrongState,
+                detail: "taking back what a link switched off gives back `\(before.state.rawValue)`")
+        }
+    }
+}
+
 extension PreferenceRecord {
+    /// The record that a mute took the place of. What a drift audit suppressed is suppressed again only while the audit's
+    /// finding stands and no choice has ended it; otherwise it is what the person chose before the audit's own records.
+    ///
+    /// - Parameter history: Of the person's choices, oldest first, with the mute.
+    /// - Returns: In the gateway's name: the undo reports it, and no caller.
+    fileprivate func before(
+        in history: [PreferenceRecord], of state: RecipientState, at now: Instant
+    ) -> PreferenceRecord {
+        let isStanding = state.drifts.contains {
+            $0.action == .suppressed && $0.device == destination && $0.category?.rawValue == scope
+        }
+        let history = history.filter { $0.isAbout(self) }.dropLast()
+        var earlier = history.last
+        if let newest = earlier, newest.source == .driftAudit, !(newest.isSuppression && isStanding) {
+            // An audit suppresses only what is on, so an off among these is a mute that was taken back.
+            earlier = history.last { $0.source != .driftAudit && !$0.state.isOff }
+        }
+        var choice = earlier ?? self
+        if earlier == nil {
+            choice.state = .default
+            choice.at = now
+        }
+        choice.caller = .gateway
+        return choice
+    }
+
     /// Whether a link on the gateway's own pages switched it off.
     fileprivate var isMute: Bool { state.isOff && source == .unsubscribeLink && caller == .gateway }
 

@@ -92,11 +92,14 @@ package final class Engine: Sendable {
         answering.waitForSlot()
         let operations = queue.take(countMax: dependencies.limits.batchOperationCountMax)
         // An operation that asks the store which rows there are begins a batch, so that the store knows of everything before.
+        // One that changes the policy ends its batch, so that nothing behind it is decided under the bundle of before.
         var start = 0
         while start < operations.count {
             var end = start + 1
             // By its place and in no closure, so that the operation is not copied.
-            while end < operations.count, !operations[end].scans { end += 1 }
+            while end < operations.count, !operations[end].scans, !operations[end - 1].changesPolicy {
+                end += 1
+            }
             commit(Array(operations[start..<end]), identifiers)
             start = end
         }

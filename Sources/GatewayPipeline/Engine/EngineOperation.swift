@@ -25,6 +25,11 @@ package protocol EngineOperation: Sendable {
     /// messages in flight; a hop's result may, for a step looks at offers, and those are carried over with the commit.
     var isPipelined: Bool { get }
 
+    /// Whether its completion puts another bundle in force. Such an operation ends its batch, and the batch is durable and
+    /// answered before the next one begins: the steps after it run under the new bundle, and so every entry behind its own
+    /// names that bundle (decision SG-0047).
+    var changesPolicy: Bool { get }
+
     /// Runs its steps, most often one. When it throws, ``refuse(_:)`` is called.
     ///
     /// May run again, when the batch it was in could not be committed; it must therefore keep nothing from the first
@@ -44,6 +49,7 @@ extension EngineOperation {
     package var asks: [Ask] { [] }
     package var scans: Bool { false }
     package var isPipelined: Bool { false }
+    package var changesPolicy: Bool { false }
 }
 
 /// How an operation is ordered with others of the same caller.

@@ -1,3 +1,5 @@
+import BundleModel
+import CompliancePolicy
 package import GateSteps
 import GateVocabulary
 package import WireProtocol
@@ -5,13 +7,23 @@ package import WireProtocol
 /// One change that a request asks for: one step, and its answer.
 struct EditOperation: EngineOperation {
     let caller: CallerName?
+    /// The grants of which the caller needs one. They were looked at when the request came; another bundle may have come
+    /// into force while it waited in the queue, and the step runs under that one.
+    var permission: Permission = .anyCaller
     let lane: EngineLane
     let order: CallerOrder
+    var changesPolicy = false
     /// Throws a ``StepRefusal`` to write nothing.
     let edit: @Sendable (_ step: StepContext, _ now: Instant) throws -> Citing<Answer>
     let reply: @Sendable (Answer) -> Void
 
     func perform(in batch: Batch) throws -> Completion {
+        if let caller, !permission.isSatisfied(by: batch.policy.grants(of: caller).contains) {
+            let problem = Problem(
+                .grantMissing,
+                detail: "caller `\(caller)` has lost the grant that this needs, with the bundle in force now")
+            return { [reply] _ in reply(problem.answer) }
+        }
         let answer: Citing<Answer>
         do {
             answer = try batch.step { try edit($0, $0.now()) }
@@ -27,31 +39,8 @@ struct EditOperation: EngineOperation {
 extension Problem {
     /// The answer to a caller whose step was refused.
     package init(_ refusal: StepRefusal) {
-        let name: ProblemName =
-            switch refusal.kind {
-            case .grantMissing: .grantMissing
-            case .assertionNotPermitted: .assertionNotPermitted
-            case .proofWrong: .proofWrong
-            case .notFound: .notFound
-            case .idConflict: .idConflict
-            case .wrongState: .wrongState
-            case .tooManyDestinations: .tooManyDestinations
-            case .challengeExpired: .challengeExpired
-            case .alreadyPrompted: .alreadyPrompted
-            case .invalid: .invalidRequest
-            case .unknownNotice: .unknownNotice
-            case .unknownPurpose: .unknownPurpose
-            case .otherPurpose: .otherPurpose
-            case .eventInFuture: .eventInFuture
-            case .unknownTimeZone: .unknownTimeZone
-            case .unknownScope: .unknownScope
-            case .unknownEvent: .unknownEvent
-            case .invalidPublicKey: .invalidPublicKey
-            case .rateLimited: .rateLimited
-            case .unavailable: .unavailable
-            }
         self.init(
-            name, detail: refusal.detail, violations: refusal.violations,
+            refusal.kind.problem, detail: refusal.detail, violations: refusal.violations,
             retryAfterSeconds: refusal.retryAfterSeconds)
     }
 

@@ -87,7 +87,8 @@ extension Gateway {
     ) {
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security, order: .change(nil), edit: edit, reply: answer))
+                caller: caller, permission: CallerAct.changeKey.permission, lane: .security,
+                order: .change(nil), edit: edit, reply: answer))
     }
 
     private func changeGatewayKey(
@@ -118,7 +119,7 @@ extension Gateway {
         let (privateKeys, alarm) = (management.privateKeys, dependencies.alarm)
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security, order: .free,
+                caller: caller, permission: CallerAct.changeKey.permission, lane: .security, order: .free,
                 edit: { context, now in
                     let changed = try step(context, now)
                     let (keyring, key) = (changed.keyring, changed.key)
@@ -306,7 +307,7 @@ extension Gateway {
             authorities: management.authorities, gateway: TrailName.gateway(of: dependencies.trailOrigin))
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security, order: .free,
+                caller: caller, permission: CallerAct.putKeyset.permission, lane: .security, order: .free,
                 edit: { step, now in
                     let changed = try step.adoptKeyset(body.note, trusting: trust, by: caller, at: now)
                     return { places in

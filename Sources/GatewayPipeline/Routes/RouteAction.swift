@@ -48,16 +48,20 @@ enum OpenRouteAction: Sendable {
 
 extension Gateway {
     /// Carries out what a request does.
+    ///
+    /// - Parameter permission: What the route needs, which a change looks at again when its turn comes.
     func perform(
         _ action: RouteAction, for caller: CallerName, _ grants: GrantSet,
-        answer: @escaping @Sendable (Answer) -> Void
+        needing permission: Permission, answer: @escaping @Sendable (Answer) -> Void
     ) {
         switch action {
         case .answer(let make): answer(make(self))
         case .read(let look): read(for: caller, answer: answer, look)
         case .edit(let lane, let order, let change):
             engine.submit(
-                EditOperation(caller: caller, lane: lane, order: order, edit: change, reply: answer))
+                EditOperation(
+                    caller: caller, permission: permission, lane: lane, order: order, edit: change,
+                    reply: answer))
         case .send: preconditionFailure("a send answers in a form of its own")
         case .explain(let body, let query): explain(body, in: query, for: caller, grants, answer: answer)
         case .erase(let user): erase(user, for: caller, answer: answer)
@@ -125,7 +129,8 @@ extension Gateway {
         }
         engine.submit(
             EditOperation(
-                caller: caller, lane: .security, order: .change(user),
+                caller: caller, permission: CallerAct.deleteRecipient.permission, lane: .security,
+                order: .change(user),
                 edit: { try $0.erase(user, by: caller, at: $1).answer }, reply: finish))
     }
 

@@ -29,7 +29,7 @@ extension Route {
             "addKey", .post, "/v1/keys", tag: "Keys", "Make a key, which waits to be promoted",
             means:
                 "One waits at a time: a second request is 409 until the first key is promoted or destroyed.",
-            grants: [.keysRotate],
+            grants: CallerAct.changeKey.grants,
             body: .json(KeyAddBody.self, "What it is for"),
             answers: [.ok("It waits.", KeyChangedAnswer.shape, Samples.keyAdded.json)],
             problems: [.wrongState]
@@ -38,7 +38,7 @@ extension Route {
             "promoteKey", .post, "/v1/keys/{key}/promote", .key, tag: "Keys", "Use a key from now on",
             means:
                 "The key that was in use stays valid for what it signed; no send is lost. A root key needs two callers: the first is answered 202, another asks for the same within the hour.",
-            grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
+            grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [
                 .ok("In use.", KeyChangedAnswer.shape, Samples.keyChanged.json),
                 .ok(
@@ -50,19 +50,19 @@ extension Route {
         Route(
             "suspendKey", .post, "/v1/keys/{key}/suspend", .key, tag: "Keys", "Stop using a key for now",
             means: "It reads on and protects nothing new. Nothing is sealed while no origin key is in use.",
-            grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
+            grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [.ok("Suspended.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
             problems: [.notFound, .wrongState]
         ) { changeKey($1, .suspend, $0.body) },
         Route(
             "resumeKey", .post, "/v1/keys/{key}/resume", .key, tag: "Keys", "Use a suspended key again",
-            grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
+            grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [.ok("In use.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
             problems: [.notFound, .wrongState]
         ) { changeKey($1, .resume, $0.body) },
         Route(
             "revokeKey", .post, "/v1/keys/{key}/revoke", .key, tag: "Keys", "Stop using a key for good",
-            means: "Refused at the next decision, not at its expiry.", grants: [.keysRotate],
+            means: "Refused at the next decision, not at its expiry.", grants: CallerAct.changeKey.grants,
             body: .json(KeyRevokeBody.self, "Somebody may know it"),
             answers: [.ok("Revoked.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
             problems: [.notFound, .wrongState]
@@ -77,7 +77,7 @@ extension Route {
             "Destroy what is left of a key",
             means:
                 "A key in use cannot be destroyed. It never comes back. It needs two callers, for a device's key too: the first is answered 202, another asks for the same within the hour.",
-            grants: [.keysRotate], body: .optional(KeyChangeBody.self, "A dry run"),
+            grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [
                 .ok("Destroyed.", KeyChangedAnswer.shape, Samples.keyChanged.json),
                 .ok(
@@ -91,7 +91,7 @@ extension Route {
             "Stop using many device keys, a piece at a time",
             means:
                 "Looks at the next \(DeviceKeySelection.pieceCount) device keys of everybody, and revokes those that were registered before a moment, of one app or of one suite. Asked again with `next` until the answer has none; asked from the beginning it finds what is left, so an interrupted revocation is simply begun again. Messages that wait for a revoked key are decided again at once.",
-            grants: [.keysRotate], body: .json(DeviceKeysRevokeBody.self, "Keys of one app"),
+            grants: CallerAct.changeKey.grants, body: .json(DeviceKeysRevokeBody.self, "Keys of one app"),
             answers: [.ok("One piece.", DeviceKeysRevokedAnswer.shape, Samples.deviceKeysRevoked.json)],
             problems: [.eventInFuture, .unavailable]
         ) { .revokeDeviceKeys($0.body) },
@@ -107,7 +107,7 @@ extension Route {
             "putKeyset", .put, "/v1/keyset", tag: "Keys", "Put a signed list of genuine keys in force",
             means:
                 "Two callers must bring the same note: the first is answered 202, another puts it in force within the hour. Refused unless a pinned authority signed it for this gateway, its version is above the one in force, it has not expired, and every origin and trail key in use is in it as genuine.",
-            grants: [.keysRotate], body: .json(KeysetBody.self, "A signed note"),
+            grants: CallerAct.putKeyset.grants, body: .json(KeysetBody.self, "A signed note"),
             answers: [
                 .ok("In force.", KeysetChangedAnswer.shape, Samples.keysetInForce.json),
                 .ok(
@@ -120,7 +120,7 @@ extension Route {
             "runDrift", .post, "/v1/drift", tag: "Drift", "Begin a drift audit over all recipients",
             means:
                 "Compares preferences, the provider's subscriptions, the operating system's permission, receipts, time zones, entitlements and tokens, at a bounded rate, beside everything else. A run that is under way is answered instead of another one begun.",
-            grants: [.driftRun],
+            grants: CallerAct.runDrift.grants,
             body: .json(DriftRunBody.self, "Only count", adding: ("Record and repair", [:])),
             answers: [
                 .ok("How it stands.", DriftRunAnswer.shape, Samples.driftRunUnderWay.json, status: 202)
@@ -149,7 +149,8 @@ extension Route {
         Route(
             "activatePolicy", .post, "/v1/policy/activate", tag: "Policy", "Put the reviewed bundle in force",
             means: "The swap is atomic. A bundle that does not pass its checks leaves the old one in force.",
-            grants: [.policyActivate], body: .json(PolicyActivateBody.self, "A reviewed bundle"),
+            grants: CallerAct.activatePolicy.grants,
+            body: .json(PolicyActivateBody.self, "A reviewed bundle"),
             answers: [.ok("In force.", PolicyActivatedAnswer.shape, Samples.policyActivated.json)],
             problems: [.policyMismatch, .policyRefused]
         ) { .activate($0.body) },

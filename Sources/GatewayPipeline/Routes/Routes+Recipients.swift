@@ -8,7 +8,7 @@ extension Route {
     static let recipients: [Route] = [
         Route(
             "putRecipient", .put, "/v1/recipients/{user}", .user, tag: "Recipients",
-            "Register a person, or replace what is known", grants: [.recipientsWrite],
+            "Register a person, or replace what is known", grants: CallerAct.putRecipient.grants,
             body: .json(RecipientBody.self, "A customer in Germany", adding: ("Nothing known yet", [:])),
             answers: [.recorded], problems: [.unknownTimeZone, .assertionNotPermitted]
         ) { request, user in
@@ -25,14 +25,15 @@ extension Route {
             "Forget a person (GDPR Art. 17)",
             means:
                 "Destroys the key and the mapping that link the trail's pseudonym to the person, and everything held. The trail still verifies; the person is simply unknown from now on.",
-            grants: [.subjectsErase], answers: [.recorded], problems: [.notFound]
+            grants: CallerAct.deleteRecipient.grants, answers: [.recorded], problems: [.notFound]
         ) { _, user in .erase(user) },
         Route(
             "putDevice", .put, "/v1/recipients/{user}/devices/{device}", .user, .device, tag: "Recipients",
             "Register a device, or replace what is known of it",
             means:
                 "A push token belongs to one device of one person: the latest registration takes it, and the device that had it becomes inactive until its app registers again.",
-            grants: [.devicesWrite], body: .json(DeviceBody.self, "An iPhone"), answers: [.recorded],
+            grants: CallerAct.putDevice.grants, body: .json(DeviceBody.self, "An iPhone"),
+            answers: [.recorded],
             problems: [.notFound, .tooManyDestinations, .unknownTimeZone, .assertionNotPermitted]
         ) { request, user, device in
             .record(.change(user)) {
@@ -41,7 +42,8 @@ extension Route {
         },
         Route(
             "deleteDevice", .delete, "/v1/recipients/{user}/devices/{device}", .user, .device,
-            tag: "Recipients", "Remove a device, its token and its keys", grants: [.devicesWrite],
+            tag: "Recipients", "Remove a device, its token and its keys",
+            grants: CallerAct.deleteDevice.grants,
             answers: [.recorded], problems: [.notFound]
         ) { request, user, device in
             .record(.change(user)) { try $0.removeDevice(device, of: user, by: request.caller, at: $1) }
@@ -51,7 +53,7 @@ extension Route {
             tag: "Recipients", "Report what the provider has a device subscribed to",
             means:
                 "Decides nothing by itself: the next drift audit compares it with what the recipient chose (handbook, \"Drift\").",
-            grants: [.devicesWrite],
+            grants: CallerAct.putSubscriptions.grants,
             body: .json(SubscriptionsBody.self, "Subscribed to one, not to the other"),
             answers: [.recorded], problems: [.notFound, .eventInFuture, .wrongState]
         ) { request, user, device in
@@ -61,7 +63,8 @@ extension Route {
         },
         Route(
             "putAddress", .put, "/v1/recipients/{user}/addresses/{address}", .user, .address,
-            tag: "Recipients", "Register a phone number or an e-mail address", grants: [.recipientsWrite],
+            tag: "Recipients", "Register a phone number or an e-mail address",
+            grants: CallerAct.putAddress.grants,
             body: .json(
                 AddressBody.self, "A phone number",
                 adding: ("An e-mail address", ["kind": "email", "value": "customer@example.org"])),
@@ -73,7 +76,8 @@ extension Route {
         },
         Route(
             "deleteAddress", .delete, "/v1/recipients/{user}/addresses/{address}", .user, .address,
-            tag: "Recipients", "Remove a phone number or an e-mail address", grants: [.recipientsWrite],
+            tag: "Recipients", "Remove a phone number or an e-mail address",
+            grants: CallerAct.deleteAddress.grants,
             answers: [.recorded], problems: [.notFound]
         ) { request, user, address in
             .record(.change(user)) { try $0.removeAddress(address, of: user, by: request.caller, at: $1) }
@@ -83,7 +87,7 @@ extension Route {
             tag: "Device keys", "Register a device's public key",
             means:
                 "The key is not used before the device proves that it holds the private half. When the device already has an active key, the old key must answer a challenge too. While one is suspended, a new key comes into use by the security team alone. A public key that was revoked as compromised is not taken again. A device registers four keys a minute at most.",
-            grants: [.devicesWrite], body: .json(DeviceKeyBody.self, "A P-256 key"),
+            grants: CallerAct.addDeviceKey.grants, body: .json(DeviceKeyBody.self, "A P-256 key"),
             answers: [
                 .ok(
                     "Registered; answer the challenge.", KeyChallengeAnswer.shape, Samples.challenge.json,
@@ -100,7 +104,7 @@ extension Route {
         Route(
             "confirmDeviceKey", .post, "/v1/recipients/{user}/devices/{device}/keys/{key_id}/confirm", .user,
             .device, .deviceKey, tag: "Device keys", "Prove that the device holds its private key",
-            grants: [.devicesWrite], body: .json(KeyConfirmBody.self, "A proof"),
+            grants: CallerAct.confirmDeviceKey.grants, body: .json(KeyConfirmBody.self, "A proof"),
             answers: [
                 .ok(
                     "The key is in use.", KeyChangedAnswer.shape,
@@ -135,7 +139,7 @@ extension Route {
             "Record consent given or refused",
             means:
                 "The ledger only grows. The latest `event_time` counts, and a tie counts as withdrawn; a grant that is reported after a withdrawal counts only if it was given after the withdrawal was received. Consent to a category also sets its preference: `user_on` with a yes, `user_off` with a no.",
-            grants: [.consentsWrite],
+            grants: CallerAct.addConsent.grants,
             also: [ConditionalGrant(.consentsImport, when: "when `event_time` is more than 24 hours old")],
             body: .json(
                 ConsentBody.self, "Opted in to marketing pushes",
@@ -175,7 +179,7 @@ extension Route {
             tag: "Consents", "Withdraw consent",
             means:
                 "Ends the named consent whatever the clocks say: dated before it was given, the withdrawal counts from then. Removes what waits in the outbox on the strength of it, in the same transaction.",
-            grants: [.consentsWrite],
+            grants: CallerAct.withdrawConsent.grants,
             body: .optional(ConsentWithdrawBody.self, "Withdrawn in the app", adding: ("Now", [:])),
             answers: [.recorded], problems: [.notFound, .wrongState, .eventInFuture, .assertionNotPermitted]
         ) { request, user, consent in
@@ -188,7 +192,7 @@ extension Route {
             tag: "Preferences", "Record a choice and where it was made",
             means:
                 "`user_off` and `default` of marketing for the account or an address withdraw that consent, and so does `user_off` of any category from an unsubscribe link or without a channel; a device's only mutes the device. Switching on never creates consent.",
-            grants: [.preferencesWrite, .preferencesStepUp],
+            grants: CallerAct.putPreference.grants,
             also: [
                 ConditionalGrant(.preferencesStepUp, when: "when `source` is `in_app_step_up`"),
                 ConditionalGrant(.preferencesWrite, when: "when `source` is any other"),
@@ -238,7 +242,8 @@ extension Route {
         Route(
             "addPermissionPrompt", .post, "/v1/recipients/{user}/permission-prompts", .user,
             tag: "Preferences", "Record that the operating system's prompt was shown",
-            means: "It can be shown once per device; a second report is 409.", grants: [.preferencesWrite],
+            means: "It can be shown once per device; a second report is 409.",
+            grants: CallerAct.addPermissionPrompt.grants,
             body: .json(PermissionPromptBody.self, "Shown and granted"), answers: [.recorded],
             problems: [.notFound, .alreadyPrompted, .eventInFuture]
         ) { request, user in

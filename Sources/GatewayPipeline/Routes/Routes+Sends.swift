@@ -93,7 +93,8 @@ extension Route {
             "Say that something need not be told any more",
             means:
                 "For a type with `dedupe_by`: what waits to tell this one event is withdrawn, on every channel, and a send that comes later to tell it is refused with `repeated`, `acknowledged`. It is about the caller's own sends, or about those of every caller where the type says `dedupe_scope: type`. Remembered for 31 days, and as good when it comes before the send.",
-            grants: [.send], body: .json(AcknowledgeBody.self, "A payment that the app knows of"),
+            grants: CallerAct.acknowledgeEvent.grants,
+            body: .json(AcknowledgeBody.self, "A payment that the app knows of"),
             answers: [
                 .ok("Nothing will tell it any more.", AcknowledgeAnswer.shape, Samples.acknowledged.json)
             ],
@@ -118,7 +119,7 @@ extension Route {
             "cancelSend", .post, "/v1/sends/{send_id}/cancel", .send, tag: "Sends",
             "Withdraw a send that still waits",
             means: "What was handed over before cannot be called back; the answer says which.",
-            grants: [.send], body: .empty,
+            grants: CallerAct.cancelSend.grants, body: .empty,
             answers: [.ok("What could still be withdrawn.", CancelAnswer.shape, Samples.cancelled.json)],
             problems: [.notFound]
         ) { request, id in
@@ -166,7 +167,7 @@ extension Route {
             "addReceipt", .post, "/v1/receipts", tag: "Sends", "Report what was observed of a message",
             means:
                 "In any order, and late: each stands for itself, and the same one again is answered with the entry of the first and `replayed`. 409 where nothing can have been observed, because the message waits here, was taken back or went into a summary, and beyond \(StepContext.receiptCountMax) of what a person did at one destination, or of the provider's word; the first of each event is always taken.",
-            grants: [.receiptsWrite], body: .json(ReceiptBody.self, "The person opened it"),
+            grants: CallerAct.addReceipt.grants, body: .json(ReceiptBody.self, "The person opened it"),
             answers: [.recorded], problems: [.notFound, .wrongState, .eventInFuture]
         ) { request in
             // A receipt `token_gone` deactivates a device, and names no person.
@@ -176,7 +177,7 @@ extension Route {
             "addReply", .post, "/v1/replies", tag: "Consents", "Pass on what a recipient answered",
             means:
                 "A text or an e-mail that begins with one of the bundle's revocation words ends every consent given for the number or mailbox, and marketing there, and takes what waits on the strength of it out of the outbox, in the same transaction. Anything else changes nothing; no reply gives consent. The answer follows from the text alone. The same `id` is answered the same way again for at least 31 days.",
-            grants: [.repliesWrite],
+            grants: CallerAct.addReply.grants,
             body: .json(
                 ReplyBody.self, "A text that says stop",
                 adding: (

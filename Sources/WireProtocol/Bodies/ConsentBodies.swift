@@ -155,9 +155,7 @@ package struct PreferenceBody: WireBody, Hashable {
         }
     }
 
-    /// A caller that reports what a person chose behind a second confirmation need not be trusted with their everyday
-    /// choices, nor the other way round.
-    package var neededGrant: Grant { source == .inAppStepUp ? .preferencesStepUp : .preferencesWrite }
+    package var neededGrant: Grant { source.neededGrant }
 
     package static let shape = declared("Preference")
 

@@ -1,5 +1,6 @@
 import CanonicalJSON
 import CommandTerminal
+import GateSteps
 import GateVocabulary
 import SendPlanning
 
@@ -16,6 +17,8 @@ struct ReplaySummary {
     private(set) var differentCount: UInt64 = 0
     /// Decisions that could not be made again, by why.
     private(set) var obstacles: [String: UInt64] = [:]
+    /// Entries of acts that the gate would have refused.
+    private(set) var refusedCount: UInt64 = 0
     /// Entries that decide nothing.
     private(set) var otherCount: UInt64 = 0
     private var printedCount = 0
@@ -30,8 +33,20 @@ struct ReplaySummary {
         var index: UInt64
         var differences: [ReplayDifference]
         var obstacle: String?
+        /// Why the gate would have refused what it records.
+        var objection: ActObjection?
 
         var lines: [String] {
+            let refused = objection.map {
+                [
+                    "entry \(index) records what the gate refuses: \($0.reason): \(Terminal.printable($0.detail))",
+                    "  hint: \(Terminal.printable($0.hint))",
+                ]
+            }
+            return refused ?? outcome
+        }
+
+        private var outcome: [String] {
             if let obstacle { return ["entry \(index): not replayable: \(obstacle)"] }
             return ["entry \(index) comes out otherwise:"]
                 + differences.map {
@@ -42,6 +57,12 @@ struct ReplaySummary {
         var json: JSONObject {
             var object: JSONObject = ["index": .integer(Int64(index))]
             if let obstacle { object["not_replayable"] = .string(obstacle) }
+            if let objection {
+                object["refused"] = [
+                    "reason": .string(objection.reason), "detail": .string(objection.detail),
+                    "hint": .string(objection.hint),
+                ]
+            }
             if !differences.isEmpty {
                 object["differences"] = .array(
                     differences.map { difference in
@@ -82,6 +103,16 @@ struct ReplaySummary {
             if isHypothetical { return nil }
             line.obstacle = obstacle.description
         }
+        return printed(line)
+    }
+
+    /// - Returns: What to print of an entry that records what the gate refuses; `nil` when enough was printed.
+    mutating func add(_ objection: ActObjection, of index: UInt64) -> Line? {
+        refusedCount += 1
+        return printed(Line(index: index, differences: [], objection: objection))
+    }
+
+    private mutating func printed(_ line: Line) -> Line? {
         printedCount += 1
         if let printedCountMax, printedCount > printedCountMax { return nil }
         return line
@@ -89,8 +120,9 @@ struct ReplaySummary {
 
     private var obstacleCount: UInt64 { obstacles.values.reduce(0, +) }
 
-    /// Whether every decision came out as recorded. What another policy cannot be asked does not count.
-    var isClean: Bool { differentCount == 0 && (isHypothetical || obstacleCount == 0) }
+    /// Whether every decision came out as recorded, and the gate would have taken every act. What another policy cannot be
+    /// asked does not count.
+    var isClean: Bool { differentCount == 0 && refusedCount == 0 && (isHypothetical || obstacleCount == 0) }
 
     var lines: [String] {
         var lines: [String] = []
@@ -101,6 +133,7 @@ struct ReplaySummary {
         lines.append(
             "\(sameCount) entries \(verb), \(differentCount) different, \(obstacleCount) not replayable; \(otherCount) decide nothing"
         )
+        if refusedCount > 0 { lines.append("\(refusedCount) entries record what the gate refuses") }
         for (why, count) in obstacles.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
             lines.append("  \(count): \(why)")
         }
@@ -109,7 +142,8 @@ struct ReplaySummary {
 
     var json: JSONObject {
         [
-            "same": .integer(Int64(sameCount)), "different": .integer(Int64(differentCount)),
+            "refused": .integer(Int64(refusedCount)), "same": .integer(Int64(sameCount)),
+            "different": .integer(Int64(differentCount)),
             "not_replayable": .integer(Int64(obstacleCount)), "decide_nothing": .integer(Int64(otherCount)),
             "obstacles": .object(JSONObject(obstacles.map { ($0.key, .integer(Int64($0.value))) })),
         ]

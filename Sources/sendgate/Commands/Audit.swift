@@ -69,15 +69,12 @@ struct AuditVerify: GateCommand {
             since: external)
         var progress = Progress("verifying")
         var policies: [String: UInt64] = [:]
-        var unknownApprovers: [String: UInt64] = [:]
+        var approvals = keyset.map { ApprovalAudit($0.keyset) }
         let report = try auditing {
             try verifier.verify(
                 visit: { entry in
                     guard let read = entry.entry else { return }
-                    for key in keyset?.keyset.unknownApprovers(in: read) ?? []
-                    where unknownApprovers[key] == nil {
-                        unknownApprovers[key] = entry.index
-                    }
+                    try approvals?.look(at: read, policies: trail.policy)
                     guard let digest = read.members["policy"]?.stringValue else { return }
                     if policies[digest] == nil { policies[digest] = entry.index }
                 }, progress: { progress.show($0, of: $1) })
@@ -90,10 +87,7 @@ struct AuditVerify: GateCommand {
                 return try TrustedCheckpoint(opening: note ?? [], trusting: options.trust).checkpoint.size
             }
             differences = try auditing { try remains.differences() }
-            differences += unknownApprovers.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map {
-                key, index in
-                "entry \(index) has a bundle approved by `\(key)`, which the keyset does not have as genuine"
-            }
+            differences += approvals?.differences ?? []
         }
         if output.json {
             Terminal.print(Self.json(report, differences, keyset))
@@ -125,7 +119,7 @@ struct AuditVerify: GateCommand {
         guard let damage else {
             return "what the checkpoint signs is whole; compare this file with another copy"
         }
-        return damage.firstEntry.map { "entries before \($0) are what was signed" }
+        return damage.hint ?? damage.firstEntry.map { "entries before \($0) are what was signed" }
             ?? "compare with a copy that was made earlier"
     }
 
@@ -159,7 +153,9 @@ struct AuditReplay: GateCommand {
         discussion: """
             With the policy of its day, or with another one. Ends with 3 when a decision comes out otherwise, or \
             cannot be made because its policy is not archived. From genesis, it also works out from the entries before \
-            it what was known of each recipient, and ends with 3 when a decision claims something else. The first \
+            it what was known of each recipient, and ends with 3 when a decision claims something else, or when an entry records \
+            an act that the gate would have refused: by a caller without the grant, to a notice that nobody was shown, of the \
+            future. In every mode a decision's policy has to be the one in force. The first \
             \(ReplaySummary.toldCountMax) entries that come out otherwise are shown and the others counted; `--json` \
             prints every one.
             """)
@@ -209,10 +205,14 @@ struct AuditReplay: GateCommand {
                         } else {
                             try replay(bytes, policies: policy)
                         }
+                    var lines: [ReplaySummary.Line?] = []
                     if fromGenesis {
-                        result.add(try fold.followed(by: bytes, at: entry.index, policies: policy))
+                        let found = try fold.followed(by: bytes, at: entry.index, policies: policy)
+                        result.add(found.differences)
+                        lines = [found.objection.flatMap { summary.add($0, of: entry.index) }]
                     }
-                    if let line = summary.add(result, of: entry.index) {
+                    for line in lines + [summary.add(result, of: entry.index)] {
+                        guard let line else { continue }
                         progress.end()
                         output.json ? Terminal.print(line.json) : line.lines.forEach(Terminal.print)
                     }
@@ -221,39 +221,27 @@ struct AuditReplay: GateCommand {
         progress.end()
         output.json ? Terminal.print(summary.json) : summary.lines.forEach(Terminal.print)
         if let damage = report.damage {
-            Terminal.error(damage.message, hint: "run `sendgate audit verify` on this copy first")
+            Terminal.error(
+                damage.message, hint: damage.hint ?? "run `sendgate audit verify` on this copy first")
             throw ExitStatus.foundDifference
         }
         if !summary.isClean { throw ExitStatus.foundDifference }
     }
 }
 
-extension Keyset {
-    /// Keys that approved a bundle, as an entry of a start or an activation says, and that the authority did not list.
-    fileprivate func unknownApprovers(in entry: TrailEntry) -> [String] {
-        let approvals: [BundleApproval]? =
-            switch entry.kind {
-            case .start: try? entry.knownBody(StartEntry.self).approvals
-            case .policy: try? entry.knownBody(PolicyEntry.self).approvals
-            default: nil
-            }
-        guard let approvals, !approvals.isEmpty else { return [] }
-        let known = Set(believed(.policy).map(\.id))
-        return approvals.map(\.key).filter { !(Keyset.Key.shortID($0).map { known.contains($0) } ?? false) }
-    }
-}
-
 extension EvidenceFold {
     /// Applies an entry.
     ///
-    /// - Returns: The facts it claims that do not follow from the entries before it.
+    /// - Returns: The facts it claims that do not follow from the entries before it; and why the gate would have refused
+    ///   what it records.
     fileprivate mutating func followed(
         by bytes: [UInt8], at index: UInt64, policies: (PolicyDigest) throws -> CompiledPolicy?
-    ) throws -> [ReplayDifference] {
+    ) throws -> (differences: [ReplayDifference], objection: ActObjection?) {
         do {
             let differences = try differences(in: bytes, policies: policies)
+            let objection = try objection(to: bytes, policies: policies)
             try apply(bytes, policies: policies)
-            return differences
+            return (differences, objection)
         } catch let error as CommandFailure {
             throw error
         } catch {
@@ -294,7 +282,10 @@ struct AuditShow: GateCommand {
         commandName: "show",
         abstract: "Shows an entry, or all about a send, with its proof.",
         usage: "sendgate audit show DIR INDEX|SEND_ID [--key FILE|KEY] [--json]",
-        discussion: "By index it reads one entry and its proof; by send id it goes through the whole trail.")
+        discussion: """
+            By index it reads one entry and its proof, and of an entry that names a policy everything before it, which says \
+            whether that policy was in force; by send id it goes through the whole trail.
+            """)
 
     static let example = "sendgate audit show /tmp/gate/trail 0"
 
@@ -325,7 +316,8 @@ struct AuditShow: GateCommand {
             }
         } catch let damage as TrailDamage {
             throw CommandFailure(
-                damage.message, hint: "run `sendgate audit verify` on this copy", status: .foundDifference)
+                damage.message, hint: damage.hint ?? "run `sendgate audit verify` on this copy",
+                status: .foundDifference)
         } catch let error as CheckpointError {
             throw CommandFailure(
                 error.message, hint: "is this the trail's own key?", status: .foundDifference)
@@ -364,6 +356,21 @@ struct AuditShow: GateCommand {
             Terminal.note(
                 "proved: \(proof.hashes.count) hashes lead to the signed root of \(checkpoint.size) entries")
         }
+        guard try TrailEntry(reading: bytes).members["policy"] != nil else { return }
+        try requireInForce(at: index, of: copy, trust)
+    }
+
+    /// What puts a bundle in force may stand anywhere before the entry, and that nothing does in between is proved by all of it.
+    private func requireInForce(at index: UInt64, of copy: CopiedTrail, _ trust: TrailTrust) throws {
+        struct IsFound: Error {}
+        var progress = Progress("looking for the policy in force")
+        defer { progress.end() }
+        do {
+            let report = try TrailVerifier(copy.reader, trusting: trust, examining: .envelope).verify(
+                visit: { if $0.index == index { throw IsFound() } },
+                progress: { progress.show($0, of: $1) })
+            if let damage = report.damage { throw damage }
+        } catch is IsFound {}
     }
 
     private func showSend(_ send: String, of copy: CopiedTrail, _ trust: TrailTrust) throws {
@@ -371,7 +378,7 @@ struct AuditShow: GateCommand {
         let needle = Array("\"send_id\":\"\(send)\"".utf8)
         var count = 0
         var progress = Progress("searching")
-        let report = try TrailVerifier(trail, trusting: trust, examining: .hashing).verify(
+        let report = try TrailVerifier(trail, trusting: trust, examining: .envelope).verify(
             visit: { entry in
                 guard entry.bytes.containsSequence(needle) else { return }
                 progress.end()

@@ -94,7 +94,7 @@ struct ReportCommand: GateCommand {
         var figures = TrailFigures(try period(), countsPeople: !withoutPeople)
         var progress = Progress("reading")
         let verified = try auditing {
-            try TrailVerifier(trail.reader, trusting: trust, examining: .hashing).verify(
+            try TrailVerifier(trail.reader, trusting: trust, examining: .envelope).verify(
                 visit: { entry in
                     do {
                         try figures.add(Array(entry.bytes), policies: policy)

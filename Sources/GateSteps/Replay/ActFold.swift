@@ -1,0 +1,115 @@
+import AuditTrail
+import BundleModel
+package import CompliancePolicy
+package import GateVocabulary
+import KeyLifecycle
+import OpenSSLCrypto
+import RecipientModel
+import SealedFormat
+import WireProtocol
+
+/// What the trail tells besides people and sends, that an act is judged by: the bundle in force, the notices that were shown,
+/// and who proposed what only two callers can do.
+struct ActFold {
+    /// Of the newest `start` or `policy` entry.
+    private(set) var policy: CompiledPolicy?
+    /// Whether the newest such entry names a bundle that is not in the archive.
+    private(set) var isPolicyUnknown = false
+    /// Texts and scopes of every notice that was in force, under the names of the store's settings.
+    private(set) var notices: [String: String] = [:]
+    /// From a `restore` entry to the next start. Meanwhile the gateway itself removes what it has no private values of, and
+    /// withdraws what may have been withdrawn.
+    private(set) var isRestoring = false
+    /// Callers that some bundle in force let begin a drift run. A run goes on under the bundle that comes after it.
+    private(set) var driftCallers: Set<CallerName> = [.gateway]
+    /// By whom, and in which state of the key, its destruction was proposed.
+    private(set) var deviceKeyProposals: [KeyID: (state: String, by: GatewayKey.Proposal)] = [:]
+    private(set) var gatewayKeyProposals: [String: (event: String, by: GatewayKey.Proposal)] = [:]
+    private(set) var keysetProposal: (digest: String, by: GatewayKey.Proposal)?
+    private(set) var keysetVersion = 0
+
+    mutating func begin(under next: CompiledPolicy?) {
+        policy = next
+        isPolicyUnknown = next == nil
+        guard let next else { return }
+        notices.merge(noticeSettings(of: next)) { old, _ in old }
+        driftCallers.formUnion(next.bundle.callers.filter { $0.value.grants.contains(.driftRun) }.keys)
+    }
+
+    mutating func apply(
+        _ entry: TrailEntry, policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws {
+        switch entry.kind {
+        case .start:
+            isRestoring = false
+            begin(under: try policies(entry.knownBody(StartEntry.self).policy))
+        case .policy: begin(under: try policies(entry.knownBody(PolicyEntry.self).policy))
+        case .restore: isRestoring = true
+        case .deviceKey:
+            let key: DeviceKeyEntry = try entry.knownBody()
+            let isProposal = key.event?.known() == PersonChange.KeyTransition.Event.proposeDestruction
+            deviceKeyProposals[key.key] =
+                isProposal ? (key.state, .init(caller: key.caller, at: entry.time)) : nil
+        case .gatewayKey:
+            let key: GatewayKeyEntry = try entry.knownBody()
+            let proposed = key.change.event.known(KeyTransition.Event.self).flatMap(Self.proposed)
+            gatewayKeyProposals[key.change.key] = proposed.flatMap { event in
+                key.caller.map { (event.rawValue, .init(caller: $0, at: entry.time)) }
+            }
+        case .keyset:
+            let keyset: KeysetEntry = try entry.knownBody()
+            if keyset.event.text == "propose" {
+                keysetProposal = (keyset.digest, .init(caller: keyset.caller, at: entry.time))
+            } else {
+                keysetProposal = nil
+                keysetVersion = keyset.version
+            }
+        default: break
+        }
+    }
+
+    private static func proposed(by event: KeyTransition.Event) -> KeyTransition.Event? {
+        switch event {
+        case .proposePromotion: .promote
+        case .proposeDestruction: .destroy
+        default: nil
+        }
+    }
+}
+
+// MARK: Judging entries
+
+extension EvidenceFold {
+    /// Holds an entry of a person's or a caller's act against the rules that its request had to pass: under the bundle in
+    /// force, with what the entries before it tell. Call it before the entry is applied.
+    ///
+    /// Not judged is what no entry holds (handbook, "Verifying").
+    ///
+    /// - Returns: `nil` where the gate would have taken it, and for an entry that is no such act.
+    package func objection(
+        to bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws -> ActObjection? {
+        let entry = try TrailEntry(reading: bytes)
+        do {
+            switch entry.kind {
+            case .start: try judgeStart(try entry.knownBody(), at: entry.time, policies)
+            case .policy: try judge(try entry.knownBody(PolicyEntry.self), at: entry.time, policies)
+            default:
+                guard let rules = try rules(for: entry) else { return nil }
+                try judge(entry, by: rules)
+            }
+            return nil
+        } catch let refusal as StepRefusal {
+            return ActObjection(refusal)
+        } catch let objection as ActObjection {
+            return objection
+        }
+    }
+
+    /// - Returns: `nil` where nothing can be judged, which is said of the entry that began it.
+    private func rules(for entry: TrailEntry) throws -> ActRules? {
+        if acts.isPolicyUnknown { return nil }
+        guard let policy = acts.policy else { throw ActObjection.noPolicy }
+        return ActRules(policy: policy, known: self, now: entry.time)
+    }
+}
