@@ -211,7 +211,7 @@ extension Route {
             "Record several choices at once, all or none",
             means:
                 "As a settings screen saves them. Each choice is judged and recorded as its own route would, in the order of the list; where one is refused, none is recorded, and `detail` says which. What the list does not name stays as it is.",
-            grants: [.preferencesWrite, .preferencesStepUp],
+            grants: CallerAct.putPreference.grants,
             also: [
                 ConditionalGrant(
                     .preferencesStepUp, when: "when the `source` of a choice is `in_app_step_up`"),
