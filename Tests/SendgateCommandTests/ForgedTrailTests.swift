@@ -47,7 +47,8 @@ import TrailDirectory
     private func publish(_ entries: [[UInt8]], archiving bundles: [CompiledPolicy] = []) throws -> String {
         let path = folder.path("trail-\(entries.count)")
         let writer = try TrailDirectoryWriter(
-            openingAt: path, trusting: TrailTrust(origin: Self.signer.name, keys: [Self.signer.verifierKey]))
+            openingAt: path,
+            trusting: TrailTrust(origin: Self.signer.verifierKey.name, keys: [Self.signer.verifierKey]))
         _ = try writer.integrate(entries, startingAt: 0)
         _ = try writer.publishCheckpoint { try $0.signed(by: [Self.signer]) }
         try writer.writeVerifierKeys([Self.signer.verifierKey])
