@@ -78,9 +78,11 @@ extension EvidenceFold {
             }
         case .addressRemoved(let tag):
             try judgeRemoval(.deleteAddress, by: caller, rules)
-            guard person.addresses.contains(where: { $0.tag == tag }) else {
-                throw StepRefusal(.notFound, detail: "the recipient has no such address")
-            }
+            try requireAddress(tag, of: person)
+        case .addressContested(let tag, _):
+            // By the registration of another person, whose verification is in no entry.
+            try rules.require(.putAddress, of: caller)
+            try requireAddress(tag, of: person)
         case .permissionPrompt(let prompt, let action):
             try rules.require(.addPermissionPrompt, of: caller)
             try requireDevice(prompt.device, of: person)
@@ -119,6 +121,12 @@ extension EvidenceFold {
             throw StepRefusal(.notFound, detail: "the recipient has no such device")
         }
         return device
+    }
+
+    private func requireAddress(_ tag: Tag, of person: RecipientSnapshot) throws {
+        guard person.addresses.contains(where: { $0.tag == tag }) else {
+            throw StepRefusal(.notFound, detail: "the recipient has no such address")
+        }
     }
 
     /// - Parameter word: An `action` that is only that of the first such entry.
