@@ -24,14 +24,34 @@ package struct PeerAttestation: Sendable {
         }
     }
 
+    /// The ids that the kernel reports for every user, or group, without a mapping in our user namespace (user_namespaces(7)).
+    /// Many users have them at once, so they name none.
+    package struct OverflowIDs: Hashable, Sendable {
+        /// The kernel's default, under which files and peers of other machines and containers show up as well.
+        package static let standard: UInt32 = 65534
+
+        package let userIDs: Set<UInt32>
+        package let groupIDs: Set<UInt32>
+
+        /// - Parameters:
+        ///   - userID: `/proc/sys/kernel/overflowuid`, where it is set to another than the default.
+        ///   - groupID: `/proc/sys/kernel/overflowgid`, likewise.
+        package init(userID: UInt32 = standard, groupID: UInt32 = standard) {
+            userIDs = [Self.standard, userID]
+            groupIDs = [Self.standard, groupID]
+        }
+    }
+
     /// A table that contradicts itself or names a caller that it must not.
     package enum TableError: Error, Hashable, Sendable, CustomStringConvertible {
         package var description: String { message }
 
-        /// 65534 is what the kernel reports for every uid without a mapping in our user namespace.
+        /// ``OverflowIDs``.
         case overflowIdentifier(caller: CallerName)
         /// Root can act as any user of the machine, so it vouches for no caller. Allowed with `--dev` only.
         case rootUser(caller: CallerName)
+        /// Root's group is what a process has that was started as root and changed its user alone.
+        case rootGroup(caller: CallerName)
         /// One uid would speak for two callers on the same listener.
         case ambiguousUser(userID: UInt32, first: CallerName, second: CallerName)
         /// One group would speak for two callers on the same listener.
@@ -42,9 +62,11 @@ package struct PeerAttestation: Sendable {
         package var message: String {
             switch self {
             case .overflowIdentifier(let caller):
-                "caller `\(caller)` is bound to uid or gid 65534, which stands for every unmapped user"
+                "caller `\(caller)` is bound to the kernel's overflow uid or gid (65534), which stands for every unmapped user"
             case .rootUser(let caller):
                 "caller `\(caller)` is bound to uid 0; only `serve --dev` accepts root"
+            case .rootGroup(let caller):
+                "caller `\(caller)` is bound to gid 0; only `serve --dev` accepts root's group"
             case .ambiguousUser(let user, let first, let second):
                 "uid \(user) is bound to `\(first)` and to `\(second)` on the same listener"
             case .ambiguousGroup(let group, let first, let second):
@@ -56,17 +78,28 @@ package struct PeerAttestation: Sendable {
     }
 
     private let bindings: [Binding]
+    /// Users that are no caller, and groups that give nobody one, whatever else a peer is.
+    private let excludedUserIDs: Set<UInt32>
+    private let excludedGroupIDs: Set<UInt32>
 
-    /// - Parameter boundListeners: Listener number → the caller it is bound to.
+    /// - Parameters:
+    ///   - boundListeners: Listener number → the caller it is bound to.
+    ///   - acceptsRoot: With `--dev` only.
     package init(
-        bindings: [Binding], boundListeners: [Int: CallerName], acceptsRoot: Bool
+        bindings: [Binding], boundListeners: [Int: CallerName], acceptsRoot: Bool,
+        overflow: OverflowIDs = OverflowIDs()
     ) throws(TableError) {
         for binding in bindings {
-            guard !binding.userIDs.contains(Self.overflow), !binding.groupIDs.contains(Self.overflow) else {
-                throw .overflowIdentifier(caller: binding.caller)
-            }
+            guard binding.userIDs.isDisjoint(with: overflow.userIDs),
+                binding.groupIDs.isDisjoint(with: overflow.groupIDs)
+            else { throw .overflowIdentifier(caller: binding.caller) }
             guard acceptsRoot || !binding.userIDs.contains(0) else { throw .rootUser(caller: binding.caller) }
+            guard acceptsRoot || !binding.groupIDs.contains(0) else {
+                throw .rootGroup(caller: binding.caller)
+            }
         }
+        excludedUserIDs = acceptsRoot ? overflow.userIDs : overflow.userIDs.union([0])
+        excludedGroupIDs = acceptsRoot ? overflow.groupIDs : overflow.groupIDs.union([0])
         for (position, first) in bindings.enumerated() {
             for second in bindings[(position + 1)...]
             where first.listener == second.listener && first.caller != second.caller {
@@ -87,17 +120,14 @@ package struct PeerAttestation: Sendable {
         self.bindings = bindings
     }
 
-    /// The uid and gid of users that the kernel cannot name.
-    private static let overflow: UInt32 = 65534
-
-    /// The caller; `nil` for a peer that matches nothing.
+    /// The caller; `nil` for a peer that matches nothing, and for root and a user without a name whatever their groups are.
     ///
     /// A user binding is more specific than a group binding and wins. A peer that matches two callers, by two of
     /// its groups, is neither: which one was meant cannot be told. On a listener bound to a caller only that
     /// caller's bindings for that listener count.
     package func caller(of peer: Peer) -> CallerName? {
         let credentials = peer.credentials
-        guard credentials.userID != Self.overflow else { return nil }
+        guard !excludedUserIDs.contains(credentials.userID) else { return nil }
         let candidates = bindings.lazy.filter { binding in
             if let bound = peer.boundCaller {
                 return binding.listener == peer.listener && binding.caller == bound
@@ -110,7 +140,7 @@ package struct PeerAttestation: Sendable {
             return byUser.allSatisfy { $0.caller == caller } ? caller : nil
         }
         let groups = Set(credentials.supplementaryGroups).union([credentials.groupID])
-            .subtracting([Self.overflow])
+            .subtracting(excludedGroupIDs)
         let byGroup = Set(candidates.filter { !$0.groupIDs.isDisjoint(with: groups) }.map(\.caller))
         return byGroup.count == 1 ? byGroup.first : nil
     }

@@ -138,6 +138,8 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
     case superseded(String)
     /// Keys of the purpose change in another way.
     case changesElsewhere(KeyPurpose)
+    /// The root key is in a place of its own, where a gateway puts no other.
+    case rootIsElsewhere(path: String)
     /// Rows are still sealed under it.
     case stillNeeded(String)
     case secondCallerMissing(until: Instant)
@@ -162,6 +164,8 @@ package enum KeyringRefusal: Error, Hashable, Sendable, CustomStringConvertible 
         case .changesElsewhere(.authority):
             "the authority's key is made and kept offline, with `sendgate keys authority init`; the gateway only pins its public half"
         case .changesElsewhere(let purpose): "the \(purpose.rawValue) key does not change here"
+        case .rootIsElsewhere(let path):
+            "the root key is kept as `\(path)` (`root_key`), and a gateway would leave its successor beside the keys that it opens; nothing was made. To change it, stop the gateway, move that file into the key directory as ROOT-KEY-ID.key, start without `root_key`, rotate, and move the new file to the place that `root_key` names"
         case .stillNeeded(let id):
             "rows are still sealed under `\(id)`, or it is not known that none is; `keys lagging` counts them"
         case .secondCallerMissing(let until):

@@ -2,6 +2,7 @@ package import NIOCore
 
 /// The bounds on one client and on all of them together.
 package struct PageLimits: Sendable {
+    /// Everything of a request but its body.
     package var headerByteCountMax = 16 * 1024
     package var headerFieldCountMax = 64
     package var bodyByteCountMax = 4 * 1024
@@ -21,6 +22,8 @@ package struct PageLimits: Sendable {
     package var answerTime = TimeAmount.seconds(20)
     /// How long a client may go on sending bytes that are not read.
     package var lingerTime = TimeAmount.seconds(2)
+    /// And how many of them. A form that is too long is a few kilobytes; nothing that a browser sends is a megabyte.
+    package var lingerByteCountMax = 1024 * 1024
 
     package init() {}
 }

@@ -92,6 +92,7 @@ package final class PublicPages: Service {
         decoderLimits.maxHeaderListSize = limits.headerByteCountMax
         decoderLimits.maxHeaderFieldCount = limits.headerFieldCountMax
         try channel.pipeline.syncOperations.addHandlers([
+            PageInboundMeter(connection),
             ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: decoderLimits)), connection,
         ])
     }

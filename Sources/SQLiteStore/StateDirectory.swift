@@ -41,6 +41,16 @@ final class StateDirectory: Sendable {
         }
     }
 
+    /// Throws ``StoreOpeningError/directoryInUse(path:processID:)`` while a process that writes owns the directory. Makes and
+    /// writes nothing.
+    static func requireUnused(at path: String) throws {
+        let file = open(path + "/state.lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        // A lock file that is not there, or cannot be read, is a matter of the opening.
+        guard file >= 0 else { return }
+        try lock(file, LOCK_SH, in: path)
+        close(file)
+    }
+
     private static func takeLock(in directory: String) throws -> Int32 {
         let path = directory + "/state.lock"
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)

@@ -43,9 +43,9 @@ extension StoreOpeningError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .directoryInUse(let path, let processID?):
-            "the state directory `\(path)` is in use by process \(processID)"
+            "a gateway runs here already: the state directory `\(path)` is in use by process \(processID)"
         case .directoryInUse(let path, nil):
-            "the state directory `\(path)` is in use by another process"
+            "a gateway runs here already: the state directory `\(path)` is in use by another process"
         case .notADirectory(let path): "`\(path)` is not a directory"
         case .foreignOwner(let path, let owner): "`\(path)` belongs to uid \(owner), not to this process"
         case .directoryTooOpen(let path, let mode):
@@ -79,7 +79,7 @@ extension StoreOpeningError: CustomStringConvertible {
     /// The next step, for its own line.
     package var hint: String {
         switch self {
-        case .directoryInUse: "stop the other gateway, or give this one a state directory of its own"
+        case .directoryInUse: "stop the other gateway, or give this one a state directory of its own; a command asks a running gateway with `--socket`"
         case .notADirectory, .notARegularFile, .notOurs: "move it away, or choose another state directory"
         case .foreignOwner: "run the gateway as that user, or `chown` the whole directory"
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"

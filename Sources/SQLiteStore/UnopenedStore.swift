@@ -1,4 +1,11 @@
 extension SQLiteStore {
+    /// For a start that shall end before it has taken a port or proved a bundle: what it opens later, it locks.
+    ///
+    /// - Throws: ``StoreOpeningError/directoryInUse(path:processID:)`` while another process writes there.
+    package static func requireUnused(_ directory: String) throws {
+        try StateDirectory.requireUnused(at: directory)
+    }
+
     /// Whether a state directory has a setting, where it cannot be opened because a key is missing.
     ///
     /// - Warning: Without keys nothing verifies the answer. It is good for what a person is told, and for no decision.

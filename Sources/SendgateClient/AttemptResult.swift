@@ -59,7 +59,7 @@ enum Failure: Sendable {
             switch error.cause {
             case .pathTooLong, .serverNotTrusted, .requestMalformed, .cancelled: false
             case .connectFailed, .connectTimedOut, .closed, .systemError, .timedOut, .tooManyQueued,
-                .answerTooLarge, .answerMalformed:
+                .answerTooLarge, .framingTooLarge, .answerMalformed:
                 true
             }
         }

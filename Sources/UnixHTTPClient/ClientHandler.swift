@@ -43,6 +43,7 @@ final class ClientHandler: ChannelInboundHandler {
     private var answerCloses = false
     private(set) var isOpen = true
     private var closingCause: UnixHTTPError.Cause?
+    private var framing = AnswerFraming()
 
     init(_ configuration: UnixHTTPClientConfiguration) { self.configuration = configuration }
 
@@ -178,8 +179,26 @@ final class ClientHandler: ChannelInboundHandler {
 
     func channelActive(context: ChannelHandlerContext) { context.read() }
 
+    /// ``InboundMeter`` calls it with every read before the parser sees the bytes.
+    ///
+    /// - Returns: Whether the parser shall see them.
+    func willParse(byteCount: Int) -> Bool {
+        framing.received(byteCount)
+        return isOpen && closingCause == nil
+    }
+
+    func didParse() {
+        guard framing.isTooLong(byteCountMax: configuration.headerByteCountMax) else { return }
+        close(.framingTooLarge(byteCountMax: configuration.headerByteCountMax))
+    }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let part = unwrapInboundIn(data)
+        switch part {
+        case .head: break
+        case .body(let bytes): framing.body(bytes.readableBytes)
+        case .end: framing.end()
+        }
         if let stream {
             switch stream.read(part, answerByteCountMax: configuration.answerByteCountMax) {
             case .goesOn: break

@@ -2,7 +2,8 @@
 package struct UnixHTTPClientConfiguration: Hashable, Sendable {
     /// Absolute, at most 107 bytes (unix(7)).
     package var path: String
-    /// The user ids the listening process may have had; `nil` trusts any process that could bind the path.
+    /// The user ids the listening process may have had, of which the overflow uid never counts; `nil` trusts any process that
+    /// could bind the path.
     ///
     /// The kernel reports the credentials of the process that called `listen`, so under systemd's socket
     /// activation that is the service manager (uid 0), not the service.
@@ -10,7 +11,10 @@ package struct UnixHTTPClientConfiguration: Hashable, Sendable {
     package var connectMilliseconds: Int64 = 2_000
     /// Body of one answer, and one line of a stream.
     package var answerByteCountMax = 1024 * 1024
+    /// Head and all other framing of one answer, interim answers before it included. An answer in chunks may have so much in one
+    /// place, and eight more for each byte of its body.
     package var headerByteCountMax = 16 * 1024
+    package var headerFieldCountMax = 100
     /// Requests written and not answered on one connection.
     package var pipelinedRequestsMax = 32
     /// Requests that wait for a place among those.

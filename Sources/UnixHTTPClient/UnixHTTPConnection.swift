@@ -32,6 +32,7 @@ package final class UnixHTTPConnection: Sendable {
         var decoderLimits = NIOHTTPDecoderLimitConfiguration()
         decoderLimits.maxHeaderFieldSize = configuration.headerByteCountMax
         decoderLimits.maxHeaderListSize = configuration.headerByteCountMax
+        decoderLimits.maxHeaderFieldCount = configuration.headerFieldCountMax
         let limits = decoderLimits
         do {
             let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -40,10 +41,10 @@ package final class UnixHTTPConnection: Sendable {
                 .channelOption(ChannelOptions.autoRead, value: false)
                 .channelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
+                        let handler = ClientHandler(configuration)
                         try channel.pipeline.syncOperations.addHandlers([
-                            HTTPRequestEncoder(),
-                            ByteToMessageHandler(HTTPResponseDecoder(limitConfiguration: limits)),
-                            ClientHandler(configuration),
+                            HTTPRequestEncoder(), InboundMeter(handler),
+                            ByteToMessageHandler(HTTPResponseDecoder(limitConfiguration: limits)), handler,
                         ])
                     }
                 }
@@ -60,7 +61,7 @@ package final class UnixHTTPConnection: Sendable {
                 )
             }.get()
             if let trusted = configuration.serverUserIDs {
-                guard let userID, trusted.contains(userID) else {
+                guard let userID, trusted.contains(userID), userID != overflowUserID else {
                     try? await channel.close().get()
                     throw UnixHTTPError(
                         .neverWritten, .serverNotTrusted(userID: userID ?? UInt32.max),

@@ -24,6 +24,8 @@ package struct UnixHTTPError: Error, Hashable, Sendable {
         case timedOut(milliseconds: Int64)
         case tooManyQueued(countMax: Int)
         case answerTooLarge(byteCountMax: Int)
+        /// What came besides the answer's body: its head, interim answers, chunk extensions, trailers.
+        case framingTooLarge(byteCountMax: Int)
         case answerMalformed
         case cancelled
         /// The request cannot be written as HTTP: a target or header with a space or control character.
@@ -54,6 +56,7 @@ extension UnixHTTPError: CustomStringConvertible {
             case .timedOut(let milliseconds): "no answer within \(milliseconds) ms"
             case .tooManyQueued(let max): "\(max) requests already wait for this connection"
             case .answerTooLarge(let max): "the answer is longer than \(max) bytes"
+            case .framingTooLarge(let max): "the answer's header and framing are longer than \(max) bytes"
             case .answerMalformed: "the answer is not HTTP/1.1"
             case .cancelled: "the request was cancelled"
             case .requestMalformed: "the request has a character HTTP does not allow there"
@@ -75,7 +78,7 @@ extension UnixHTTPError: CustomStringConvertible {
         case .requestMalformed: "percent-encode the target"
         case .closed, .systemError, .timedOut, .connectTimedOut, .tooManyQueued, .cancelled:
             stage == .neverWritten ? "try again" : "try again with the same id: a repeated id is sent once"
-        case .answerTooLarge, .answerMalformed: "is this the gateway's socket?"
+        case .answerTooLarge, .framingTooLarge, .answerMalformed: "is this the gateway's socket?"
         }
     }
 }

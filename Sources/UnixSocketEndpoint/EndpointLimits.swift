@@ -24,7 +24,9 @@ package struct EndpointLimits: Hashable, Sendable {
 
     /// The body of one request, and one line of a stream without its line feed.
     package var requestByteCountMax = 64 * 1024
-    /// Request line and header fields together, as sent. RFC 9112 names no number; 16 KiB is ours.
+    /// Request line, header fields and all other framing of a request, as sent: chunk-size lines with their extensions, trailers,
+    /// white space, blank lines before the request line. RFC 9112 section 7.1.1 asks for a bound and names no number; 16 KiB
+    /// is ours. A stream may have so much in one place, and ``FramingCount/perBodyByteMax`` more for each byte of its body.
     package var headerByteCountMax = 16 * 1024
     package var headerFieldCountMax = 100
     /// The body of a batch.
@@ -60,7 +62,8 @@ package struct EndpointLimits: Hashable, Sendable {
 
     /// A connection on which nothing is under way.
     package var idleMilliseconds: Int64 = 60_000
-    /// From the first byte of a request to its last. Time in which the endpoint itself does not read is not counted.
+    /// From the first byte of a request, or of a line of a live stream, to its last. Time in which the endpoint itself does not
+    /// read is not counted.
     package var requestReadMilliseconds: Int64 = 10_000
     /// Bytes wait to be written and the client takes none.
     package var writeStallMilliseconds: Int64 = 10_000

@@ -14,6 +14,9 @@ extension HTTPConnectionStateMachine {
         if wantsInput {
             switch state {
             case .head, .body: timer = .request
+            // A line of a stream is a request, and so is the chunk that it comes in.
+            case .stream where isLineUnderWay || framing.runByteCount > Self.chunkEndByteCount:
+                timer = .request
             case .idle, .stream: timer = answers.isEmpty ? .idle : nil
             case .answering, .lingering, .closed: break
             }
@@ -21,11 +24,15 @@ extension HTTPConnectionStateMachine {
         setInputTimer(timer)
     }
 
-    /// The idle timer starts anew at every turn. The one of a request runs from its first byte to its last.
+    /// The line end behind a chunk's bytes may come by itself, and begins nothing.
+    private static var chunkEndByteCount: Int { 2 }
+
+    /// The idle timer starts anew at every turn. The one of a request, or of a line, runs from its first byte to its last.
     mutating func setInputTimer(_ timer: ConnectionTimer?) {
         if let inputTimer, inputTimer != timer { actions.append(.disarm(inputTimer)) }
-        if let timer, timer == .idle || inputTimer != timer { actions.append(.arm(timer)) }
+        if let timer, timer == .idle || hasLineEnded || inputTimer != timer { actions.append(.arm(timer)) }
         inputTimer = timer
+        hasLineEnded = false
     }
 
     mutating func disarmAnswerTimer() {
@@ -95,10 +102,15 @@ extension HTTPConnectionStateMachine {
             actions.append(.record(.idleTimeout))
             endStream()
             beginTurn()
+        case (.request, .stream):
+            setInputTimer(nil)
+            actions.append(.record(.readTimeout))
+            endStream()
+            beginTurn()
         // A timer of another state, due before this state's first turn disarms it.
         case (.linger, .idle), (.linger, .head), (.linger, .body), (.linger, .stream), (.linger, .answering),
-            (.answer, .lingering), (.request, .idle), (.request, .stream), (.request, .answering),
-            (.request, .lingering), (.idle, .head), (.idle, .body), (.idle, .answering), (.idle, .lingering):
+            (.answer, .lingering), (.request, .idle), (.request, .answering), (.request, .lingering),
+            (.idle, .head), (.idle, .body), (.idle, .answering), (.idle, .lingering):
             break
         }
     }

@@ -75,6 +75,14 @@ struct HTTPConnectionStateMachine {
         }
     }
 
+    struct InputPiece {
+        var byteCount = 0
+        /// Those that the parser has given back as body.
+        var bodyByteCount = 0
+        /// A request ended within it.
+        var hasEnd = false
+    }
+
     enum AnswerTimer {
         case disarmed
         case armed
@@ -103,6 +111,14 @@ struct HTTPConnectionStateMachine {
     var isPaused = false
     /// Parts that the parser made of the bytes it is reading.
     var partCount = 0
+    /// The piece of the input that the parser is reading.
+    var piece = InputPiece()
+    /// What the request under way had besides its body.
+    var framing = FramingCount()
+    /// A live stream's last bytes are the beginning of a line.
+    var isLineUnderWay = false
+    /// A line of a live stream has ended since the input timer was set, so the next one has its whole time.
+    var hasLineEnded = false
     /// The timer of the input that runs: ``ConnectionTimer/idle`` or ``ConnectionTimer/request``.
     var inputTimer: ConnectionTimer?
     var answerTimer = AnswerTimer.disarmed
@@ -164,6 +180,7 @@ struct HTTPConnectionStateMachine {
 
     mutating func received(_ byteCount: Int) {
         partCount = 0
+        piece = InputPiece(byteCount: byteCount)
         switch state {
         case .idle, .head, .body, .stream, .answering, .closed: break
         case .lingering(var lingering):
@@ -176,10 +193,31 @@ struct HTTPConnectionStateMachine {
     /// Bytes that made no part of a request are the beginning of one. When there were parts, what follows the last is taken
     /// for nothing until the next read: at worst an unfinished head that came right behind a request is timed as idle.
     mutating func parsed() {
+        if piece.hasEnd {
+            framing = FramingCount()
+        } else {
+            framing.add(byteCount: piece.byteCount, bodyByteCount: piece.bodyByteCount)
+        }
+        piece = InputPiece()
+        refuseLongFraming()
         switch state {
         case .idle, .head: state = partCount == 0 ? .head : .idle
         case .body, .stream, .answering, .lingering, .closed: break
         }
+    }
+
+    /// Framing counts as header bytes: without a bound on it a chunk extension, a trailer or blank lines are bytes without end.
+    mutating func refuseLongFraming() {
+        let isTooLong =
+            switch state {
+            case .idle, .head: framing.isTooLong(limits)
+            case .body(let body):
+                body.assembly.framing.route == .single
+                    ? framing.isTooLong(limits) : framing.isTooLongForStream(limits)
+            case .stream: framing.isTooLongForStream(limits)
+            case .answering, .lingering, .closed: false
+            }
+        if isTooLong { parserFailed(.headersTooLarge) }
     }
 
     mutating func headRead(_ head: Result<RequestFraming, RefusedHead>) {
@@ -203,6 +241,8 @@ struct HTTPConnectionStateMachine {
                     LineStream(
                         framing, source: LineSource(lineByteCountMax: limits.requestByteCountMax),
                         reservedByteCount: 0))
+                isLineUnderWay = false
+                hasLineEnded = false
                 state = .stream
             case .single, .batch:
                 beginBody(Body(assembly: RequestAssembly(framing, limits: limits)))
@@ -226,9 +266,18 @@ struct HTTPConnectionStateMachine {
 
     mutating func bodyRead(_ bytes: ByteBuffer) {
         partCount += 1
+        piece.bodyByteCount += bytes.readableBytes
         switch state {
         case .idle, .head, .answering, .lingering, .closed: break
-        case .stream: backlog.withLastStream { $0.source.append(bytes) }
+        case .stream:
+            let view = bytes.readableBytesView
+            if let feed = view.lastIndex(of: UInt8(ascii: "\n")) {
+                hasLineEnded = true
+                isLineUnderWay = feed + 1 < view.endIndex
+            } else if !view.isEmpty {
+                isLineUnderWay = true
+            }
+            backlog.withLastStream { $0.source.append(bytes) }
         case .body(var body):
             // Left in its place, the array would be copied with every part.
             state = .idle
@@ -254,6 +303,7 @@ struct HTTPConnectionStateMachine {
 
     mutating func endRead() {
         partCount += 1
+        piece.hasEnd = true
         switch state {
         case .idle, .head, .answering, .lingering, .closed: break
         case .stream:

@@ -1,3 +1,4 @@
+package import GatewayPipeline
 import Glibc
 
 /// Names of Unix users and groups to the numbers the kernel speaks in.
@@ -20,6 +21,33 @@ package enum UnixAccounts {
             let status = getgrnam_r(name, &entry, buffer, count, &found)
             return (status, found?.pointee.gr_gid)
         }
+    }
+
+    /// The group of a user's first process.
+    ///
+    /// - Returns: `nil` for a user that the system does not know by a name.
+    package static func primaryGroupID(ofUser userID: UInt32) -> UInt32? {
+        var entry = passwd()
+        return withRecord { buffer, count in
+            var found: UnsafeMutablePointer<passwd>?
+            let status = getpwuid_r(userID, &entry, buffer, count, &found)
+            return (status, found?.pointee.pw_gid)
+        }
+    }
+
+    /// What the kernel reports for users and groups without a mapping. Where it does not say, its default.
+    package static var overflowIDs: PeerAttestation.OverflowIDs {
+        PeerAttestation.OverflowIDs(
+            userID: kernelID("overflowuid") ?? PeerAttestation.OverflowIDs.standard,
+            groupID: kernelID("overflowgid") ?? PeerAttestation.OverflowIDs.standard)
+    }
+
+    private static func kernelID(_ name: String) -> UInt32? {
+        guard let file = fopen("/proc/sys/kernel/\(name)", "re") else { return nil }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 32)
+        guard fgets(&line, CInt(line.count), file) != nil else { return nil }
+        return UInt32(String(decoding: line.prefix { $0 != 0 && $0 != 10 }.map(UInt8.init), as: UTF8.self))
     }
 
     /// A group lists its members in the record, so it may be long; more than 1 MiB is not believed.

@@ -72,9 +72,9 @@ package final class UnixSocketEndpoint: Service {
     /// - Throws: ``EndpointError`` when it cannot listen, or when a listener stops by itself.
     package func run() async throws { try await run {} }
 
-    /// The same; `whenListening` is called once, as soon as clients can connect.
+    /// The same; `whenListening` is called once, as soon as clients can connect. An endpoint that was started goes on.
     package func run(whenListening: @Sendable () -> Void) async throws {
-        try await start()
+        if state.withLock({ $0.phase != .running }) { try await start() }
         whenListening()
         let reason = await withGracefulShutdownHandler {
             await withTaskCancellationHandler {

@@ -38,14 +38,21 @@ struct Wiring {
     /// What an auditor pins.
     let trailKey: NoteVerifierKey
     private let keyHolder: KeyHolder
+    private let starting: StartingGateway?
     let store: SQLiteStore
     private let logger: Logger
 
     /// Opens everything, in the order in which it can fail without leaving anything half done: keys, bundle, the
     /// state directory with its lock, the trail, and last the description of the sockets.
     ///
-    /// Nothing runs and no client can connect yet.
-    init(_ configuration: GatewayConfiguration, environment: [String: String], logger: Logger) throws {
+    /// Nothing runs yet, and no client is answered but by what `starting` says.
+    ///
+    /// - Parameter starting: What has proved the bundle, with sockets that this gateway takes over.
+    init(
+        _ configuration: GatewayConfiguration, environment: [String: String], logger: Logger,
+        starting: StartingGateway? = nil
+    ) throws {
+        self.starting = starting
         self.configuration = configuration
         self.logger = logger
         // Before the first key is read.
@@ -57,6 +64,8 @@ struct Wiring {
         for warning in configuration.warnings { logger.warning("\(warning)") }
         try WritePermissions.demand(
             state: configuration.stateDirectory, trail: configuration.trailDirectory)
+        // Before a port is taken: the second of two starts says so, and not that an address is in use.
+        try Self.requireUnused(configuration)
         let sockets = try SocketPlan(configuration, environment: environment)
         let pageSocket = try configuration.publicListen.map { try PageSocket($0) }
 
@@ -186,9 +195,11 @@ struct Wiring {
                 policySource: PolicySource(
                     load: load, versionsOnlyRise: configuration.policySigning != nil,
                     refused: { ledger.refused($0) }, accepted: { ledger.accepted($0) })), work: work)
-        endpoint = try UnixSocketEndpoint(
-            listeners: sockets.listeners, limits: configuration.endpoint, handler: gateway,
-            logger: logger)
+        endpoint =
+            try starting?.endpoint
+            ?? UnixSocketEndpoint(
+                listeners: sockets.listeners, limits: configuration.endpoint, handler: gateway,
+                logger: logger)
         endpointBox.fill(endpoint)
         pages = pageSocket.map { [gateway] in
             PublicPages(
@@ -230,7 +241,11 @@ struct Wiring {
             // Shut down from the last to the first.
             services: [
                 .init(service: core), .init(service: relay), .init(service: reload),
-                .init(service: Listening(endpoint: endpoint, whenListening: whenListening)),
+                .init(
+                    service: Listening(
+                        endpoint: endpoint,
+                        handOver: { [starting, gateway] in starting?.handler.handOver(to: gateway) },
+                        whenListening: whenListening)),
             ] + (pages.map { [.init(service: $0)] } ?? []), gracefulShutdownSignals: [.sigterm, .sigint],
             logger: logger)
         group.maximumGracefulShutdownDuration = .milliseconds(
@@ -240,13 +255,23 @@ struct Wiring {
 
     private struct Listening: Service {
         let endpoint: UnixSocketEndpoint
+        let handOver: @Sendable () -> Void
         let whenListening: @Sendable () -> Void
-        func run() async throws { try await endpoint.run(whenListening: whenListening) }
+        func run() async throws {
+            handOver()
+            try await endpoint.run(whenListening: whenListening)
+        }
+    }
+
+    static func requireUnused(_ configuration: GatewayConfiguration) throws {
+        try CommandFailure.tellingOfRestore(in: configuration.stateDirectory) {
+            try SQLiteStore.requireUnused(configuration.stateDirectory)
+        }
     }
 
     // MARK: Keys
 
-    private static func keys(
+    static func keys(
         of configuration: GatewayConfiguration, _ environment: [String: String]
     ) throws -> PrivateKeyDirectory {
         try PrivateKeyDirectory(
@@ -422,7 +447,8 @@ extension Wiring {
         guard let links = try KeyHolder.linkKeys(of: keyring, in: files) else {
             throw KeyFileError.missing(purpose: .link, directory: keys.path)
         }
-        let unwritten = UnwrittenFiles(origin: origin, keys: Set(files.keys), keysDirectory: keys.path)
+        let unwritten = UnwrittenFiles(
+            origin: origin, keys: Set(files.keys), keysDirectory: keys.path, rootPath: keys.rootPath)
         let inForce = PolicyInForce(policy)
         let dependencies = EngineDependencies(
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),

@@ -221,7 +221,7 @@ import Testing
             "\(found.said.map(\.description))")
     }
 
-    @Test(arguments: ["keys-team", "keys-witness", "auditor"], GateVocabulary.Category.allCases)
+    @Test(arguments: ["keys-team", "keys-witness", "metrics", "auditor"], GateVocabulary.Category.allCases)
     func `who holds no grant to send is given no types`(caller: String, category: GateVocabulary.Category)
         throws
     {
@@ -256,6 +256,7 @@ import Testing
             "replies": ([.repliesWrite], [], []),
             "keys-team": ([.keysRotate, .policyActivate, .metricsRead], [], []),
             "keys-witness": ([.keysRotate], [], []),
+            "metrics": ([.metricsRead], [], []),
             "auditor": ([.trailRead, .subjectsRead, .metricsRead], [], []),
         ]
 

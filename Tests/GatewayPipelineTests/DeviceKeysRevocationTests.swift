@@ -89,6 +89,34 @@ import WireProtocol
         #expect(again.revoked == 0 && again.examined == 73)
     }
 
+    @Test func `the keys of one person end without anybody looking up their ids, and those of others go on`()
+        async throws
+    {
+        let (gate, keys) = try await Self.gate()
+        let now = gate.clock.now().rfc3339
+        func body(_ owner: JSONObject, dry: Bool = false) -> JSONObject {
+            [
+                "cause": "lost", "registered_before": .string(now), "recipient": .object(owner),
+                "dry_run": .boolean(dry),
+            ]
+        }
+        gate.clock.advance(seconds: 1)
+        // Nothing is told of who is not there, nor of a device that is another's.
+        for owner in [["user": "u_4711"], ["user": "u_3", "device": "d_9"]] as [JSONObject] {
+            let none = try await Self.revoke(gate, body(owner))
+            #expect(none.examined == 0 && none.revoked == 0 && none.pieces == 1)
+        }
+        let dry = try await Self.revoke(gate, body(["user": "u_3"], dry: true))
+        #expect(dry.examined == 1 && dry.revoked == 1 && dry.pieces == 1)
+        #expect(try Self.states(gate).values.allSatisfy { $0 == "active" })
+        let done = try await Self.revoke(gate, body(["user": "u_3", "device": "d_1"]))
+        #expect(done.revoked == 1)
+        let states = try Self.states(gate)
+        for (user, key) in keys {
+            #expect(states[key] == (user == "u_3" ? "deactivated" : "active"), "\(user)")
+        }
+    }
+
     @Test func `keys of before a moment end, those of after it go on, and the next decision knows`()
         async throws
     {

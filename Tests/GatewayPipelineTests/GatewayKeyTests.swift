@@ -235,6 +235,22 @@ import WireProtocol
         try await Self.expectRefused("promote", of: key, because: .root, by: gate)
     }
 
+    @Test func `a root key that is kept apart gets no successor beside the keys that it opens`() async throws
+    {
+        let gate = try await Self.started()
+        gate.privateKeys.keepRoot(at: "/media/vault/root")
+        let made = gate.privateKeys.made
+        for body in [["purpose": "root"], ["purpose": "root", "dry_run": true]] as [JSONObject] {
+            let reply = try await gate.call("keys-team", "POST", "/v1/keys", body)
+            #expect(reply.status == 409, "\(reply.json)")
+            let detail = try #require(reply.json["detail"]?.stringValue)
+            #expect(detail.contains("`/media/vault/root`") && detail.contains("`root_key`"), "\(detail)")
+        }
+        #expect(gate.privateKeys.made == made)
+        // Other keys are made as before.
+        _ = try await Self.add("data", to: gate)
+    }
+
     @Test func `a suspended key whose file is gone is not resumed, and another takes its place`() async throws
     {
         let gate = try await Self.started()

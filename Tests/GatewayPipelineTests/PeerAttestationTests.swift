@@ -70,6 +70,54 @@ import Testing
         #expect(table.caller(of: peer(user: 7, group: 65534)) == nil)
     }
 
+    @Test func `root is nobody by whatever group, on whatever listener`() throws {
+        let table = try PeerAttestation(
+            bindings: [
+                .init(caller: Self.marketing, groupIDs: [500]),
+                .init(caller: Self.security, userIDs: [1002], groupIDs: [501], listener: 1),
+            ], boundListeners: [1: Self.security], acceptsRoot: false)
+        for root in [
+            peer(user: 0, group: 500), peer(user: 0, group: 0, groups: [500]),
+            peer(user: 0, groups: [4, 500, 501], bound: Self.security, listener: 1),
+        ] {
+            #expect(table.caller(of: root) == nil)
+        }
+        // A user keeps its caller in whatever groups it is, and root's group gives it none.
+        #expect(table.caller(of: peer(user: 7, group: 0, groups: [0, 500])) == Self.marketing)
+        #expect(table.caller(of: peer(user: 7, group: 0, groups: [0])) == nil)
+        #expect(
+            table.caller(of: peer(user: 1002, group: 0, groups: [0], bound: Self.security, listener: 1))
+                == Self.security)
+        // Development runs as root.
+        let development = try PeerAttestation(
+            bindings: [.init(caller: Self.marketing, groupIDs: [0, 500])], boundListeners: [:],
+            acceptsRoot: true)
+        #expect(development.caller(of: peer(user: 0, group: 500)) == Self.marketing)
+        #expect(development.caller(of: peer(user: 7, group: 0)) == Self.marketing)
+        #expect(development.caller(of: peer(user: 65534, group: 500)) == nil)
+    }
+
+    @Test func `the ids that the machine's kernel gives to strangers are nobody's either`() throws {
+        let overflow = PeerAttestation.OverflowIDs(userID: 99_999, groupID: 88_888)
+        let table = try PeerAttestation(
+            bindings: [.init(caller: Self.marketing, groupIDs: [500])], boundListeners: [:],
+            acceptsRoot: false, overflow: overflow)
+        for user in [99_999, 65534] as [UInt32] {
+            #expect(table.caller(of: peer(user: user, groups: [500])) == nil)
+        }
+        let bindings: [PeerAttestation.Binding] = [
+            .init(caller: Self.marketing, userIDs: [99_999]),
+            .init(caller: Self.marketing, groupIDs: [88_888]),
+            .init(caller: Self.marketing, userIDs: [65534]), .init(caller: Self.marketing, groupIDs: [65534]),
+        ]
+        for binding in bindings {
+            #expect(throws: PeerAttestation.TableError.overflowIdentifier(caller: Self.marketing)) {
+                try PeerAttestation(
+                    bindings: [binding], boundListeners: [:], acceptsRoot: false, overflow: overflow)
+            }
+        }
+    }
+
     @Test func `a bound listener admits only its own caller's uids`() throws {
         let table = try PeerAttestation(
             bindings: [
@@ -116,6 +164,11 @@ import Testing
             #expect(
                 problem([.init(caller: Self.marketing, userIDs: users)])
                     == .rootUser(caller: Self.marketing))
+        }
+        for groups in [[0], [0, 500]] as [Set<UInt32>] {
+            #expect(
+                problem([.init(caller: Self.marketing, groupIDs: groups)])
+                    == .rootGroup(caller: Self.marketing))
         }
         #expect(
             problem([.init(caller: Self.marketing, userIDs: [65534])])

@@ -26,6 +26,7 @@ final class TestPrivateKeys: PrivateKeys {
         var erased: [String] = []
         var lost: Set<String> = []
         var fault: Fault?
+        var rootPath: String?
     }
     private let state = Mutex(State())
     private let keys: GateKeys
@@ -62,6 +63,12 @@ final class TestPrivateKeys: PrivateKeys {
             || key.state != .destroyed && (key.purpose != .root || key.state != .active)
     }
 
+    /// Where the root key is kept from here on, apart from the others.
+    func keepRoot(at path: String) { state.withLock { $0.rootPath = path } }
+
+    func requirePlace(for purpose: KeyPurpose) throws(KeyringRefusal) {
+        if purpose == .root, let path = state.withLock({ $0.rootPath }) { throw .rootIsElsewhere(path: path) }
+    }
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
         let secret = try SecretBytes.random(byteCount: 32)
         let id = "\(purpose.rawValue)-\(Hexadecimal.encode(try SecureRandom.bytes(8)))"

@@ -40,9 +40,11 @@ import Testing
 
     private func connect() throws -> EmbeddedChannel {
         let channel = EmbeddedChannel(loop: loop)
+        let connection = PageConnection(
+            service: service, limits: limits, connections: connections, rates: rates)
         try channel.pipeline.syncOperations.addHandlers([
-            OutputSide(), ByteToMessageHandler(HTTPRequestDecoder()),
-            PageConnection(service: service, limits: limits, connections: connections, rates: rates),
+            OutputSide(), PageInboundMeter(connection), ByteToMessageHandler(HTTPRequestDecoder()),
+            connection,
         ])
         channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 1), promise: nil)
         return channel
@@ -74,6 +76,35 @@ import Testing
         loop.advanceTime(by: .milliseconds(1))
         #expect(!channel.isActive && connections.all.isEmpty)
         #expect(try written(to: channel).isEmpty)
+    }
+
+    /// Where bytes may stand that are no body, and what they are made of.
+    @Test(arguments: [
+        ("\r\n", "\r\n"), ("GET /u/x HTTP/1.1\r\nHost: a\r\nX:", " "),
+        ("POST /u/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=", "y"),
+        ("POST /u/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: ", "y"),
+    ])
+    func `framing counts as header bytes, in one read or in many`(start: String, filler: String) throws {
+        let piece = String(repeating: filler, count: 1_024)
+        for isOneRead in [true, false] {
+            let channel = try connect()
+            let pieces = [start] + Array(repeating: piece, count: 17)
+            for text in isOneRead ? [pieces.joined()] : pieces { try receive(text, on: channel) }
+            #expect(try written(to: channel).hasPrefix("HTTP/1.1 431 "))
+            #expect(handler.state.withLock { $0.asked.isEmpty })
+            channel.close(promise: nil)
+            loop.run()
+        }
+    }
+
+    @Test func `what comes behind a request is thrown away up to its bound`() throws {
+        let channel = try connect()
+        try ask(on: channel)
+        let kilobyte = String(repeating: "y", count: 1_024)
+        for _ in 0..<1_024 { try receive(kilobyte, on: channel) }
+        #expect(channel.isActive)
+        try receive("y", on: channel)
+        #expect(!channel.isActive)
     }
 
     @Test(arguments: [

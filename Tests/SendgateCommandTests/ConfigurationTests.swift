@@ -73,10 +73,10 @@ import UnixSocketEndpoint
         let page = try String(
             contentsOf: CommandLineRun.repository.appending(
                 path: "Sources/sendgate/Sendgate.docc/Configuration.md"), encoding: .utf8)
-        let block = try #require(page.components(separatedBy: "```yaml\n").last)
+        let block = try #require(page.components(separatedBy: "```yaml\n").dropFirst().first)
         let example = try #require(block.components(separatedBy: "```").first)
         let configuration = try read(example)
-        #expect(configuration.listeners.count == 3 && configuration.callers.count == 2)
+        #expect(configuration.listeners.count == 3 && configuration.callers.count == 3)
         // What the example says for a bound is what holds when it is absent.
         var bare = configuration
         (bare.limits, bare.endpoint) = (EngineLimits(), EndpointLimits())
@@ -378,6 +378,31 @@ import UnixSocketEndpoint
         #expect(found.count == 1)
         #expect(found.first?.message.contains("`nobody-of-this-name`") == true)
         #expect(found.first?.place?.contains("gate.yaml:16:") == true)
+    }
+
+    /// What is put for what, and a part of the message.
+    @Test(arguments: [
+        ("users: [1001]", "users: [root]", "`root` is uid 0"),
+        ("users: [1001]", "users: [0]", "`0` is uid 0"),
+        ("groups: [1010]", "groups: [root]", "`root` is gid 0"),
+        ("groups: [1010]", "groups: [0]", "`0` is gid 0"),
+        ("users: [1001]", "users: [nobody]", "`nobody` is uid 65534"),
+        ("groups: [1010]", "groups: [nogroup]", "`nogroup` is gid 65534"),
+        ("users: [1004, 1005]", "users: [1004, 0]", "`0` is uid 0"),
+        ("users: [1004, 1005]", "users: [65534]", "`65534` is uid 65534"),
+        ("group: 1003", "group: 1003\n    owner: root", "`root` is uid 0"),
+        ("group: 1003", "group: 0", "`0` is gid 0"), ("group: 1003", "group: 65534", "gid 65534"),
+        ("users: [1002]", "users: [65534]", "`65534` is uid 65534"),
+    ])
+    func `root and who has no name are no account, with the line`(from: String, to: String, says: String)
+        throws
+    {
+        let text = Self.complete.replacingOccurrences(of: from, with: to)
+        #expect(text != Self.complete)
+        let found = try diagnostics(text)
+        #expect(found.count == 1, "\(found)")
+        #expect(found.first?.message.contains(says) == true, "\(found)")
+        #expect(found.first?.place?.contains("gate.yaml") == true && found.first?.hint != nil, "\(found)")
     }
 
     @Test func `users may be given by name`() throws {

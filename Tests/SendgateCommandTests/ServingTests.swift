@@ -47,6 +47,96 @@ import WireProtocol
         #expect(archived?.bundle.developmentCaller == DevelopmentGateway.caller)
     }
 
+    private static func ask(_ handler: some RequestHandler, _ target: String) async -> (
+        status: Int, body: String
+    ) {
+        let peer = Peer(
+            credentials: PeerCredentials(userID: 1, groupID: 1, processID: 1, supplementaryGroups: []),
+            boundCaller: nil, listener: 0)
+        let request = WireRequest(kind: .single, method: "GET", target: target, headers: [], body: [])
+        let answer = await withCheckedContinuation { continuation in
+            handler.handle(request, from: peer) { continuation.resume(returning: $0) }
+        }
+        return (answer.status, String(decoding: answer.body, as: UTF8.self))
+    }
+
+    @Test func `a gateway whose bundle is being proved says how far that is, and takes nothing`() async throws
+    {
+        let handler = StartingHandler()
+        #expect(await Self.ask(handler, "/healthz").status == 200)
+        #expect(await Self.ask(handler, "/readyz").body.contains("proving the bundle"))
+        handler.proved(43, of: 100)
+        let readiness = await Self.ask(handler, "/readyz")
+        #expect(readiness.status == 503 && readiness.body.contains("proving 43 %"), "\(readiness)")
+        #expect(readiness.body.contains(#""ready":false"#), "\(readiness)")
+        let send = await Self.ask(handler, "/v1/sends")
+        #expect(send.status == 503 && send.body.contains("proving 43 %"), "\(send)")
+        // The gateway takes the same sockets over.
+        let gate = try await GatewayFixture(in: folder.root)
+        handler.handOver(to: gate.wiring.gateway)
+        #expect(await Self.ask(handler, "/readyz").body.contains(#""name":"store""#))
+        try await gate.stop()
+    }
+
+    /// A bundle of its own, which no other test has proved in this process.
+    private func configuration(named name: String) throws -> GatewayConfiguration {
+        let policies = folder.path(name)
+        try FileManager.default.copyItem(atPath: CommandLineRun.policies, toPath: policies)
+        let page = "\(policies)/bundle.yaml"
+        let text = try String(contentsOfFile: page, encoding: .utf8)
+        let changed = text.replacingOccurrences(of: "name: starter", with: "name: \(name)")
+        try #require(changed != text)
+        try changed.write(toFile: page, atomically: true, encoding: .utf8)
+        return try DevelopmentGateway(
+            directory: folder.path("gate"), policies: policies, hop: nil, otherUserIDs: [],
+            logLevel: .critical
+        ).configuration
+    }
+
+    /// Counted in states, not in seconds: a start that decides each once is ready within the proof's time, however busy the
+    /// machine is.
+    @Test func `a start decides every state of the proof once, and none where the proof was kept`()
+        async throws
+    {
+        let configuration = try configuration(named: "proved-once")
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let starting = try #require(
+            try await StartingGateway.proving(configuration, environment: [:], logger: logger))
+        let policy = try PolicyLoading.signed(configuration)
+        let whole = ProvedBundles.run(of: policy, grain: ProvedBundles.grain)
+        #expect(starting.handler.stateCount == whole.stateCount)
+        // The sockets are open already, and the second start ends there.
+        await #expect(throws: (any Error).self) {
+            try await StartingGateway.proving(
+                self.configuration(named: "proved-twice"), environment: [:], logger: logger)
+        }
+        let wiring = try Wiring(configuration, environment: [:], logger: logger, starting: starting)
+        #expect(starting.handler.stateCount == whole.stateCount)
+        #expect(wiring.endpoint === starting.endpoint)
+        await starting.endpoint.shutDown()
+        wiring.store.close()
+        #expect(try await StartingGateway.proving(configuration, environment: [:], logger: logger) == nil)
+    }
+
+    @Test func `a command keeps a proof where the start of the same build looks`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let proofs = folder.path("gate/state/\(KeptProofs.fileName)")
+        let kept = try String(contentsOfFile: proofs, encoding: .utf8)
+        try FileManager.default.removeItem(atPath: proofs)
+        let run = try await CommandLineRun(
+            "policy", "prove", CommandLineRun.policies, "--keep", folder.path("gate/state"), "--json")
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(
+            run.output.contains(#""kept": true"#) || run.output.contains(#""kept":true"#), "\(run.output)")
+        #expect(run.output.contains("\"build\"") && run.output.contains("\"version\""))
+        // The gateway runs meanwhile, and its own line is the same to the byte.
+        #expect(try String(contentsOfFile: proofs, encoding: .utf8) == kept)
+        try await gate.stop()
+        let nowhere = try await CommandLineRun(
+            "policy", "prove", CommandLineRun.policies, "--keep", folder.path("none"))
+        #expect(nowhere.status == 1 && nowhere.errors.contains("no state directory"), "\(nowhere.errors)")
+    }
+
     @Test func `a start and a stop are entries, and a restart goes on where the trail ended`() async throws {
         try await GatewayFixture(in: folder.root).stop()
         try await GatewayFixture(in: folder.root).stop()

@@ -16,8 +16,50 @@ extension EndToEnd {
                 within: 60)
             #expect(second.ending == .exit(1))
             #expect(second.errors.contains("sendgate: error:") && second.errors.contains("sendgate: hint:"))
-            #expect(second.errors.contains("in use by process"), "\(second.errors)")
+            #expect(second.errors.contains("a gateway runs here already"), "\(second.errors)")
+            #expect(second.errors.contains("in use by process \(first.processID)"), "\(second.errors)")
             #expect(try first.stillAnswers("still-here"))
+        }
+
+        /// The first to notice would be the port of the pages, whose error is a number of the kernel's.
+        @Test func `a second start says that a gateway runs, before it takes a port`() throws {
+            let scratch = try Scratch(isShared: true)
+            let production = try Production(in: scratch)
+            let path = try production.write(
+                production.template + "public_listen: \(scratch.path("pages.sock"))\n")
+            let first = GateProcess(in: scratch, configuration: path)
+            try first.start()
+            let second = try Finished.run(
+                [Machine.sendgate, "serve", "--config", path], in: scratch, within: 60)
+            #expect(second.ending == .exit(1))
+            #expect(second.errors.contains("a gateway runs here already"), "\(second.errors)")
+            #expect(second.errors.contains("process \(first.processID)"), "\(second.errors)")
+            #expect(try first.stop() == .exit(0))
+        }
+
+        /// The new program here is the old one: what counts is that a start finds the proof.
+        @Test func `a proof that is kept beside a running gateway is found by the next start`() throws {
+            let scratch = try Scratch()
+            let policies = scratch.path("policies")
+            try FileManager.default.copyItem(atPath: Machine.policies, toPath: policies)
+            let gate = GateProcess(in: scratch, policies: policies, ["--log-level", "info"])
+            try gate.start()
+            #expect(gate.errors.contains("the bundle is proved"), "\(gate.errors)")
+            // The next version of the bundle, reviewed and not in force yet.
+            let page = "\(policies)/types/promo.offer.yaml"
+            let good = try String(contentsOfFile: page, encoding: .utf8)
+            let changed = good.replacing("hours: 12", with: "hours: 11")
+            try #require(changed != good)
+            try changed.write(toFile: page, atomically: true, encoding: .utf8)
+            let proved = try Finished.run(
+                [Machine.sendgate, "policy", "prove", policies, "--keep", "\(gate.folder)/state"],
+                in: scratch, within: 120)
+            #expect(proved.ending == .exit(0), "\(proved)")
+            #expect(proved.output.contains("kept in") && proved.output.contains("build "), "\(proved)")
+            #expect(try gate.stop() == .exit(0))
+            try gate.start()
+            #expect(!gate.errors.contains("the bundle is proved"), "\(gate.errors)")
+            #expect(try gate.stop() == .exit(0))
         }
 
         @Test func `a socket that a killed gateway left is replaced, one that answers is not`() throws {
@@ -52,6 +94,7 @@ extension EndToEnd {
             ("a setting twice", "state:", "trail: /elsewhere\nstate:", ["config.yaml:3"]),
             ("a mode that is none", "mode: \"0666\"", "mode: \"0888\"", ["config.yaml:12", "`0888`"]),
             ("root as a caller", "users: [PRODUCER]", "users: [0]", ["uid 0"]),
+            ("root's group as a caller", "groups: [4300]", "groups: [0]", ["config.yaml", "gid 0"]),
             ("everybody as a caller", "users: [PRODUCER]", "users: [65534]", ["65534"]),
             (
                 "one user as two callers", "callers:",

@@ -346,6 +346,7 @@ private struct StepOperation: EngineOperation {
 
 /// The private half of every key is there, and none is made: a key is recorded by ``SimulatedGateway/add(_:by:)``.
 private struct LoadedPrivateKeys: PrivateKeys {
+    func requirePlace(for purpose: KeyPurpose) {}
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
         throw EngineFailure.unavailable("no keys are made here")
     }

@@ -42,15 +42,19 @@ final class ScriptedServer: Sendable {
         /// Reads one request without a body, or with the body `text`.
         func readRequest(body text: String = "") -> String? { read(until: "\r\n\r\n" + text) }
 
-        func write(_ text: String) {
+        func write(_ text: String) { _ = writes(text) }
+
+        /// - Returns: Whether the client took it.
+        func writes(_ text: String) -> Bool {
             var bytes = Array(text.utf8)[...]
             while !bytes.isEmpty {
                 let count = bytes.withUnsafeBytes {
                     send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
                 }
-                if count <= 0 { return }
+                if count <= 0 { return false }
                 bytes = bytes.dropFirst(count)
             }
+            return true
         }
 
         func answer(_ body: String, status: Int = 200, headers: String = "") {

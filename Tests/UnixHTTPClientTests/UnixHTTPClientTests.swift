@@ -322,6 +322,38 @@ import Testing
         }
     }
 
+    /// What a server may send besides an answer's body without end: how it begins, and what goes on.
+    @Test(arguments: [
+        ("HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n5;x=", "y"),
+        ("HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0;x=", "y"),
+        ("HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ", "y"),
+        ("HTTP/1.1 200 X\r\nX:", " "), ("", "HTTP/1.1 100 X\r\n\r\n"), ("", "HTTP/1.1 103 X\r\nX: y\r\n\r\n"),
+    ])
+    func `an answer's framing is bounded, whatever it is made of`(start: String, piece: String) async throws {
+        let written = Atomic<Int>(0)
+        try await withServer { connection, _ in
+            _ = connection.readRequest()
+            connection.write(start)
+            let kilobytes = String(repeating: piece, count: 1_024)
+            // The write fails once the client has gone.
+            while connection.writes(kilobytes) { written.add(kilobytes.utf8.count, ordering: .relaxed) }
+        } _: { path, _ in
+            let client = client(path)
+            let error = await failure { () throws(UnixHTTPError) in
+                _ = try await client.request("GET", "/", timeoutMilliseconds: 60_000)
+            }
+            #expect(error?.stage == .unanswered)
+            // A header that the parser refuses by its own bound is no HTTP to the client.
+            let causes: [UnixHTTPError.Cause?] = [
+                .framingTooLarge(byteCountMax: 16 * 1024), .answerMalformed,
+            ]
+            #expect(causes.contains(error?.cause), "\(String(describing: error))")
+            await client.close()
+        }
+        // What the kernel holds of a connection, and the bound.
+        #expect(written.load(ordering: .relaxed) < 4 << 20)
+    }
+
     @Test func `an endless answer is cut off at its bound`() async throws {
         try await withServer { connection, _ in
             _ = connection.readRequest()

@@ -1,3 +1,4 @@
+import Foundation
 import GateVocabulary
 import GatewayPipeline
 import Logging
@@ -131,6 +132,24 @@ import WireProtocol
         #expect(written.hasSuffix("\r\n\r\ndone"))
         #expect(bench.outputSide.readCount > readCount)
         #expect(bench.usage.inFlight.value == 0)
+    }
+
+    @Test(arguments: FramingBoundTests.Place.allCases)
+    func `framing that comes in one read is bounded as framing in many`(place: FramingBoundTests.Place) throws
+    {
+        let bench = try Bench()
+        // Twice the bound.
+        try bench.receive(place.start + String(repeating: place.piece, count: 32))
+        #expect(try bench.written().hasPrefix("HTTP/1.1 431 "), "\(place)")
+        #expect(bench.requests.all.isEmpty && bench.outputSide.isEnded)
+    }
+
+    @Test func `requests in one read have their framing counted apart`() throws {
+        let bench = try Bench(handler: ScriptedHandler.echo)
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let request = "\(head)5;x=\(String(repeating: "y", count: 900))\r\nhello\r\n0\r\n\r\n"
+        try bench.receive(String(repeating: request, count: 50))
+        #expect(try bench.written().components(separatedBy: "HTTP/1.1 200 OK").count == 51)
     }
 
     @Test func `pipelined answers go out in the order of their requests`() throws {

@@ -28,6 +28,7 @@ extension Gateway {
         let isTaken = readers.submit(for: caller, lane: .security) { [self] in
             do {
                 try keys.keyring.requireRoom(for: body.purpose, replacing: body.replaces)
+                try management.privateKeys.requirePlace(for: body.purpose)
                 guard !body.isDryRun else {
                     return answer(
                         Answer(KeyChangedAnswer(wouldBe: .preActivation, of: nil)))
@@ -246,9 +247,15 @@ extension Gateway {
                 guard selection.registeredBefore <= dependencies.clock.now() else {
                     throw Problem(.eventInFuture, detail: "`registered_before` is in the future")
                 }
-                let piece = try store.read { try selection.piece(after: body.after, in: $0) }
+                let piece = try store.read { store in
+                    guard let user = body.user else {
+                        return try selection.piece(after: body.after, in: store)
+                    }
+                    return try selection.piece(of: user, device: body.device, in: store)
+                }
                 let (keys, meant) = (piece.examined, piece.meant)
-                let next = keys.count < DeviceKeySelection.pieceCount ? nil : keys.last
+                let isLast = body.user != nil || keys.count < DeviceKeySelection.pieceCount
+                let next = isLast ? nil : keys.last
                 @Sendable func report(_ revokedCount: Int) -> Answer {
                     Answer(
                         DeviceKeysRevokedAnswer(
@@ -278,7 +285,24 @@ extension DeviceKeySelection {
     fileprivate func piece(
         after key: KeyID?, in store: any StoreReading
     ) throws -> (examined: [KeyID], meant: [KeyID], unreadableCount: Int) {
-        let examined = try store.deviceKeys(after: key, limit: Self.pieceCount)
+        try piece(of: store.deviceKeys(after: key, limit: Self.pieceCount), in: store)
+    }
+
+    /// The keys of one person's devices, or of one device: none where there is no such person or device. They are few, so they
+    /// are one piece.
+    fileprivate func piece(
+        of user: UserID, device: DestinationID?, in store: any StoreReading
+    ) throws -> (examined: [KeyID], meant: [KeyID], unreadableCount: Int) {
+        guard let subject = try store.subject(of: user) else { return ([], [], 0) }
+        let devices = try store.devices(of: subject.id).filter { device == nil || $0.id == device }
+        return try piece(
+            of: devices.flatMap { try store.deviceKeys(of: subject.id, device: $0.tag).map(\.key) }, in: store
+        )
+    }
+
+    private func piece(
+        of examined: [KeyID], in store: any StoreReading
+    ) throws -> (examined: [KeyID], meant: [KeyID], unreadableCount: Int) {
         var (meant, unreadableCount) = ([KeyID](), 0)
         for key in examined {
             do {

@@ -5,6 +5,10 @@ package import KeyLifecycle
 ///
 /// The keyring in the store says which key is in use; an implementation only follows it.
 package protocol PrivateKeys: Sendable {
+    /// Throws `KeyringRefusal` where the gateway must not make a key of the purpose, because of where its like is kept.
+    /// Asked before a key is made, and by a dry run of it.
+    func requirePlace(for purpose: KeyPurpose) throws(KeyringRefusal)
+
     /// Makes a key. Durable when it returns, and not yet in use.
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey
 

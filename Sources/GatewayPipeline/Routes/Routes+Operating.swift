@@ -90,7 +90,7 @@ extension Route {
             "revokeDeviceKeys", .post, "/v1/device-keys/revoke", tag: "Keys",
             "Stop using many device keys, a piece at a time",
             means:
-                "Looks at the next \(DeviceKeySelection.pieceCount) device keys of everybody, and revokes those that were registered before a moment, of one app or of one suite. Asked again with `next` until the answer has none; asked from the beginning it finds what is left, so an interrupted revocation is simply begun again. Messages that wait for a revoked key are decided again at once.",
+                "Looks at the next \(DeviceKeySelection.pieceCount) device keys of everybody, or at those of one `recipient`, and revokes those that were registered before a moment, of one app or of one suite. Asked again with `next` until the answer has none; asked from the beginning it finds what is left, so an interrupted revocation is simply begun again. Messages that wait for a revoked key are decided again at once.",
             grants: CallerAct.changeKey.grants, body: .json(DeviceKeysRevokeBody.self, "Keys of one app"),
             answers: [.ok("One piece.", DeviceKeysRevokedAnswer.shape, Samples.deviceKeysRevoked.json)],
             problems: [.eventInFuture, .unavailable]

@@ -7,7 +7,7 @@ import WireProtocol
 
 /// One client and its one request: after the answer the connection ends, which a proxy in front does not mind.
 ///
-///     bytes → HTTPRequestDecoder → PageConnection → PageService → UnsubscribeHandler
+///     bytes → PageInboundMeter → HTTPRequestDecoder → PageConnection → PageService → UnsubscribeHandler
 ///     bytes ←──────────────────────────┘
 ///
 /// Not reentrant and confined to its event loop; what is answered elsewhere comes back over ``NIOLoopBound``.
@@ -30,12 +30,49 @@ final class PageConnection: ChannelInboundHandler {
     private var state = State.reading(nil, [])
     private var openedAt = NIODeadline.distantPast
     private var deadline: Scheduled<Void>?
+    private var context: ChannelHandlerContext?
+    /// Bytes received that were not body. The parser gives the body back and nothing else, so this is also what it skips: chunk
+    /// extensions, trailers, white space, blank lines.
+    private var framingByteCount = 0
+    /// Bytes thrown away behind the request.
+    private var droppedByteCount = 0
 
     init(service: PageService, limits: PageLimits, connections: PageConnections, rates: PageRates) {
         self.service = service
         self.limits = limits
         self.connections = connections
         self.rates = rates
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+    /// ``PageInboundMeter`` calls it with every read before the parser sees the bytes.
+    ///
+    /// - Returns: Whether the parser shall see them.
+    func willParse(byteCount: Int, _ context: ChannelHandlerContext) -> Bool {
+        if case .reading = state {
+            framingByteCount += byteCount
+            return true
+        }
+        droppedByteCount += byteCount
+        if droppedByteCount > limits.lingerByteCountMax { context.close(promise: nil) }
+        return false
+    }
+
+    func didParse() {
+        guard case .reading = state, let context else { return }
+        refuseLongFraming(context)
+    }
+
+    /// - Returns: Whether the request was refused.
+    @discardableResult private func refuseLongFraming(_ context: ChannelHandlerContext) -> Bool {
+        // The empty line that ends a head does not count towards its bound.
+        guard framingByteCount > limits.headerByteCountMax + 2 else { return false }
+        state = .answering
+        write(service.refusal(431), to: context)
+        return true
     }
 
     func channelActive(context: ChannelHandlerContext) {
@@ -76,6 +113,7 @@ final class PageConnection: ChannelInboundHandler {
                 connection.write(connection.service.refusal(408), to: context)
             }
         case .body(let buffer):
+            framingByteCount -= buffer.readableBytes
             guard body.count + buffer.readableBytes <= limits.bodyByteCountMax else {
                 state = .answering
                 return write(service.refusal(413), to: context)
@@ -85,7 +123,7 @@ final class PageConnection: ChannelInboundHandler {
             body.append(contentsOf: buffer.readableBytesView)
             state = .reading(head, body)
         case .end:
-            guard let head else { return }
+            guard let head, !refuseLongFraming(context) else { return }
             state = .answering
             connections.set(.answering, of: context.channel)
             answer(head, body, context)

@@ -201,12 +201,29 @@ package struct DeviceKeysRevokeBody: WireBody, Hashable {
     package var cause: KeyRevokeBody.Cause
     /// Keys registered before this moment.
     package var registeredBefore: Instant
+    /// Only this person's keys.
+    package var user: UserID?
+    /// Only keys of this device of the person.
+    package var device: DestinationID?
     /// Only keys of this app's devices.
     package var app: String?
     package var suite: DeviceKeyBody.Suite?
     /// Where the piece before this one ended; `nil` for the first.
     package var after: KeyID?
     package var isDryRun: Bool
+
+    private struct Owner: BodyObject {
+        let user: UserID
+        let device: DestinationID?
+
+        static let shape = declared(nil, "Whose keys.")
+        static let example: JSONValue = ["user": "u_42", "device": "d_1"]
+
+        init(from fields: BodyFields) {
+            user = fields.required("user", "Your id of the person.")
+            device = fields.optional("device", "One device of theirs; every device when absent.")
+        }
+    }
 
     package static let shape = declared(
         "DeviceKeysRevocation",
@@ -223,6 +240,9 @@ package struct DeviceKeysRevokeBody: WireBody, Hashable {
             "registered_before",
             "Keys registered before this moment, which is not in the future: what is registered meanwhile stays."
         )
+        let owner: Owner? = fields.optional("recipient", "Only keys of this person.")
+        user = owner?.user
+        device = owner?.device
         app = fields.optional("app", as: .text(.app), "Only keys of devices with this app.")
         suite = fields.optional("suite", "Only keys of this suite.")
         after = fields.optional("after", "`next` of the answer before.")

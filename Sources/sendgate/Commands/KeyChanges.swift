@@ -144,11 +144,14 @@ struct KeysRevoke: GateCommand {
         usage: """
             sendgate keys revoke KEY --cause CAUSE --socket PATH [--dry-run] [--json]
             sendgate keys revoke KEY --cause CAUSE --config FILE [--dry-run] [--json]
+            sendgate keys revoke --user USER [--device DEVICE] --cause CAUSE …
             sendgate keys revoke --registered-before TIME [--app APP] [--suite SUITE] --cause CAUSE …
             """,
         discussion: """
             CAUSE is compromised (somebody else may hold it: it is trusted no more), lost or retired (it goes on \
             reading what it protected). It is refused from the next decision on.
+
+            With --user the keys of a person's devices are revoked, or of one device: nobody has to look their ids up.
 
             With --registered-before many device keys are revoked, those of everybody that were registered before TIME (RFC \
             3339): of one app, of one suite, or all. Each has an entry of its own. Interrupted, the same command goes on.
@@ -158,6 +161,9 @@ struct KeysRevoke: GateCommand {
 
     @Argument(help: ArgumentHelp("The key's id.", valueName: "key")) var key: String?
     @Option(help: ArgumentHelp("Why: compromised, lost or retired.", valueName: "cause")) var cause: Cause
+    @Option(help: ArgumentHelp("Keys of this person's devices.", valueName: "user")) var user: String?
+    @Option(help: ArgumentHelp("Only keys of this device of theirs.", valueName: "device"))
+    var device: String?
     @Option(help: ArgumentHelp("Device keys registered before this moment.", valueName: "time"))
     var registeredBefore: String?
     @Option(help: ArgumentHelp("Only device keys of this app.", valueName: "app")) var app: String?
@@ -165,9 +171,12 @@ struct KeysRevoke: GateCommand {
     @OptionGroup var options: KeyChangeOptions
 
     func validate() throws {
-        if (key == nil) == (registeredBefore == nil) {
-            throw ValidationError("give the id of a key, or `--registered-before` for many device keys")
+        if [key, user, registeredBefore].count(where: { $0 != nil }) != 1 {
+            throw ValidationError(
+                "give the id of a key, `--user` for a person's, or `--registered-before` for many device keys"
+            )
         }
+        if device != nil, user == nil { throw ValidationError("`--device` goes with `--user`") }
         if registeredBefore == nil, app != nil || suite != nil {
             throw ValidationError("`--app` and `--suite` go with `--registered-before`")
         }
@@ -188,9 +197,14 @@ struct KeysRevoke: GateCommand {
     }
 
     private func revokeMany(over connection: GatewayConnection) async throws {
-        var body: JSONObject = [
-            "cause": .string(cause.rawValue), "registered_before": .string(registeredBefore ?? ""),
-        ]
+        // A person's keys are all of those that are registered by now.
+        let moment = registeredBefore ?? SystemClock().now().rfc3339
+        var body: JSONObject = ["cause": .string(cause.rawValue), "registered_before": .string(moment)]
+        if let user {
+            var owner: JSONObject = ["user": .string(user)]
+            if let device { owner["device"] = .string(device) }
+            body["recipient"] = .object(owner)
+        }
         if let app { body["app"] = .string(app) }
         if let suite { body["suite"] = .string(suite) }
         if options.isDryRun { body["dry_run"] = true }
@@ -213,6 +227,12 @@ struct KeysRevoke: GateCommand {
             }
         } while body["after"] != nil
         progress.end()
+        if let user, examined == 0 {
+            throw CommandFailure(
+                device.map { "`\(user)` has no device `\($0)` with a key" }
+                    ?? "`\(user)` has no device with a key",
+                hint: "a caller with `subjects.read` sees a person's devices: `GET /v1/recipients/{user}`")
+        }
         if options.output.json {
             return Terminal.print([
                 "examined": .integer(examined), "revoked": .integer(revoked),

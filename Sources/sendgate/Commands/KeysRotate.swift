@@ -30,8 +30,8 @@ struct KeysRotate: GateCommand {
             come into use.
 
             For root two callers run the command within an hour. The new root key is made in the key directory, and the \
-            keys that the old one wraps are wrapped anew when it is promoted. Where root keys are kept elsewhere, move it \
-            there, and name it as `root_key`, before the next start.
+            keys that the old one wraps are wrapped anew when it is promoted. Where `root_key` names another place, it is \
+            refused, with what to do: the successor of a key that is kept apart never lies beside the keys that it opens.
             """)
     static let example = "sendgate keys rotate origin --socket /tmp/gate/keys-team.sock"
 
@@ -83,6 +83,12 @@ struct KeysRotate: GateCommand {
                 let promotion = try await connection.post(Self.promotion(of: waiting), ["dry_run": true])
                 guard promotion.status == 200 else {
                     throw promotion.reportProblem(unavailable: KeyChange.unavailable)
+                }
+            } else {
+                let addition = try await connection.post(
+                    "/v1/keys", ["purpose": .string(purpose.rawValue), "dry_run": true])
+                guard addition.status == 200 else {
+                    throw addition.reportProblem(unavailable: KeyChange.unavailable)
                 }
             }
             let steps = [
@@ -145,11 +151,6 @@ struct KeysRotate: GateCommand {
         if let old {
             Terminal.print("\(old) is deactivated")
             Terminal.note("sendgate: hint: when nothing needs it any more, `sendgate keys destroy \(old)`")
-            if purpose == .root {
-                Terminal.note(
-                    "sendgate: hint: if root keys are kept elsewhere, move it there and name it as `root_key`"
-                )
-            }
         }
     }
 

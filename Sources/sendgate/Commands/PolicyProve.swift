@@ -3,7 +3,10 @@ import BundleModel
 import CanonicalJSON
 import CommandTerminal
 import CompliancePolicy
+import Foundation
 import GateVocabulary
+import KeyFiles
+import OpenSSLCrypto
 import PolicyFiles
 import PolicyProof
 import PolicyStatutes
@@ -14,20 +17,43 @@ struct PolicyProve: GateCommand {
     static let configuration = CommandConfiguration(
         commandName: "prove",
         abstract: "Proves that no decision under a bundle breaks the law.",
-        usage: "sendgate policy prove [DIR] [--json]",
+        usage: """
+            sendgate policy prove [DIR] [--json]
+            sendgate policy prove [DIR] --keep STATE [--keys DIR] [--root-key FILE] [--json]
+            """,
         discussion: """
             Decides every combination of facts and holds each decision against the statutes. Ends with 3 when one is \
             broken, and writes the smallest example as a case for the bundle's cases/; with 1 when the bundle has \
-            problems. A gateway does the same with every bundle it loads.
+            problems. A gateway does the same with every bundle it loads, once for each build.
+
+            With --keep the proof is kept in the state directory of a gateway, which may be running: the next start of this \
+            very build there finds it, and is ready at once. Before an upgrade, prove with the new program, then stop the old \
+            one. The proof is kept under the gateway's index key, so --keys says where its private keys are; SENDGATE_KEYS \
+            and SENDGATE_ROOT_KEY do, too, and `keys` beside STATE, as `serve --dev` has them, needs neither.
             """)
 
     static let example = "sendgate policy prove Policies"
 
     @Argument(help: ArgumentHelp("The bundle's folder.", valueName: "dir")) var folder = "Policies"
+    @Option(help: ArgumentHelp("Keep the proof in this gateway's state directory.", valueName: "dir"))
+    var keep: String?
+    @Option(help: ArgumentHelp("The gateway's private keys.", valueName: "dir")) var keys: String?
+    @Option(help: ArgumentHelp("A root key kept elsewhere.", valueName: "file")) var rootKey: String?
     @OptionGroup var output: OutputOptions
 
+    func validate() throws {
+        if keep == nil, keys != nil || rootKey != nil {
+            throw ValidationError("`--keys` and `--root-key` go with `--keep`")
+        }
+    }
+
     func run() async throws {
-        let policy = CompiledPolicy(try PolicyLoading.bundle(at: folder))
+        // What cannot be kept says so before the proof and not after it.
+        let place = try keep.map { try Self.place(in: $0, keys: keys, rootKey: rootKey) }
+        let policy = CompiledPolicy(
+            try PolicyLoading.bundle(
+                at: folder,
+                addingDevelopmentCaller: place?.isDevelopment == true ? DevelopmentGateway.caller : nil))
         let clock = ContinuousClock()
         let start = clock.now
         let line = Mutex(Progress("proving"))
@@ -38,12 +64,49 @@ struct PolicyProve: GateCommand {
         let taken = clock.now - start
         let milliseconds =
             taken.components.seconds * 1000 + taken.components.attoseconds / 1_000_000_000_000_000
+        let isKept = report.holds && place?.proofs.add(policy.digest, grain: ProvedBundles.grain) == true
         if output.json {
-            Terminal.print(Self.json(report, policy, milliseconds: milliseconds))
+            var answer = Self.json(report, policy, milliseconds: milliseconds)
+            if place != nil { answer["kept"] = .boolean(isKept) }
+            Terminal.print(answer)
         } else {
             show(report, milliseconds: milliseconds)
+            if let keep, isKept { Terminal.print("kept in \(keep) for the next start of this build") }
         }
         if !report.holds { throw ExitStatus.foundDifference }
+        if let keep, !isKept {
+            throw CommandFailure(
+                "the proof cannot be kept in `\(keep)`",
+                hint: "run as the gateway's user, or as root, with room on its disk")
+        }
+    }
+
+    /// Where a gateway looks for its proofs, and whether it is one of `serve --dev`: that one adds a caller to the bundle, so
+    /// its proof is another.
+    private static func place(
+        in state: String, keys: String?, rootKey: String?
+    ) throws -> (proofs: KeptProofs, isDevelopment: Bool) {
+        guard access(state, F_OK) == 0 else {
+            throw CommandFailure(
+                "there is no state directory `\(state)`",
+                hint: "the first start of a gateway makes it, and proves for itself")
+        }
+        _ = SecretMemory.protect()
+        let environment = Console.current.environment
+        let sibling = "\(state)/../keys"
+        guard
+            let directory = keys ?? environment[Setting.keys.environmentName]
+                ?? (access(sibling, F_OK) == 0 ? sibling : nil)
+        else {
+            throw CommandFailure.usage(
+                "`--keep` needs the gateway's keys",
+                hint: "name their directory with `--keys`, as `keys` of its configuration does")
+        }
+        let files = try PrivateKeyDirectory(
+            at: directory, rootPath: rootKey ?? environment[Setting.rootKey.environmentName],
+            credentials: Console.current.credentialsDirectory, acceptsThrowaway: true)
+        let index = try files.current(.index)
+        return (KeptProofs(in: state, key: HMACKey(index.secret)), index.isThrowaway)
     }
 
     private func show(_ report: ProofReport, milliseconds: Int64) {
@@ -56,15 +119,24 @@ struct PolicyProve: GateCommand {
         for refutation in report.refutations { Terminal.print(Array((refutation.example + "\n").utf8)) }
         let states =
             "\(report.stateCount) states in \(milliseconds) ms, standing for 10^\(report.combinationsPowerOfTen) combinations of facts for \(report.sendCount) ways of asking"
+        let by = "proved by \(Self.build), which tells \(ProvedBundles.grain) apart"
         if report.holds {
             Terminal.print("no statute can be broken")
             Terminal.print(states)
+            Terminal.print(by)
         } else {
             let count = report.flaws.count + report.refutations.count
             Terminal.note(states)
+            Terminal.note(by)
             Terminal.note(
                 count == 1 ? "1 statute or page is broken" : "\(count) statutes or pages are broken")
         }
+    }
+
+    /// The program whose gates were asked: its version, and the digest of its file, which two builds never share.
+    private static var build: String {
+        let digest = KeptProofs.runningBuild.map { Hexadecimal.encode($0.bytes) }
+        return "sendgate \(Sendgate.version), build \(digest.map { String($0.prefix(16)) } ?? "unknown")"
     }
 
     private static func json(
@@ -77,6 +149,9 @@ struct PolicyProve: GateCommand {
             "combinations_power_of_ten": .integer(Int64(report.combinationsPowerOfTen)),
             "ways_of_asking": .integer(Int64(report.sendCount)),
             "milliseconds": .integer(milliseconds),
+            "version": .string(Sendgate.version),
+            "build": KeptProofs.runningBuild.map { .string(Hexadecimal.encode($0.bytes)) } ?? .null,
+            "grain": .string("\(ProvedBundles.grain)"),
             "flaws": .array(report.flaws.map { .object($0.json) }),
             "broken": .array(
                 report.refutations.map { refutation in

@@ -130,8 +130,17 @@ struct Serve: GateCommand {
     ) async throws {
         var logger = Logger(label: "sendgate") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = configuration.logLevel
-        let wiring = try Wiring(configuration, environment: environment, logger: logger)
-        try await wiring.run { whenListening(wiring) }
+        let starting = try await StartingGateway.proving(
+            configuration, environment: environment, logger: logger)
+        do {
+            let wiring = try Wiring(
+                configuration, environment: environment, logger: logger, starting: starting)
+            try await wiring.run { whenListening(wiring) }
+        } catch {
+            // Of a gateway that ran they are closed already.
+            await starting?.endpoint.shutDown()
+            throw error
+        }
     }
 
     // MARK: With --dev

@@ -128,7 +128,7 @@ extension GatewayConfiguration {
         let names = (sources.text(.hopUsers) ?? "").split(separator: ",").map {
             ConfigurationFile.Word(text: String($0), place: sources.place(of: .hopUsers) ?? "")
         }
-        let users = accounts(names, as: .user, &sources)
+        let users = accounts(names, as: .user, for: .hop, &sources)
         if names.isEmpty {
             sources.refuse(
                 "`hop.users` is not set", at: nil,
@@ -233,10 +233,10 @@ extension GatewayConfiguration {
                 }
             }
             if let mode = mode(written.mode, &sources) { listener.mode = mode }
-            listener.ownerID = written.owner.flatMap { account($0, as: .user, &sources) }
-            listener.groupID = written.group.flatMap { account($0, as: .group, &sources) }
+            listener.ownerID = written.owner.flatMap { account($0, as: .user, for: .socket, &sources) }
+            listener.groupID = written.group.flatMap { account($0, as: .group, for: .socket, &sources) }
             listener.caller = written.caller.flatMap { callerName($0, &sources) }
-            listener.userIDs = accounts(written.users, as: .user, &sources)
+            listener.userIDs = accounts(written.users, as: .user, for: .caller, &sources)
             if written.caller == nil, !written.users.isEmpty {
                 sources.refuse(
                     "`users` without `caller` binds nobody", at: written.place,
@@ -271,8 +271,8 @@ extension GatewayConfiguration {
                     hint: "nobody could ever be this caller")
             }
             return CallerBinding(
-                caller: name, userIDs: accounts(written.users, as: .user, &sources),
-                groupIDs: accounts(written.groups, as: .group, &sources))
+                caller: name, userIDs: accounts(written.users, as: .user, for: .caller, &sources),
+                groupIDs: accounts(written.groups, as: .group, for: .caller, &sources))
         }
     }
 
@@ -298,15 +298,59 @@ extension GatewayConfiguration {
         return mode
     }
 
-    private enum AccountKind: String { case user, group }
-
-    private static func accounts(
-        _ words: [ConfigurationFile.Word], as kind: AccountKind, _ sources: inout ConfigurationSources
-    ) -> Set<UInt32> {
-        Set(words.compactMap { account($0, as: kind, &sources) })
+    private enum AccountKind: String {
+        case user, group
+        /// As `id` and the kernel's own pages say it.
+        var id: String { self == .user ? "uid" : "gid" }
     }
 
-    /// A number as it is, or a name the system knows.
+    /// What an account is named for.
+    private enum AccountUse {
+        /// Its processes speak as a caller.
+        case caller
+        /// It owns a socket and the directory of it.
+        case socket
+        /// It serves the delivery layer's socket. Root may: a socket that systemd hands over was made by systemd, and the
+        /// kernel names who called `listen`.
+        case hop
+    }
+
+    private static func accounts(
+        _ words: [ConfigurationFile.Word], as kind: AccountKind, for use: AccountUse,
+        _ sources: inout ConfigurationSources
+    ) -> Set<UInt32> {
+        Set(words.compactMap { account($0, as: kind, for: use, &sources) })
+    }
+
+    /// A number as it is, or a name the system knows; not one that vouches for nobody.
+    private static func account(
+        _ word: ConfigurationFile.Word, as kind: AccountKind, for use: AccountUse,
+        _ sources: inout ConfigurationSources
+    ) -> UInt32? {
+        guard let id = account(word, as: kind, &sources) else { return nil }
+        let overflow = UnixAccounts.overflowIDs
+        if (kind == .user ? overflow.userIDs : overflow.groupIDs).contains(id) {
+            sources.refuse(
+                "`\(word.text)` is \(kind.id) \(id), which the kernel reports for every \(kind.rawValue) without a mapping",
+                at: word.place, hint: "make a \(kind.rawValue) of its own")
+            return nil
+        }
+        guard use != .hop else { return id }
+        if id == 0 {
+            sources.refuse(
+                "`\(word.text)` is \(kind.id) 0: root can act as every user, so it speaks for no caller",
+                at: word.place, hint: "make a \(kind.rawValue) of its own; only `serve --dev` accepts root")
+            return nil
+        }
+        if use == .caller, kind == .user, UnixAccounts.primaryGroupID(ofUser: id) == 0 {
+            sources.refuse(
+                "the primary group of `\(word.text)` is gid 0, root's", at: word.place,
+                hint: "give it a group of its own with `usermod --gid`")
+            return nil
+        }
+        return id
+    }
+
     private static func account(
         _ word: ConfigurationFile.Word, as kind: AccountKind, _ sources: inout ConfigurationSources
     ) -> UInt32? {

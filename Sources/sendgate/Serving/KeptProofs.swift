@@ -4,7 +4,8 @@ import GateVocabulary
 import OpenSSLCrypto
 import PolicyProof
 
-/// Proofs that the same build made at earlier starts, so that a restart does not make them again.
+/// Proofs that the same build made at earlier starts, or `policy prove --keep` before them, so that a start does not make them
+/// again.
 ///
 /// The file `proofs` of the state directory has one line per bundle: its digest and a tag over build, grain and digest
 /// under the gateway's index key. A line that another build, another gateway or an editor wrote has the wrong tag and
@@ -14,6 +15,7 @@ struct KeptProofs: Sendable {
     /// Lines kept, the newest last: many more bundles than a gateway goes back and forth between.
     static let countMax = 64
 
+    private let directory: String
     private let path: String
     private let key: HMACKey
     private let build: SHA256Digest?
@@ -24,6 +26,7 @@ struct KeptProofs: Sendable {
     ///   - build: The digest of the program that proves. Without one nothing is kept and nothing counts, so that every
     ///     start proves.
     init(in directory: String, key: HMACKey, build: SHA256Digest? = Self.runningBuild) {
+        self.directory = directory
         path = "\(directory)/\(Self.fileName)"
         self.key = key
         self.build = build
@@ -37,18 +40,31 @@ struct KeptProofs: Sendable {
     }
 
     /// Keeps that the bundle was proved. A failure is no failure of the start: the next one proves again.
-    func add(_ digest: PolicyDigest, grain: BundleProof.Grain) {
-        guard let line = line(digest, grain), !lines.contains(line) else { return }
+    ///
+    /// The file is its directory's owner's, so that root may prove for the gateway's user.
+    ///
+    /// - Returns: Whether it is kept.
+    @discardableResult
+    func add(_ digest: PolicyDigest, grain: BundleProof.Grain) -> Bool {
+        guard let line = line(digest, grain) else { return false }
+        if lines.contains(line) { return true }
         let text = (lines + [line]).suffix(Self.countMax).map { "\($0)\n" }.joined()
         let temporary = "\(path).new"
         guard
             FileManager.default.createFile(
                 atPath: temporary, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600]),
-            rename(temporary, path) == 0
+            giveToOwner(temporary), rename(temporary, path) == 0
         else {
             unlink(temporary)
-            return
+            return false
         }
+        return true
+    }
+
+    private func giveToOwner(_ file: String) -> Bool {
+        var status = stat()
+        guard stat(directory, &status) == 0 else { return false }
+        return status.st_uid == geteuid() || chown(file, status.st_uid, status.st_gid) == 0
     }
 
     private var lines: [String] {

@@ -55,6 +55,10 @@ final class KeyHolder: PrivateKeys {
         self.store = store
     }
 
+    func requirePlace(for purpose: KeyPurpose) throws(KeyringRefusal) {
+        if purpose == .root, let rootPath { throw .rootIsElsewhere(path: rootPath) }
+    }
+
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
         var file = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
         try file.create(in: directory, wrappedBy: state.withLock { $0.root })

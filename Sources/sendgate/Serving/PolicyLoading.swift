@@ -53,13 +53,17 @@ enum PolicyLoading {
         _ configuration: GatewayConfiguration, provedIn proofs: KeptProofs, logger: Logger
     ) throws(PolicyDiagnostics) -> PolicySource.Loaded {
         let policy = try signed(configuration)
+        try ProvedBundles.demand(policy, keptIn: proofs, progress: telling(logger))
+        return PolicySource.Loaded(policy: policy, reviewedDigest: policy.bundle.reviewedDigest)
+    }
+
+    /// Tells the log how far a proof is.
+    static func telling(_ logger: Logger) -> @Sendable (_ done: UInt64, _ total: UInt64) -> Void {
         let progress = Mutex(ProofProgress(from: .now))
-        let tell: @Sendable (UInt64, UInt64) -> Void = { done, total in
+        return { done, total in
             guard let line = progress.withLock({ $0.line(done, of: total, at: .now) }) else { return }
             logger.info("\(line)")
         }
-        try ProvedBundles.demand(policy, keptIn: proofs, progress: tell)
-        return PolicySource.Loaded(policy: policy, reviewedDigest: policy.bundle.reviewedDigest)
     }
 
     /// The configured bundle without a proof, by which nothing may be decided but which caller may ask for what. Only a gateway in

@@ -31,6 +31,11 @@ enum ProvedBundles {
     /// often one process loads a changed bundle.
     private static let held = Mutex<Set<PolicyDigest>>([])
 
+    /// Whether the bundle needs no proof any more.
+    static func holds(_ policy: CompiledPolicy, keptIn kept: KeptProofs) -> Bool {
+        held.withLock { $0.contains(policy.digest) } || kept.contains(policy.digest, grain: grain)
+    }
+
     /// - Parameters:
     ///   - kept: Proofs of earlier starts, which count as this one's.
     ///   - progress: As of ``run(of:grain:progress:)``; not called where the bundle was proved before.

@@ -58,7 +58,8 @@ struct SocketPlan {
         }
         guard diagnostics.isEmpty else { throw ConfigurationDiagnostics(diagnostics) }
         attestation = try PeerAttestation(
-            bindings: bindings, boundListeners: bound, acceptsRoot: configuration.isDevelopment)
+            bindings: bindings, boundListeners: bound, acceptsRoot: configuration.isDevelopment,
+            overflow: UnixAccounts.overflowIDs)
         self.sockets = sockets
     }
 

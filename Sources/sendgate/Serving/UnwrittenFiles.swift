@@ -11,6 +11,8 @@ struct UnwrittenFiles: TrailLibrary, PrivateKeys {
     /// Ids of keys whose files are there.
     let keys: Set<String>
     let keysDirectory: String
+    /// A root key that is kept elsewhere.
+    let rootPath: String?
 
     static let refusal = CommandFailure("the gateway was put together to be asked, and changes nothing")
 
@@ -25,6 +27,9 @@ struct UnwrittenFiles: TrailLibrary, PrivateKeys {
 
     func requireReady(for event: KeyEvent, of key: GatewayKey) throws {
         if key.isFollowedByWriting(event) { try PrivateKeyDirectory.requireAccess(at: keysDirectory) }
+    }
+    func requirePlace(for purpose: KeyPurpose) throws(KeyringRefusal) {
+        if purpose == .root, let rootPath { throw .rootIsElsewhere(path: rootPath) }
     }
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey { throw Self.refusal }
     func follow(_ keyring: Keyring) throws { throw Self.refusal }

@@ -292,6 +292,7 @@ private struct NoLibrary: TrailLibrary {
 
 /// No key is made or changed here.
 private struct NoPrivateKeys: PrivateKeys {
+    func requirePlace(for purpose: KeyPurpose) {}
     func make(_ purpose: KeyPurpose, at now: Instant) throws -> GatewayKey {
         throw EngineFailure.unavailable("no keys are made here")
     }
