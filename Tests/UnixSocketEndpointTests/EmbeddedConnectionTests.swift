@@ -247,15 +247,22 @@ import WireProtocol
         #expect(bench.usage.inFlight.value == 0)
     }
 
-    @Test func `a live stream that falls silent ends in order`() throws {
+    /// Between two lines it is idle; within one it is late, as any request is.
+    @Test(arguments: [false, true])
+    func `a live stream that falls silent ends in order`(isWithinLine: Bool) throws {
         let bench = try Bench()
-        try bench.receive(liveHead + chunk("one\nunfini"))
+        try bench.receive(liveHead + chunk(isWithinLine ? "one\nunfini" : "one\n"))
         bench.requests.answer(0, "1")
         #expect(try bench.written().hasSuffix("\r\n\r\n00000002\r\n1\n\r\n"))
-        bench.advance(milliseconds: EndpointLimits().idleMilliseconds + Self.sweep)
+        let limits = EndpointLimits()
+        let time = isWithinLine ? limits.requestReadMilliseconds : limits.idleMilliseconds
+        bench.advance(milliseconds: time - 1)
+        #expect(try bench.written() == "")
+        bench.advance(milliseconds: Self.sweep + 1)
         #expect(try bench.written() == "0\r\n\r\n")
         #expect(bench.outputSide.isEnded)
-        #expect(bench.metrics.idleTimeouts == 1)
+        #expect(bench.metrics.idleTimeouts == (isWithinLine ? 0 : 1))
+        #expect(bench.metrics.readTimeouts == (isWithinLine ? 1 : 0))
     }
 
     @Test func `a client that ends its side gets its answers, then the connection closes`() throws {

@@ -10,6 +10,7 @@ import GatewayPipeline
 import Logging
 import PublicPages
 import ThreadMetering
+import UnixSocketEndpoint
 
 /// `sendgate serve`: listens until it is told to stop.
 struct Serve: GateCommand {

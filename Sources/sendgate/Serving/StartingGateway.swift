@@ -1,10 +1,11 @@
+import CommandTerminal
 import CompliancePolicy
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import KeyFiles
 import Logging
 import OpenSSLCrypto
-import PolicyProof
 import Synchronization
 import UnixSocketEndpoint
 import WireProtocol
