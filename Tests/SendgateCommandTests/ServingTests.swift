@@ -9,8 +9,10 @@ import GateVocabulary
 import GatewayPipeline
 import KeyFiles
 import Logging
+import PolicyProof
 import Testing
 import TrailDirectory
+import UnixSocketEndpoint
 import WireProtocol
 
 @testable import sendgate
