@@ -79,7 +79,8 @@ extension StoreOpeningError: CustomStringConvertible {
     /// The next step, for its own line.
     package var hint: String {
         switch self {
-        case .directoryInUse: "stop the other gateway, or give this one a state directory of its own; a command asks a running gateway with `--socket`"
+        case .directoryInUse:
+            "stop it, or give this one a state directory of its own; a command asks a running gateway by `--socket`"
         case .notADirectory, .notARegularFile, .notOurs: "move it away, or choose another state directory"
         case .foreignOwner: "run the gateway as that user, or `chown` the whole directory"
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"

@@ -10,6 +10,7 @@ import GatewayPipeline
 import KeyFiles
 import Logging
 import PolicyProof
+import SQLiteStore
 import Testing
 import TrailDirectory
 import UnixSocketEndpoint
