@@ -704,9 +704,14 @@ import Testing
         bundle.replace(
             "callers.yaml", ["callers", "payments", "types", "categories"],
             with: ["transactional", "security"])
+        // What the gateway alone may say stays its own.
+        let excepted = ["callers", "payments", "types", "except"]
+        let before = bundle.documents["callers.yaml"]?["callers"]?["payments"]?["types"]?["except"]?
+            .arrayValue
         bundle.replace(
-            "callers.yaml", ["callers", "payments", "types", "except", "0"],
-            with: "security.device_key_replaced")
+            "callers.yaml", excepted,
+            with: .array(
+                try #require(before) + ["security.address_contested", "security.device_key_replaced"]))
         bundle.replace("critical.yaml", ["allow", "0", "callers"], with: ["security", "payments"])
         let policy = try bundle.compile()
         let report = BundleProof(of: policy, grain: .effects).run(
