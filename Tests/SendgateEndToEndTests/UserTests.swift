@@ -111,6 +111,7 @@ extension EndToEnd {
                 [
                     "/bin/sh", "-ec",
                     """
+                    cd \(scratch.folder)
                     mkdir -m 0755 lib run run/credentials run/credentials/sendgate.service
                     install -d -m 0711 -o 1000 -g 1000 etc pages
                     \(placed(try block("sh")))
@@ -150,7 +151,7 @@ extension EndToEnd {
             #expect(try status(marketing, Self.user(1005, group: 1004), "/v1/types/promo.offer") == 200)
             #expect(try status(security, Self.user(1006), "/v1/types/security.new_login") == 200)
             let auditor = Self.user(1008, group: 1011, in: [1010])
-            #expect(try status(callers, auditor, "/v1/trail/checkpoint") == 200)
+            #expect(try status(callers, auditor, "/metrics") == 200)
             #expect(try status(callers, auditor, "/v1/sends", ["--json", Sample.remittance("a1")]) == 403)
             // Whoever is not in the group of a socket does not reach it, and in it is still nobody without a binding.
             for stranger in [Self.user(1999), Self.user(1004)] {
