@@ -8,15 +8,15 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Read by Package.swift: debug builds are optimised and keep their assertions.
 export SENDGATE_OPTIMIZED := 1
 
-# libssl, libsodium and libsqlite3 are linked; the zone data resolves quiet hours.
-RUN_PACKAGES := libssl-dev libsodium-dev libsqlite3-dev pkg-config tzdata iso-codes
+# libssl, libsodium, libsqlite3 and libidn2 are linked; the zone data resolves quiet hours.
+RUN_PACKAGES := libssl-dev libsodium-dev libsqlite3-dev libidn2-dev pkg-config tzdata iso-codes
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
 # log, Cloudflare's HPKE for Go, strace for the order of sync and answer, iso-codes for the list of countries, Chromium for the pages. The handbook's
 # programs are run with curl, jq, openssl, Python, Node and Go.
 TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq openssl strace iso-codes nodejs golang-go golang-golang-x-mod-dev \
 	golang-github-cloudflare-circl-dev chromium chromium-sandbox chromium-driver fonts-dejavu-core
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
-	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0 \
+	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0 phonenumbers==9.0.43 idna==3.20 \
 	'grafana-foundation-sdk==1769699379!11.6.0'
 # For its copy of axe alone; what drives the browser is Selenium.
 AXE_PACKAGE := axe-playwright-python==0.1.8

@@ -70,6 +70,8 @@ let package = Package(
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
+            name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
+        .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(
             name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
@@ -77,7 +79,7 @@ let package = Package(
         module("CanonicalJSON"),
 
         // Layer 0: values and primitives. No I/O, no clock, no randomness but OpenSSL's own.
-        module("GateVocabulary", ["CanonicalJSON"]),
+        module("GateVocabulary", ["CanonicalJSON", "CIDN2"]),
         module("SealedFormat"),
         module("OpenSSLCrypto", ["COpenSSL", "CSodium"]),
 
@@ -336,7 +338,8 @@ let package = Package(
         .executableTarget(
             name: "FirstSend", dependencies: ["SendgateClient"], path: "Tests/FirstSend",
             swiftSettings: strict),
-        tests("SendgateEndToEndTests", ["FirstSend", "sendgate"], fixtures: ["peers"]),
+        tests(
+            "SendgateEndToEndTests", ["FirstSend", "GateVocabulary", "sendgate"], fixtures: ["peers"]),
         tests(
             "KeyFilesTests", ["GateTestKit", "GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),
         tests(

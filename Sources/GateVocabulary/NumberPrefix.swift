@@ -1,12 +1,5 @@
 /// What tells where a telephone number belongs, without the number.
 package enum NumberPrefix {
-    /// Country codes of two digits (list of assigned codes of ITU-T E.164, 2016); all others have three, but for 1 and 7.
-    private static let ofTwoDigits: Set<String> = [
-        "20", "27", "30", "31", "32", "33", "34", "36", "39", "40", "41", "43", "44", "45", "46", "47", "48",
-        "49", "51", "52", "53", "54", "55", "56", "57", "58", "60", "61", "62", "63", "64", "65", "66", "81",
-        "82", "84", "86", "90", "91", "92", "93", "94", "95", "98",
-    ]
-
     /// The country code of an E.164 number with its `+`. Two that large countries share are longer: 1 with the area code,
     /// 7 with one digit. Islands that share the code of another country (44, 47, 61, 590) are not told apart.
     ///
@@ -17,11 +10,12 @@ package enum NumberPrefix {
             return nil
         }
         let digits = number.dropFirst()
+        let values = digits.utf8.prefix(3).map { $0 &- UInt8(ascii: "0") }
         let count =
             switch first {
             case "1": 4
             case "7": 2
-            default: ofTwoDigits.contains(String(digits.prefix(2))) ? 2 : 3
+            default: NumberingPlan.of(values)?.code.count ?? 3
             }
         return "+" + digits.prefix(count)
     }

@@ -116,13 +116,14 @@ package struct DeviceRecord: Hashable, Sendable {
 /// One phone number or mailbox of a person: a destination of text messages or of e-mails.
 package struct AddressRecord: Hashable, Sendable {
     package var subject: SubjectID
-    /// tag("address", channel ‖ 0x00 ‖ value in lower case): the key of the row. A number or mailbox is itself,
-    /// whatever it is called.
+    /// tag("address", channel ‖ 0x00 ‖ canonical form): the key of the row. A number or mailbox is itself, whatever it is
+    /// called and however it is written. See ``GateVocabulary/AddressKey``.
     package var tag: Tag
     package var id: DestinationID
     /// `sms` or `email`.
     package var channel: Channel
-    /// E.164 number or e-mail address.
+    /// What messages are handed over to: a number in its canonical form, a mailbox in the spelling that was verified. See
+    /// ``GateVocabulary/RegisteredAddress``.
     package var value: String
     /// Where a number belongs; see ``GateVocabulary/NumberPrefix``. `nil` for a mailbox.
     package let numberPrefix: String?
@@ -147,6 +148,16 @@ package struct AddressRecord: Hashable, Sendable {
         self.contestedAt = contestedAt
         self.updatedAt = updatedAt
     }
+}
+
+extension AddressKey {
+    /// What an address of a person is, whatever the person calls it.
+    package init(_ address: AddressRecord) { self.init(address.channel, registered: address.value) }
+}
+
+extension [AddressRecord] {
+    /// The one of a person's addresses that is this number or mailbox.
+    package subscript(address: AddressKey) -> AddressRecord? { first { AddressKey($0) == address } }
 }
 
 /// One public key of one device and what became of it.

@@ -14,10 +14,10 @@ extension Subject {
 }
 
 extension Subject {
-    /// What stands for a phone number or a mailbox: consents, choices and objections are about it, whatever the owner
-    /// calls it. A mailbox is the same one in capitals.
-    package func addressTag(_ channel: Channel, _ value: String) -> Tag {
-        tag(.address, "\(channel.rawValue)\0\(value.lowercased())")
+    /// The tag of a phone number or a mailbox in its canonical form: consents, choices and objections are about it, whatever
+    /// the owner calls it and however it is written.
+    package func addressTag(_ address: AddressKey) -> Tag {
+        tag(.address, "\(address.channel.rawValue)\0\(address.value)")
     }
 }
 

@@ -299,51 +299,44 @@ extension TextRule {
         return characterCount <= WireLimits.replyCharacterCountMax
     }
 
-    /// An international phone number: E.164 section 6, at most 15 digits.
-    package static let phoneNumber = TextRule(
-        "a phone number in E.164 form such as `+4790000000`: `+` and 7 to 15 digits, the first not 0",
-        schema: ["maxLength": 16, "minLength": 8, "pattern": "^[+][1-9][0-9]{6,14}$"]
-    ) { bytes in
-        guard bytes.count >= 8, bytes.count <= 16, bytes[0] == UInt8(ascii: "+"),
-            bytes[1] != UInt8(ascii: "0")
-        else { return false }
-        for index in 1..<bytes.count where !bytes[index].isDigit { return false }
-        return true
+    /// A phone number as somebody wrote it. Which country codes and national numbers there are is
+    /// ``GateVocabulary/PhoneNumber``'s to say.
+    package static let phoneNumber = written(
+        "a phone number with its country code such as `+4790000000`, at most \(WireLimits.phoneNumberCharacterCountMax) characters",
+        characterCountMax: WireLimits.phoneNumberCharacterCountMax)
+
+    /// An e-mail address as somebody wrote it. Its form is ``GateVocabulary/RegisteredMailbox``'s to say.
+    package static let email = written(
+        "an e-mail address such as `name@example.org`, at most \(WireLimits.emailCharacterCountMax) characters",
+        characterCountMax: WireLimits.emailCharacterCountMax)
+
+    private static func written(_ means: String, characterCountMax: Int) -> TextRule {
+        TextRule(
+            means,
+            schema: [
+                "maxLength": .integer(Int64(characterCountMax)), "minLength": 1,
+                "pattern": #"^[^\u0000-\u001f\u007f-\u009f]+$"#,
+            ]
+        ) { bytes in
+            var characterCount = 0
+            for index in 0..<bytes.count {
+                let byte = bytes[index]
+                if byte < 0x20 || byte == 0x7F { return false }
+                if byte == 0xC2, index + 1 < bytes.count, bytes[index + 1] < 0xA0 { return false }
+                if byte & 0xC0 != 0x80 { characterCount += 1 }
+            }
+            return (1...characterCountMax).contains(characterCount)
+        }
     }
 
-    /// An e-mail address as the HTML standard accepts it ("valid e-mail address"), with a dot in its
-    /// domain and the bounds of RFC 5321 section 4.5.3.1. Addresses outside ASCII need SMTPUTF8 end to end
-    /// and are refused here rather than lost later.
-    package static let email = TextRule(
-        "an e-mail address such as `name@example.org`, in ASCII, at most 64 characters before the `@` and 254 in all",
-        schema: [
-            "maxLength": .integer(Int64(WireLimits.emailCharacterCountMax)), "minLength": 5,
-            "pattern": .string(
-                "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-                    + #"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$"#),
-        ]
+    /// Who answered. Anything, also what is no address: no reply is refused for how its sender is written.
+    package static let sender = TextRule(
+        "at most \(WireLimits.senderCharacterCountMax) characters, as long as a line of a message may be",
+        schema: ["maxLength": .integer(Int64(WireLimits.senderCharacterCountMax))]
     ) { bytes in
-        guard bytes.count <= WireLimits.emailCharacterCountMax else { return false }
-        var at = 0
-        while at < bytes.count, bytes[at].isAlphanumeric || bytes[at].isOneOf(".!#$%&'*+/=?^_`{|}~-") {
-            at += 1
-        }
-        guard at >= 1, at <= 64, at < bytes.count, bytes[at] == UInt8(ascii: "@") else { return false }
-        var labelCount = 0
-        var labelStart = at + 1
-        for index in (at + 1)...bytes.count {
-            if index == bytes.count || bytes[index] == UInt8(ascii: ".") {
-                let length = index - labelStart
-                guard length >= 1, length <= 63, bytes[labelStart].isAlphanumeric,
-                    bytes[index - 1].isAlphanumeric
-                else { return false }
-                labelCount += 1
-                labelStart = index + 1
-            } else if !(bytes[index].isAlphanumeric || bytes[index] == UInt8(ascii: "-")) {
-                return false
-            }
-        }
-        return labelCount >= 2
+        var characterCount = 0
+        for index in 0..<bytes.count where bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        return characterCount <= WireLimits.senderCharacterCountMax
     }
 }
 

@@ -34,6 +34,10 @@ package enum WireLimits {
     package static let tokenCharacterCountMax = 2_048
     /// Characters of an e-mail address (RFC 5321 section 4.5.3.1, less the angle brackets: 254).
     package static let emailCharacterCountMax = 254
+    /// Characters of a phone number as it is written: 15 digits (ITU-T E.164), each between others, and `tel:` (RFC 3966).
+    package static let phoneNumberCharacterCountMax = 64
+    /// Characters of the sender of a reply: a line of a message (RFC 5322 section 2.1.1), which a `From` may fill.
+    package static let senderCharacterCountMax = 998
     /// Of a reply: ten joined text messages of 160 characters, or the first line of an e-mail.
     package static let replyCharacterCountMax = 1600
     /// Characters of one text inside `params`. Far above what any type's own schema admits; it only keeps

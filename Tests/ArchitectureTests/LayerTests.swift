@@ -8,7 +8,7 @@ import Testing
     static let layers: [String: Double] = [
         // Layer 0 has one exception: every word of the vocabulary has one canonical spelling, so the vocabulary imports
         // the JSON it is spelled in (decision SG-0002).
-        "COpenSSL": -1, "CPerfEvent": -1, "CSQLite": -1, "CSodium": -1,
+        "CIDN2": -1, "COpenSSL": -1, "CPerfEvent": -1, "CSQLite": -1, "CSodium": -1,
         "CanonicalJSON": -1,
         "GateVocabulary": 0, "SealedFormat": 0, "OpenSSLCrypto": 0,
         "WireProtocol": 1, "BundleModel": 1, "PayloadComposition": 1, "PayloadSealing": 1,
@@ -25,10 +25,11 @@ import Testing
     ]
 
     /// Headers of C libraries: no Swift in them, and ``outside`` says who may use each.
-    static let systemModules: Set<String> = ["COpenSSL", "CPerfEvent", "CSQLite", "CSodium"]
+    static let systemModules: Set<String> = ["CIDN2", "COpenSSL", "CPerfEvent", "CSQLite", "CSodium"]
 
     /// What the world offers, and who may use it. Everything else is only for layer 5 and above.
     static let outside: [String: Set<String>] = [
+        "CIDN2": ["GateVocabulary"],
         "COpenSSL": ["OpenSSLCrypto"],
         "CSodium": ["OpenSSLCrypto"],
         "Crypto": ["SealedPush", "GateBench", "GateDemo"],

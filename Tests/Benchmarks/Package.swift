@@ -31,11 +31,13 @@ let package = Package(
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
+            name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
+        .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(
             name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
         module("CanonicalJSON"),
-        module("GateVocabulary", ["CanonicalJSON"]),
+        module("GateVocabulary", ["CanonicalJSON", "CIDN2"]),
         module("SealedFormat"),
         module("OpenSSLCrypto", ["COpenSSL", "CSodium"]),
         module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),

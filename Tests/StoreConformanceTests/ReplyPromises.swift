@@ -30,7 +30,9 @@ import Testing
             }
         }
         #expect(try holders() == before.union([one, two]))
-        #expect(try opened.read { try $0.holders(of: AddressKey(.email, "nobody@example.org")) } == [])
+        #expect(
+            try opened.read { try $0.holders(of: AddressKey(.email, registered: "nobody@example.org")) } == []
+        )
         try opened.write { try $0.apply(.addressRemoved(AddressRecord.sample(one).tag), to: one) }
         #expect(try !holders().contains(one))
         #expect(try holders().contains(two))

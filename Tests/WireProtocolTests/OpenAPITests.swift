@@ -144,6 +144,7 @@ import Testing
         ("region", .region), ("locale", .locale), ("timeZone", .timeZone), ("deepLink", .deepLink),
         ("app", .app),
         ("token", .token), ("phoneNumber", .phoneNumber), ("email", .email),
+        ("sender", .sender),
     ])
     func `a text rule's check and its pattern agree on texts near its own`(_ name: String, _ rule: TextRule)
         throws

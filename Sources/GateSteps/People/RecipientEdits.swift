@@ -109,7 +109,8 @@ extension StepContext {
         if let verifiedAt = body.verifiedAt, verifiedAt > now {
             throw StepRefusal(.eventInFuture, detail: "`verified_at` is in the future")
         }
-        let tag = person.subject.addressTag(body.channel, body.value)
+        let checked = try registered(body)
+        let tag = person.subject.addressTag(checked.key)
         if let other = person.addresses.first(where: { $0.tag == tag && $0.id != id }) {
             throw StepRefusal(
                 .wrongState, detail: "this address is registered as `\(other.id)`; remove that one first")
@@ -120,10 +121,10 @@ extension StepContext {
         let replaced = earlier?.tag == tag ? nil : earlier?.tag
         if let replaced { try withdrawWaiting(for: replaced, of: person, at: now) }
         let contest = try contest(
-            of: AddressKey(body.channel, body.value), verifiedAt: body.verifiedAt, by: person.subject.id,
+            of: checked.key, verifiedAt: body.verifiedAt, by: person.subject.id,
             before: replaced == nil ? earlier : nil)
         let address = AddressRecord(
-            subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: body.value,
+            subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: checked.value,
             verifiedAt: body.verifiedAt, contestedAt: contest.since, updatedAt: now)
         let trail = try record(
             .address(address, action: earlier == nil ? .registered : .updated, replaced: replaced),
@@ -134,7 +135,7 @@ extension StepContext {
         }
         if earlier == nil || replaced != nil {
             try stopWhatWasTakenBack(
-                at: AddressKey(address), of: person.subject.id, by: caller, at: now)
+                at: checked.key, of: person.subject.id, by: caller, at: now)
         }
         try reconsider(person.subject, because: .recipientChanged, at: now)
         try contest.older.forEach { try self.contest($0, by: caller, at: now) }
@@ -219,5 +220,15 @@ extension StepContext {
         return RegionObservation(
             code: try rules.registered(code, at: "region"), source: source,
             observedAt: observation.observedAt)
+    }
+
+    /// The number or mailbox that a caller named, in its canonical form.
+    private func registered(_ body: AddressBody) throws -> RegisteredAddress {
+        do {
+            return try RegisteredAddress(body.channel, body.value)
+        } catch {
+            throw StepRefusal(
+                .invalid, violations: [Violation(.body(JSONPointer(["value"])), error.description)])
+        }
     }
 }

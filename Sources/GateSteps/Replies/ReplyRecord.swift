@@ -1,24 +1,4 @@
 package import GateVocabulary
-package import RecipientModel
-
-/// One phone number or one mailbox, whichever people registered it.
-package struct AddressKey: Hashable, Sendable {
-    package let channel: Channel
-    /// Lower-case: a mailbox is the same one in capitals.
-    package let value: String
-
-    package init(_ channel: Channel, _ value: String) {
-        self.channel = channel
-        self.value = value.lowercased()
-    }
-
-    package init(_ address: AddressRecord) { self.init(address.channel, address.value) }
-}
-
-extension [AddressRecord] {
-    /// The one of a person's addresses that is this number or mailbox, whatever the person calls it.
-    subscript(address: AddressKey) -> AddressRecord? { first { AddressKey($0) == address } }
-}
 
 /// The answer to one reply of a recipient. Kept as long as a send is, so that a carrier that reports the reply again
 /// gets the same answer.

@@ -35,7 +35,7 @@ extension StepContext {
                     detail: "this id was used for a reply of other content; pass on the carrier's own id")
             }
             let trail = try reference(toEntry: earlier.entryIndex)
-            let why = earlier.isWithdrawal ? nil : ReplyAnswer.NoEffect.notAWithdrawal
+            let why = earlier.isWithdrawal ? nil : noEffect(of: body)
             let confirmation = earlier.confirmation.flatMap { self.confirmation(in: $0.locale, of: body) }
             return {
                 ReplyAnswer(trail: $0[trail], noEffect: why, confirmation: confirmation, isReplayed: true)
@@ -46,17 +46,22 @@ extension StepContext {
         }
         let rule = policy.bundle.channels.smsRevocation
         let locale = rule?.locale(of: body.text)
-        let isWithdrawal = locale != nil
-        let address = AddressKey(body.channel, body.from)
-        let holders = isWithdrawal ? try view.holders(of: address) : []
-        let everyText = endsEveryText(on: body.channel, at: now)
-        let waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText, at: now) }
-        let stopped = Array(waiting.prefix(Self.replyHolderCountMax))
-        for holder in stopped {
-            let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
-            let isNews = try stop(address, of: holder, everyText: everyText, by: caller, at: now)
-            if isNews, let before, let place = before.addresses[address] {
-                try recordDisabling(by: .reply, on: [body.channel], at: place.tag, before: before, at: now)
+        // Nobody can have registered a sender that is no address, so no consent is taken back there.
+        let address = locale == nil ? nil : body.sender
+        let isWithdrawal = address != nil
+        var (holders, waiting, stopped): ([SubjectID], [SubjectID], [SubjectID]) = ([], [], [])
+        if let address {
+            let everyText = endsEveryText(on: body.channel, at: now)
+            holders = try view.holders(of: address)
+            waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText, at: now) }
+            stopped = Array(waiting.prefix(Self.replyHolderCountMax))
+            for holder in stopped {
+                let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
+                let isNews = try stop(address, of: holder, everyText: everyText, by: caller, at: now)
+                if isNews, let before, let place = before.addresses[address] {
+                    try recordDisabling(
+                        by: .reply, on: [body.channel], at: place.tag, before: before, at: now)
+                }
             }
         }
         if waiting.count > stopped.count {
@@ -65,8 +70,10 @@ extension StepContext {
             )
             return { _ in nil }
         }
-        let why = isWithdrawal ? nil : ReplyAnswer.NoEffect.notAWithdrawal
-        let confirmation = try locale.flatMap { try newConfirmation(in: $0, of: body, at: now) }
+        let why = isWithdrawal ? nil : noEffect(of: body)
+        let confirmation = try address.flatMap { address in
+            try locale.flatMap { try newConfirmation(in: $0, of: body, from: address, at: now) }
+        }
         let trail = try record(
             ReplyEntry(
                 caller: caller, channel: body.channel, idTag: Hexadecimal.encode(key.idHash),
@@ -77,8 +84,13 @@ extension StepContext {
             ReplyRecord(
                 key: key, contentMAC: content, entryIndex: trail.index, isWithdrawal: isWithdrawal,
                 confirmation: confirmation?.record, at: now))
-        if isWithdrawal { try view.setSetting(takenBack(at: address), to: "\(now.milliseconds)") }
+        if let address { try view.setSetting(takenBack(at: address), to: "\(now.milliseconds)") }
         return { ReplyAnswer(trail: $0[trail], noEffect: why, confirmation: confirmation?.answer) }
+    }
+
+    /// Why a reply that takes nothing back has no effect.
+    private func noEffect(of body: ReplyBody) -> ReplyAnswer.NoEffect {
+        body.sender == nil ? .notAnAddress : .notAWithdrawal
     }
 
     /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
@@ -107,13 +119,13 @@ extension StepContext {
 
     /// The text that confirms a withdrawal by text message: one a day for each number, and none once its time is over.
     private func newConfirmation(
-        in locale: String, of body: ReplyBody, at now: Instant
+        in locale: String, of body: ReplyBody, from address: AddressKey, at now: Instant
     ) throws -> (answer: ReplyAnswer.Confirmation, record: ReplyConfirmation)? {
         guard body.channel == .sms, let answer = confirmation(in: locale, of: body), now <= answer.until
         else {
             return nil
         }
-        let address = settings.index.addressHash(AddressKey(body.channel, body.from))
+        let address = settings.index.addressHash(address)
         if let last = try view.confirmed(address),
             now.milliseconds - last.milliseconds < Self.confirmationIntervalMilliseconds
         {

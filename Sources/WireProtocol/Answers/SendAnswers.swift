@@ -220,6 +220,8 @@ package struct ReplyAnswer: WireAnswer, Hashable {
     /// Why a reply changes nothing.
     package enum NoEffect: String, CaseIterable, Sendable, Hashable, AnswerValue {
         case notAWithdrawal = "not_a_withdrawal"
+        /// The sender is a short code, a name, or a number without its country: nobody can have registered it.
+        case notAnAddress = "not_an_address"
     }
 
     package var trail: TrailReference
@@ -284,7 +286,7 @@ package struct ReplyAnswer: WireAnswer, Hashable {
         fields.required("trail", answer, \.trail, "The evidence.")
         fields.optional(
             "why", as: .choice(NoEffect.allCases.map(\.rawValue)), answer, \.noEffect,
-            "Why there is no effect: the text begins with none of the bundle's words. START is one of those; consent is given on the consent route alone."
+            "Why there is no effect: the text begins with none of the bundle's words (START is one of those; consent is given on the consent route alone), or the sender is no number or mailbox that anybody can have registered: a short code, a name."
         )
     }
 }

@@ -75,8 +75,10 @@ package struct ReplyBody: WireBody, Hashable {
     package var id: RequestID
     /// `sms` or `email`.
     package var channel: Channel
-    /// An E.164 number or an e-mail address, by ``channel``.
+    /// Who answered, as the carrier or the mail system named it.
     package var from: String
+    /// The number or the mailbox that ``from`` is; `nil` for a short code, a name, and what else nobody can register.
+    package var sender: AddressKey?
     package var text: String
     package var receivedAt: Instant
 
@@ -99,9 +101,16 @@ package struct ReplyBody: WireBody, Hashable {
         from = fields.required(
             "from",
             oneOf: [
-                (sms, .text(.phoneNumber), "Who answered, in E.164 form."),
-                (email, .text(.email), "Who answered."),
+                (
+                    sms, .text(.sender),
+                    "Who answered, as the carrier names it. Any spelling of a number with its country code is that number; a short code or a name has no effect."
+                ),
+                (
+                    email, .text(.sender),
+                    "Who answered: the mailbox, or the message's `From` whole."
+                ),
             ])
+        sender = AddressKey(channel, sender: from)
         text = fields.required(
             "text",
             oneOf: [
@@ -114,10 +123,11 @@ package struct ReplyBody: WireBody, Hashable {
         receivedAt = fields.required("received_at", "When the carrier received it.")
     }
 
-    /// Everything but the id.
+    /// Everything but the id. A sender in another spelling is the same sender.
     package var content: JSONObject {
         [
-            "channel": .string(channel.rawValue), "from": .string(from), "text": .string(text),
+            "channel": .string(channel.rawValue), "from": .string(sender?.value ?? from),
+            "text": .string(text),
             "received_at": .integer(receivedAt.milliseconds),
         ]
     }

@@ -182,7 +182,8 @@ package struct SubscriptionsBody: WireBody, Hashable {
 package struct AddressBody: WireBody, Hashable {
     /// `sms` or `email`.
     package var channel: Channel
-    /// An E.164 number or an e-mail address, by ``channel``.
+    /// A phone number or an e-mail address, by ``channel``, as it was written: registering it makes a
+    /// ``GateVocabulary/RegisteredAddress`` of it, or says what is wrong with it.
     package var value: String
     /// When the recipient proved it theirs; nothing is sent to an address without a proof.
     package var verifiedAt: Instant?
@@ -200,8 +201,14 @@ package struct AddressBody: WireBody, Hashable {
         value = fields.required(
             "value",
             oneOf: [
-                (fields.only(Channel.sms), .text(.phoneNumber), "The number in E.164 form."),
-                (fields.only(Channel.email), .text(.email), "The address."),
+                (
+                    fields.only(Channel.sms), .text(.phoneNumber),
+                    "The number with `+` and its country code. Spaces, hyphens and parentheses do not count. Texts go to the canonical form (ITU-T E.164), which every spelling of the number has in common."
+                ),
+                (
+                    fields.only(Channel.email), .text(.email),
+                    "The address, as it was verified and as mail is sent to it. Capitals, quotation marks around the local part, and U-labels in place of A-labels make no other mailbox; dots and `+` do."
+                ),
             ])
         verifiedAt = fields.optional(
             "verified_at", as: .nullable(.instant),

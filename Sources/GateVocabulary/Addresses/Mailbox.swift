@@ -1,0 +1,286 @@
+import CIDN2
+
+/// A mailbox in its one canonical form: the local part in lower case and without quotation marks, `@`, and the domain as
+/// A-labels in lower case.
+///
+/// Dots and `+` of the local part are kept: they are other mailboxes by RFC 5321, whatever one provider does with them.
+package struct Mailbox: Hashable, Sendable, CustomStringConvertible {
+    /// At most 254 characters of ASCII. Made from itself, it is itself.
+    package let text: String
+
+    package var description: String { text }
+
+    /// The longest local part and the longest mailbox, in characters: RFC 5321 section 4.5.3.1, erratum 1690 of RFC 3696.
+    private static let (localCountMax, countMax) = (64, 254)
+    /// A line of a message, 998 characters (RFC 5322 section 2.1.1), in UTF-8.
+    fileprivate static let writtenByteCountMax = 4 * 998
+
+    /// A mailbox as a mail system hands it back: alone, or as the `From` of a message with a name before it, comments and
+    /// blanks (RFC 5322 section 3.4).
+    ///
+    /// - Returns: `nil` for what is no one mailbox, and for one that no gateway can write to (``init(parts:)``).
+    package init?(sender text: String) {
+        guard let parts = MailboxParts(text) else { return nil }
+        self.init(parts: parts)
+    }
+
+    /// - Returns: `nil` for a local part outside ASCII, which needs SMTPUTF8 end to end (RFC 6531), or with characters that
+    ///   are no atom's (RFC 5322 section 3.2.3); for a domain of one label, an address literal, and what IDNA2008 has no
+    ///   A-label for.
+    fileprivate init?(parts: MailboxParts) {
+        guard let domain = Self.domain(parts.domain),
+            (1...Self.localCountMax).contains(parts.local.utf8.count),
+            parts.local.utf8.allSatisfy(Self.isAtomOrDot),
+            parts.local.utf8.count + 1 + domain.utf8.count <= Self.countMax
+        else { return nil }
+        text = parts.local.lowercased() + "@" + domain
+    }
+
+    private static func isAtomOrDot(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: ".!#$%&'*+/=?^_`{|}~-".utf8.contains(byte)
+        }
+    }
+
+    /// The A-labels of a domain in lower case, without the dot of the root.
+    fileprivate static func domain(_ written: String) -> String? {
+        guard written.utf8.count <= writtenByteCountMax, !written.utf8.contains(0) else { return nil }
+        var ascii = written
+        if !written.utf8.allSatisfy({ $0 < 0x80 }) {
+            var converted: UnsafeMutablePointer<CChar>?
+            let flags = CInt(IDN2_NFC_INPUT.rawValue | IDN2_NONTRANSITIONAL.rawValue)
+            guard idn2_to_ascii_8z(written, &converted, flags) == IDN2_OK.rawValue, let converted else {
+                return nil
+            }
+            defer { idn2_free(converted) }
+            ascii = String(cString: converted)
+        }
+        if ascii.hasSuffix(".") { ascii.removeLast() }
+        let labels = ascii.lowercased().split(separator: ".", omittingEmptySubsequences: false)
+        guard labels.count >= 2, labels.allSatisfy({ isLabel($0.utf8) }) else { return nil }
+        return labels.joined(separator: ".")
+    }
+
+    /// RFC 1123 section 2.1: letters, digits and inner hyphens, at most 63.
+    private static func isLabel(_ label: Substring.UTF8View) -> Bool {
+        (1...63).contains(label.count) && label.first != UInt8(ascii: "-") && label.last != UInt8(ascii: "-")
+            && label.allSatisfy {
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-")
+            }
+    }
+}
+
+/// A mailbox that somebody registered, with the spelling that mail is handed over in.
+package struct RegisteredMailbox: Hashable, Sendable {
+    package let mailbox: Mailbox
+    /// The local part as it was verified: a mail system may tell capitals apart (RFC 5321 section 2.4). The domain as it was
+    /// written, but as A-labels where that is outside ASCII, and without the dot of the root.
+    package let spelling: String
+
+    /// - Returns: `nil` for what is no address of its own (a name, a comment, blanks), and where ``Mailbox`` has none.
+    package init?(_ text: String) {
+        guard let parts = MailboxParts(text), parts.isAlone, let mailbox = Mailbox(parts: parts) else {
+            return nil
+        }
+        var domain = parts.domain
+        if domain.hasSuffix(".") { domain.removeLast() }
+        if !domain.utf8.allSatisfy({ $0 < 0x80 }) {
+            domain = String(mailbox.text[mailbox.text.lastIndex(of: "@")!...].dropFirst())
+        }
+        self.mailbox = mailbox
+        spelling = parts.writtenLocal + "@" + domain
+    }
+}
+
+/// The two halves of one mailbox, out of the text around them.
+private struct MailboxParts {
+    /// Without quotation marks, and what a backslash stands before as itself (RFC 5321 section 4.1.2).
+    private(set) var local = ""
+    /// With its quotation marks.
+    private(set) var writtenLocal = ""
+    private(set) var domain = ""
+    /// Whether there is nothing but the address.
+    private(set) var isAlone = true
+
+    /// - Returns: `nil` where no `@` stands in it, or where it is not one mailbox.
+    init?(_ text: String) {
+        guard text.utf8.count <= Mailbox.writtenByteCountMax else { return nil }
+        var reader = AddressReader(text)
+        guard reader.read(), !reader.local.isEmpty, !reader.domain.isEmpty else { return nil }
+        (local, writtenLocal, domain, isAlone) =
+            (reader.local, reader.writtenLocal, reader.domain, reader.isAlone)
+    }
+}
+
+/// Reads `name <local@domain> (comment)` in one pass: RFC 5322 sections 3.2 and 3.4, and the route that section 4.4 says to
+/// read over.
+private struct AddressReader {
+    private(set) var local = ""
+    private(set) var writtenLocal = ""
+    private(set) var domain = ""
+    private(set) var isAlone = true
+
+    private let scalars: [Unicode.Scalar]
+    private var place = 0
+    private var hasAt = false
+    private var isInAngle = false
+    private var isClosed = false
+    /// Whether a blank stands since the last sign of the address: inside a word it parts two.
+    private var isParted = false
+
+    init(_ text: String) {
+        var scalars = Array(text.unicodeScalars)
+        while let last = scalars.last, Self.isBlank(last) { scalars.removeLast() }
+        if text.prefix(7).lowercased() == "mailto:" {
+            scalars = Array(Self.unescaped(String(text.dropFirst(7).prefix { $0 != "?" })).unicodeScalars)
+            isAlone = false
+        }
+        isAlone = isAlone && scalars.count == text.unicodeScalars.count
+        self.scalars = scalars
+    }
+
+    /// - Returns: Whether it is one mailbox.
+    mutating func read() -> Bool {
+        while place < scalars.count {
+            let scalar = scalars[place]
+            place += 1
+            switch scalar {
+            case "(":
+                isAlone = false
+                guard skipComment() else { return false }
+                isParted = true
+            case _ where Self.isBlank(scalar):
+                isAlone = false
+                isParted = true
+            case "<", "\u{FF1C}":
+                // What stood before is a name.
+                guard !isInAngle, !isClosed else { return false }
+                clear()
+                (isAlone, isInAngle) = (false, true)
+            case ">", "\u{FF1E}":
+                guard isInAngle else { return false }
+                (isInAngle, isClosed) = (false, true)
+            case _ where isClosed: return false
+            case "\"":
+                guard readQuoted() else { return false }
+            case "@", "\u{FF20}", "\u{FE6B}":
+                if isInAngle, local.isEmpty, !hasAt {
+                    guard skipRoute() else { return false }
+                    continue
+                }
+                // A name may have one; an address has no second.
+                guard !hasAt || isBeforeAngle else { return false }
+                hasAt = true
+                isParted = false
+            // In a name they are signs like others; an address before them makes a list.
+            case ",", ";", ":", "[", "]", "\\":
+                guard isBeforeAngle, !hasAt else { return false }
+            default:
+                guard !isParted || isEmptyHalf || scalar == "." || endsWithDot || isBeforeAngle else {
+                    return false
+                }
+                isParted = false
+                append(scalar)
+            }
+        }
+        return hasAt && !isInAngle
+    }
+
+    /// Whether a `<` follows, so that this is a name, which is not looked at.
+    private var isBeforeAngle: Bool {
+        !isInAngle && !isClosed && scalars[place...].contains { $0 == "<" || $0 == "\u{FF1C}" }
+    }
+
+    private var isEmptyHalf: Bool { hasAt ? domain.isEmpty : local.isEmpty }
+    private var endsWithDot: Bool { (hasAt ? domain : local).hasSuffix(".") }
+
+    private mutating func append(_ scalar: Unicode.Scalar) {
+        if hasAt {
+            domain.unicodeScalars.append(scalar)
+        } else {
+            local.unicodeScalars.append(scalar)
+            writtenLocal.unicodeScalars.append(scalar)
+        }
+    }
+
+    private mutating func clear() {
+        (local, writtenLocal, domain, hasAt, isParted) = ("", "", "", false, false)
+    }
+
+    /// Comments nest (RFC 5322 section 3.2.2).
+    private mutating func skipComment() -> Bool {
+        var depth = 1
+        while place < scalars.count {
+            let scalar = scalars[place]
+            place += 1
+            switch scalar {
+            case "(": depth += 1
+            case ")":
+                depth -= 1
+                if depth == 0 { return true }
+            case "\\": place += 1
+            default: break
+            }
+        }
+        return false
+    }
+
+    private mutating func readQuoted() -> Bool {
+        guard isBeforeAngle || !hasAt && (local.isEmpty || local.hasSuffix(".")) else { return false }
+        writtenLocal += "\""
+        while place < scalars.count {
+            var scalar = scalars[place]
+            place += 1
+            if scalar == "\"" {
+                writtenLocal += "\""
+                // A dot or the `@` follows.
+                isParted = true
+                return true
+            }
+            if scalar == "\\" {
+                guard place < scalars.count else { return false }
+                writtenLocal += "\\"
+                scalar = scalars[place]
+                place += 1
+            }
+            local.unicodeScalars.append(scalar)
+            writtenLocal.unicodeScalars.append(scalar)
+        }
+        return false
+    }
+
+    /// `@a,@b:` in front of an address: accepted, and ignored (RFC 5321 section 4.1.1.3).
+    private mutating func skipRoute() -> Bool {
+        guard let colon = scalars[place...].firstIndex(of: ":") else { return false }
+        place = colon + 1
+        return true
+    }
+
+    /// What stands around an address without being a part of it: blanks, line ends, and marks that cannot be seen.
+    private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isWhitespace || scalar.properties.generalCategory == .format
+    }
+
+    /// Percent-encoding of a `mailto` link (RFC 6068).
+    private static func unescaped(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        var plain: [UInt8] = []
+        var place = 0
+        while place < bytes.count {
+            if bytes[place] == UInt8(ascii: "%"), place + 2 < bytes.count,
+                let byte = UInt8(String(decoding: bytes[(place + 1)...(place + 2)], as: UTF8.self), radix: 16)
+            {
+                plain.append(byte)
+                place += 3
+            } else {
+                plain.append(bytes[place])
+                place += 1
+            }
+        }
+        return String(decoding: plain, as: UTF8.self)
+    }
+}

@@ -1,0 +1,147 @@
+/// A phone number in its one canonical form: `+`, a country code and the national number, as ITU-T E.164 has them.
+///
+/// Two numbers are equal exactly where they are one subscriber's, as far as ``NumberingPlan`` knows. The canonical form is
+/// also what texts are sent to: another spelling of a number is routed by whoever reads it, and not by every network alike.
+package struct PhoneNumber: Hashable, Sendable, CustomStringConvertible {
+    /// `+` and at most 15 digits. Made from itself, it is itself.
+    package let text: String
+
+    package var description: String { text }
+
+    /// Why a text is no number that can be registered.
+    package enum Fault: Error, Hashable {
+        /// A letter or another sign that stands in no number.
+        case unreadable
+        /// It does not begin with `+`, so the digits are several subscribers'.
+        case noCountryCode
+        /// No country has the code (ITU-T, List of E.164 assigned country codes).
+        case unknownCountryCode
+        /// Nothing stands after the country code.
+        case incomplete(code: String)
+        /// A 0 that is neither a part of a number of the country nor its national prefix.
+        case zero(code: String)
+        /// More than 15 digits (ITU-T E.164 section 6).
+        case tooLong
+    }
+
+    /// A number as people and programs write it: with `+` and the country code; blanks, hyphens, parentheses and the like do
+    /// not count, digits may be of any script, and `tel:` may stand before it (RFC 3966).
+    package init(_ text: String) throws(Fault) {
+        let written = try WrittenNumber(text)
+        guard written.isInternational else { throw .noCountryCode }
+        try self.init(digits: written.digits)
+    }
+
+    /// The number that a carrier names as the sender of a text message.
+    ///
+    /// Beside what can be registered, `00` may stand in place of the `+`, and digits alone are read as a whole international
+    /// number, which is how SMPP (type of number 1) and many carriers' interfaces have it.
+    ///
+    /// - Returns: `nil` for short codes and names, and for a number without its country.
+    package init?(sender text: String) {
+        guard let written = try? WrittenNumber(text) else { return nil }
+        var digits = written.digits[...]
+        if digits.starts(with: [0, 0]) {
+            digits = digits.dropFirst(2)
+        } else if !written.isInternational {
+            guard digits.first != 0, digits.count >= Self.bareDigitCountMin else { return nil }
+        }
+        do { try self.init(digits: Array(digits)) } catch { return nil }
+    }
+
+    /// Short codes have at most six digits nearly everywhere, and eight nowhere that texts can be answered from.
+    private static let bareDigitCountMin = 8
+    /// Digits after `+`: ITU-T E.164 section 6.
+    private static let digitCountMax = 15
+
+    private init(digits: [UInt8]) throws(Fault) {
+        guard let plan = NumberingPlan.of(digits) else { throw .unknownCountryCode }
+        let code = plan.code.utf8.count
+        let national = plan.folded(Array(digits[code...]))
+        guard let first = national.first else { throw .incomplete(code: plan.code) }
+        guard first != 0 || plan.zeroIsPart(of: national) else { throw .zero(code: plan.code) }
+        guard code + national.count <= Self.digitCountMax else { throw .tooLong }
+        text = "+" + plan.code + String(decoding: national.map { $0 + UInt8(ascii: "0") }, as: UTF8.self)
+    }
+}
+
+extension PhoneNumber.Fault: CustomStringConvertible {
+    /// What was expected, for a message that names the member.
+    package var description: String {
+        switch self {
+        case .unreadable:
+            "expected a phone number with its country code such as `+4790000000`; it has signs that stand in none"
+        case .noCountryCode:
+            "expected a phone number that begins with `+` and its country code, such as `+4790000000`"
+        case .unknownCountryCode: "expected a phone number with a country code that ITU-T has assigned"
+        case .incomplete(let code): "expected the number after the country code `+\(code)`"
+        case .zero(let code):
+            "expected a number without the 0 after `+\(code)`: no number there begins so, and it is no national prefix there"
+        case .tooLong: "expected at most 15 digits, country code included (ITU-T E.164)"
+        }
+    }
+}
+
+/// The digits of a number as somebody wrote it.
+private struct WrittenNumber {
+    private(set) var digits: [UInt8] = []
+    /// Whether a `+` stands before them.
+    private(set) var isInternational = false
+
+    /// Longer than any number in any spelling; RFC 3966 has parameters after it.
+    private static let byteCountMax = 256
+    private static let schemes = ["tel:", "sms:"]
+
+    init(_ text: String) throws(PhoneNumber.Fault) {
+        guard text.utf8.count <= Self.byteCountMax else { throw .tooLong }
+        var number = text[...]
+        while let first = number.first, first.isWhitespace { number.removeFirst() }
+        if let scheme = Self.schemes.first(where: { number.prefix($0.count).lowercased() == $0 }) {
+            number = number.dropFirst(scheme.count)
+            let parts = number.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)[0]
+                .split(separator: ";", omittingEmptySubsequences: false)
+            number = parts[0]
+            // A local number names the country that it is dialled in (RFC 3966 section 5.1.5).
+            let context = parts.dropFirst().first { $0.lowercased().hasPrefix("phone-context=+") }
+            if let context, !number.contains("+") {
+                number = "+" + context.drop { $0 != "+" }.dropFirst() + number
+            }
+        }
+        for scalar in number.unicodeScalars {
+            if let digit = Self.digit(scalar) {
+                digits.append(digit)
+            } else if Self.isPlus(scalar), digits.isEmpty, !isInternational {
+                isInternational = true
+            } else if !Self.isSeparator(scalar) {
+                throw .unreadable
+            }
+        }
+        guard !digits.isEmpty else { throw .unreadable }
+    }
+
+    /// The value of a decimal digit of any script, full-width ones included.
+    private static func digit(_ scalar: Unicode.Scalar) -> UInt8? {
+        if scalar.isASCII {
+            return ("0"..."9").contains(scalar) ? UInt8(scalar.value) - UInt8(ascii: "0") : nil
+        }
+        guard scalar.properties.numericType == .decimal, let value = scalar.properties.numericValue else {
+            return nil
+        }
+        return UInt8(value)
+    }
+
+    private static func isPlus(_ scalar: Unicode.Scalar) -> Bool {
+        scalar == "+" || scalar == "\u{FF0B}" || scalar == "\u{FE62}"
+    }
+
+    /// What is written between digits (ITU-T E.123 and habit), and what copying brings along: marks of direction, joiners.
+    private static func isSeparator(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .spaceSeparator, .lineSeparator, .paragraphSeparator, .format, .dashPunctuation,
+            .openPunctuation,
+            .closePunctuation:
+            true
+        default: "\t\r\n./\u{2212}\u{FF0E}\u{FF0F}\u{B7}\u{30FB}".unicodeScalars.contains(scalar)
+        }
+    }
+}
