@@ -159,6 +159,11 @@ def before_call(context, case, kwargs):
         scopes = CHANCE.sample(KNOWN["scope"], len(KNOWN["scope"]))
         case.body = dict(case.body, preferences=[
             dict(choice, scope=scope) for choice, scope in zip(case.body["preferences"], scopes)])
+    if case.path == "/v1/recipients/{user}/addresses/{address}" and isinstance(case.body, dict):
+        # Which numbers and mailboxes there are is known beyond the schema.
+        digits = f"{CHANCE.randrange(10_000_000):07}"
+        value = f"+47 9{digits}" if case.body.get("kind") == "sms" else f"Fuzz.{digits}@Example.ORG"
+        case.body = dict(case.body, value=value)
     if case.path == "/v1/recipients/{user}/permission-prompts" and isinstance(case.body, dict):
         case.body = dict(case.body, device="d_fuzz")
     if case.path == "/v1/recipients/{user}/consents" and isinstance(case.body, dict) and CHANCE.random() < 0.6:

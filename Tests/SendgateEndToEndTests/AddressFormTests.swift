@@ -1,0 +1,95 @@
+import Foundation
+import GateVocabulary
+import Testing
+
+extension EndToEnd {
+    /// The canonical forms of numbers and mailboxes, held against Google's numbering plans (PyPI's `phonenumbers`) and
+    /// Python's IDNA2008 (`idna`).
+    @Suite struct AddressFormTests {
+        /// Numbers drawn of each kind of each region.
+        private static let drawn = 20
+
+        @Test
+        func `numbers and domains are one where other libraries say so, and no valid number is refused`()
+            throws
+        {
+            let scratch = try Scratch()
+            let seed = seedOfThisRun("numbers")
+            let cases = try Finished.run(
+                [Machine.python, Machine.peer("numbers.py"), "\(seed)", "\(Self.drawn)"], in: scratch,
+                within: 300)
+            try #require(cases.ending == .exit(0), "\(cases.errors)")
+            var counts: [Substring: Int] = [:]
+            var differences: [String] = []
+            for line in cases.output.split(separator: "\n") {
+                let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
+                try #require(fields.count >= 2, "\(line)")
+                counts[fields[0], default: 0] += 1
+                let (expected, spelling) = (String(fields[1]), String(fields[fields.count - 1]))
+                let found: String?
+                switch fields[0] {
+                // Each valid number is its own canonical form, so no two fold together.
+                case "valid", "same":
+                    found = try? PhoneNumber(spelling).text
+                    if PhoneNumber(sender: spelling)?.text != found {
+                        differences.append("as a sender: \(line)")
+                    }
+                case "domain": found = Mailbox(sender: "ann@\(spelling)").map { String($0.text.dropFirst(4)) }
+                default: throw HarnessError("\(line)")
+                }
+                if found != expected { differences.append("\(line): \(found ?? "refused")") }
+            }
+            #expect(
+                differences.isEmpty,
+                "\(differences.count) of \(counts), seed \(seed): \(differences.prefix(20))")
+            #expect(counts["valid", default: 0] > 20_000 && counts["same", default: 0] > 80_000, "\(counts)")
+            #expect(counts["domain", default: 0] > 100, "\(counts)")
+        }
+
+        @Test(arguments: [("+4407700900359", "+447700900359"), ("+5215512340562", "+525512340562")])
+        func `STOP in another spelling ends the texts, and the trail alone says so`(
+            registered: String, sender: String
+        )
+            throws
+        {
+            let scratch = try Scratch()
+            let gate = GateProcess(in: scratch)
+            try gate.start()
+            try gate.registerSomebody()
+            let connection = try gate.connect()
+            func time(_ secondsAgo: Double) -> String {
+                ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: -secondsAgo))
+            }
+            let address = try connection.request(
+                "PUT", "/v1/recipients/u_1/addresses/n_1",
+                #"{"kind": "sms", "value": "\#(registered)", "verified_at": "\#(time(30))"}"#)
+            try #require(address.status == 200, "\(address)")
+            let digest = try Finished.run(
+                ["sha256sum", "\(Machine.policies)/notices/promo.3.en.txt"], in: scratch, within: 30
+            ).output.prefix(64)
+            let consent = try connection.request(
+                "POST", "/v1/recipients/u_1/consents",
+                """
+                {"id": "c_1", "purpose": "marketing", "channel": "sms", "address": "n_1", "state": "given", \
+                "event_time": "\(time(20))", "method": "in_app_toggle", "jurisdiction": "DE", "notice": {"id": "promo", \
+                "version": "3", "language": "en", "sha256": "\(digest)"}}
+                """)
+            try #require(consent.status == 200, "\(consent)")
+            let person = try connection.request("GET", "/v1/recipients/u_1")
+            #expect(person.text.contains(#""value":"\#(sender)""#), "\(person)")
+            let stopped = try connection.request(
+                "POST", "/v1/replies",
+                #"{"id": "r_1", "channel": "sms", "from": "\#(sender)", "text": "STOP", "received_at": "\#(time(1))"}"#
+            )
+            #expect(stopped.status == 200 && stopped.text.contains(#""effect":"withdrawn""#), "\(stopped)")
+            let refused = try connection.sendExample(of: "promo.offer", as: "s_1", with: ["channel": "sms"])
+            #expect(refused.status == 403 && refused.text.contains("no_gdpr_consent"), "\(refused)")
+            try gate.stop()
+            try expectVerifies(gate, in: scratch)
+            let replayed = try Finished.run(
+                [Machine.sendgate, "audit", "replay", "--from-genesis", try gate.copyOfTrail("replayed")],
+                in: scratch, within: 120)
+            #expect(replayed.ending == .exit(0), "\(replayed.output.suffix(2000))\(replayed.errors)")
+        }
+    }
+}
