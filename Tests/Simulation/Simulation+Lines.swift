@@ -38,6 +38,18 @@ extension Simulation {
     /// Fewer than people, so that some share one.
     private static let numbers = ["+4790000011", "+4790000012", "+4790000013"]
     private static let address = "n"
+
+    /// A number as the next caller writes it: the gateway knows it by its one canonical form.
+    private func registration(of number: String) -> String {
+        [number, "+47 \(number.dropFirst(3))", "tel:+47-\(number.dropFirst(3))"][idCount % 3]
+    }
+
+    /// The same as the next carrier names it.
+    private func sender(of number: String) -> String {
+        [number, String(number.dropFirst()), "00\(number.dropFirst())", "+47 (\(number.dropFirst(3)))"][
+            idCount % 4]
+    }
+
     private static let withdrawals = ["STOP", "Stopp!", "avslutt", "Unsubscribe, please"]
     private static let otherWords = ["START", "UNSTOP", "YES", "HELP", "ja", "thanks"]
 
@@ -54,7 +66,7 @@ extension Simulation {
     private mutating func putNumber(of index: Int) {
         let number = dice.one(of: Self.numbers)
         let isConfirmed = !dice.onceIn(4)
-        var body: JSONObject = ["kind": "sms", "value": .string(number)]
+        var body: JSONObject = ["kind": "sms", "value": .string(registration(of: number))]
         // As it is read back: to the unit that a request states.
         let verifiedAt = environment.now()
         if isConfirmed { body["verified_at"] = .string(verifiedAt.rfc3339) }
@@ -126,7 +138,8 @@ extension Simulation {
         let word = dice.one(of: isWithdrawal ? Self.withdrawals : Self.otherWords)
         idCount += 1
         let body: JSONObject = [
-            "id": .string("r\(idCount)"), "channel": "sms", "from": .string(number), "text": .string(word),
+            "id": .string("r\(idCount)"), "channel": "sms", "from": .string(sender(of: number)),
+            "text": .string(word),
             "received_at": .string(environment.now().rfc3339),
         ]
         let before = states()
