@@ -354,7 +354,11 @@ import WireProtocol
             try sends.flatMap { send in
                 try store.events(of: try #require(SendID(uuidText: send)))
                     .filter { $0.event == .withdrawn || $0.event == .ambiguous }
-                    .map { $0.reason ?? $0.event.rawValue }
+                    .map { event in
+                        // An end always says why.
+                        #expect(MessageEnd.Why(code: event.reason ?? "") != nil, "\(event)")
+                        return event.event == .ambiguous ? "ambiguous" : event.reason ?? ""
+                    }
             }
         }
         guard !reasons.isEmpty else {
