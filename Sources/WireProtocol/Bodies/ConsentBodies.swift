@@ -229,7 +229,7 @@ package struct PreferencesBody: WireBody, Hashable {
     package var choices: [PreferenceChoice]
 
     package static let shape = declared(
-        "Preferences",
+        "PreferenceChoices",
         "Several choices, each as its own route takes it. All are recorded, or none is; what the list does not name stays as it is."
     )
 
