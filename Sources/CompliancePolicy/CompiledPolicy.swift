@@ -139,6 +139,7 @@ package final class CompiledPolicy: Sendable {
         mark(.ownRequestPassesCaps, type.ownRequest?.passes.contains(.caps) == true)
         mark(.statutoryEmail, type.isStatutoryEmail(on: channel))
         mark(.reachesOlderHolders, type.category != .security && type.sensitivity != .high)
+        mark(.codeText, type.isCodeText(on: channel))
         let passes = type.mandatory?.passes ?? []
         mark(.mandatoryPassesPreferences, passes.contains(.preferences))
         mark(.mandatoryPassesQuietHours, passes.contains(.quietHours))

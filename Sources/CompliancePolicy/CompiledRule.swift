@@ -43,6 +43,8 @@ package struct CompiledRule: Hashable, Sendable {
         package static let withheldFromSome = RuleFlags(rawValue: 1 << 22)
         /// Goes on to an address that another person verified later: neither a security type nor one of high sensitivity.
         package static let reachesOlderHolders = RuleFlags(rawValue: 1 << 23)
+        /// A text message that says a code, where the account's region allows one.
+        package static let codeText = RuleFlags(rawValue: 1 << 24)
     }
 
     package var flags: RuleFlags
@@ -109,15 +111,19 @@ package struct Jurisdiction: Hashable, Sendable {
     /// What the known places ask, and `gdpr` where none is known: a send that satisfies it is refused for want of a region
     /// alone.
     package var knownRule: PermissionRule
+    /// Whether a text message may bring a code to an account there; looked up for ``CompiledRule/RuleFlags/codeText``
+    /// alone, and false without an account's region.
+    package var allowsCodeText: Bool
 
     package init(
         regime: Regime, isKnown: Bool, isStrictForWantOfRegion: Bool, rule: PermissionRule,
-        knownRule: PermissionRule
+        knownRule: PermissionRule, allowsCodeText: Bool
     ) {
         self.regime = regime
         self.isKnown = isKnown
         self.isStrictForWantOfRegion = isStrictForWantOfRegion
         self.rule = rule
         self.knownRule = knownRule
+        self.allowsCodeText = allowsCodeText
     }
 }

@@ -116,7 +116,7 @@ package func decide(
     decision.record(typeGate(facts.params, rule), of: .type)
     decision.record(callerGate(rule), of: .caller)
     decision.record(criticalGate(rule), of: .critical)
-    decision.record(fallbackGate(facts, rule), of: .fallback)
+    decision.record(fallbackGate(facts, jurisdiction, rule), of: .fallback)
     decision.record(destinationGate(facts, rule), of: .destination)
     decision.record(permissionGate(facts, jurisdiction, rule), of: .permission)
     decision.record(preferences, of: .preferences)
@@ -194,7 +194,8 @@ extension Decision {
 /// What the payload would carry.
 ///
 /// `privacy` speaks of what others may see on a screen, so it narrows a clear text and leaves a sealed one
-/// alone: inside the seal the app itself obeys it. Nor does it empty a letter that the law obliges us to write.
+/// alone: inside the seal the app itself obeys it. Nor does it empty a letter that the law obliges us to write, or a text
+/// that brings a code.
 private func payloadForm(given facts: Facts, under rule: CompiledRule) -> BodyForm {
     switch rule.body {
     case .sealed:
@@ -204,7 +205,7 @@ private func payloadForm(given facts: Facts, under rule: CompiledRule) -> BodyFo
         case .none?, .unconfirmed, .revoked: return fallsBack ? .generic : .sealed
         }
     case .full:
-        if rule.flags.contains(.statutoryEmail) { return .full }
+        if rule.isAlwaysInFull { return .full }
         // With an unknown choice, personal content stays off the screen; open content is personal to no one.
         switch (rule.sensitivity, facts.privacy) {
         case (.open, .full), (.open, .generic), (.open, nil), (.personal, .full): return .full

@@ -60,7 +60,9 @@ package final class FactNeeds: Sendable {
         forms =
             switch type.body[channel] {
             case .sealed: type.withoutKey == .generic ? [.sealed, .generic] : [.sealed]
-            case .full: type.isStatutoryEmail(on: channel) ? [.full] : [.full, .generic]
+            case .full:
+                type.isStatutoryEmail(on: channel) || type.isCodeText(on: channel)
+                    ? [.full] : [.full, .generic]
             case .generic: [.generic]
             case .never: []
             }

@@ -62,9 +62,9 @@ func criticalGate(_ rule: CompiledRule) -> GateResult {
     return .pass
 }
 
-/// 4. The law on fallbacks, and the channels the type allows.
+/// 4. The law on fallbacks, the channels the type allows, and where a text may bring a code.
 @inline(__always)
-func fallbackGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
+func fallbackGate(_ facts: Facts, _ jurisdiction: Jurisdiction, _ rule: CompiledRule) -> GateResult {
     guard rule.flags.contains(.typeKnown) else { return .notApplicable }
     switch facts.fallback {
     case .mismatch:
@@ -73,6 +73,10 @@ func fallbackGate(_ facts: Facts, _ rule: CompiledRule) -> GateResult {
         return .fail(.smsFallbackForbidden, rule.isMarketing ? .marketing : nil)
     case .replacesOwnSend, .notFallback:
         if case .never = rule.body { return .fail(.channelNotAllowed) }
+        if rule.flags.contains(.codeText), !jurisdiction.allowsCodeText {
+            return facts.accountRegion == nil
+                ? .fail(.factMissing, .region) : .fail(.channelNotAllowed, .region)
+        }
         return .pass
     case nil:
         if case .never = rule.body { return .fail(.channelNotAllowed) }
@@ -368,7 +372,7 @@ func sizeGate(_ facts: Facts, _ rule: CompiledRule, form: BodyForm) -> GateResul
     let most = Int(rule.payloadByteCountMax)
     guard let size = facts.sizes?[form] else { return .fail(.factMissing, .size) }
     if size > most { return .fail(.payloadTooLarge) }
-    if case .full = rule.body, facts.privacy == nil, !rule.flags.contains(.statutoryEmail) {
+    if case .full = rule.body, facts.privacy == nil, !rule.isAlwaysInFull {
         // Which of the two texts goes out hangs on an unknown choice, so both have to fit: forgetting
         // the choice must not make a text fit that did not.
         guard let full = facts.sizes?.full, let generic = facts.sizes?.generic else {
@@ -383,4 +387,6 @@ extension CompiledRule {
     fileprivate var isPush: Bool { if case .push = channel { true } else { false } }
     fileprivate var isSMS: Bool { if case .sms = channel { true } else { false } }
     fileprivate var isMarketing: Bool { if case .marketing = category { true } else { false } }
+    /// Whatever was chosen for a lock screen: the letter that a law obliges us to write, and a code.
+    var isAlwaysInFull: Bool { !flags.isDisjoint(with: [.statutoryEmail, .codeText]) }
 }

@@ -16,6 +16,8 @@ struct RegionMap: Sendable {
     /// What an unknown place counts as.
     private let gdpr: UInt16
     private let freshness: Freshness
+    /// The milliseconds since 1970 in which a text message may bring a code, by packed region.
+    private let codeTexts: [UInt64: [Range<Int64>]]
 
     private static let lawBits: UInt16 = 0xF
 
@@ -82,6 +84,14 @@ struct RegionMap: Sendable {
                     from: row.from?.instant.milliseconds ?? .min)
             }
             .sorted { ($0.region, $1.from) < ($1.region, $0.from) }
+        var codeTexts: [UInt64: [Range<Int64>]] = [:]
+        for row in rules.codeTextRows {
+            let end = max(row.from.instant.milliseconds, row.until?.instant.milliseconds ?? .max)
+            for region in row.regions {
+                codeTexts[region.packed, default: []].append(row.from.instant.milliseconds..<end)
+            }
+        }
+        self.codeTexts = codeTexts
         func milliseconds(_ source: RegionSource) -> Int64 {
             guard let days = rules.freshnessDays[source] ?? nil else { return .max }
             return Int64(days) * 86_400_000
@@ -197,7 +207,7 @@ struct RegionMap: Sendable {
         }
         return Jurisdiction(
             regime: regime(strictest), isKnown: true, isStrictForWantOfRegion: false, rule: rule,
-            knownRule: rule)
+            knownRule: rule, allowsCodeText: allowsCodeText(account, at: moment, under: compiled))
     }
 
     /// The same where a place is unknown: unmapped, or seen too long ago, it counts as `gdpr`, and what was asked where it
@@ -235,7 +245,23 @@ struct RegionMap: Sendable {
         }
         return Jurisdiction(
             regime: .gdpr, isKnown: false, isStrictForWantOfRegion: strictest != gdpr, rule: rule,
-            knownRule: knownRule)
+            knownRule: knownRule, allowsCodeText: allowsCodeText(account, at: moment, under: compiled))
+    }
+
+    /// Who keeps the account answers to the regulator of its region, wherever its owner's phone is. The region that was told
+    /// last counts however old the word is: what it forbids it forbids still.
+    @inline(__always)
+    private func allowsCodeText(
+        _ account: RegionObservation?, at moment: Instant?, under compiled: CompiledRule
+    ) -> Bool {
+        guard compiled.flags.contains(.codeText), let account, let moment else { return false }
+        return isCodeTextAllowed(in: account.code, at: moment.milliseconds)
+    }
+
+    @inline(never)
+    private func isCodeTextAllowed(in region: RegionCode, at now: Int64) -> Bool {
+        let rows = codeTexts[region.packed] ?? codeTexts[region.country.packed]
+        return rows?.contains { $0.contains(now) } ?? false
     }
 
     /// The rule of the row for a region, a subdivision's before its country's.

@@ -185,7 +185,13 @@ extension Reason {
         case .channelNotAllowed:
             ReasonDeclaration(
                 "The notification type does not travel on this channel",
-                "This kind of notification never travels this way.", withdrawal: notAllowed, .producer)
+                "This kind of notification never travels this way.", withdrawal: notAllowed, .producer,
+                [
+                    (
+                        .region,
+                        "Where the recipient's account is, no code is sent by text message.", nil
+                    )
+                ])
         case .unknownRecipient:
             ReasonDeclaration(
                 "The recipient is not registered", "Nobody is registered under the name the sender used.",

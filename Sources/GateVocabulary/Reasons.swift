@@ -162,7 +162,7 @@ package enum Detail: String, CaseIterable, Sendable, Hashable {
     case destinationInactive = "destination_inactive"
     case addressUnverified = "address_unverified"
     case addressContested = "address_contested"
-    // fact_missing: which fact
+    // fact_missing: which fact. `region` is also why a code does not travel by text (channel_not_allowed)
     case now
     case expiry
     case params

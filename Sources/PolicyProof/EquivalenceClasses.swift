@@ -9,6 +9,8 @@ final class EquivalenceClasses {
     private let proof: BundleProof
     private let space: FactSpace
     private let favourable: Facts
+    /// Where an account may be that gets a code by text; `nil` where the bundle names no such place.
+    private let codeTextAccount: FactSpace.Setting?
     private let unlawful = Statute.unlawful
     /// States decided so far.
     private(set) var decidedCount: UInt64 = 0
@@ -27,6 +29,17 @@ final class EquivalenceClasses {
         self.proof = proof
         self.space = space
         favourable = space.favourable
+        let favourable = space.favourable
+        codeTextAccount = space.accounts.first { account in
+            var facts = favourable
+            account(&facts)
+            let rows = proof.policy.bundle.regions.codeTextRows
+            guard let region = facts.accountRegion?.code, let now = facts.now else { return false }
+            return rows.contains { row in
+                row.regions.contains(region) && row.from.instant <= now
+                    && row.until.map { now < $0.instant } != false
+            }
+        }
     }
 
     func space(of send: BundleProof.Send) -> FactGroups {
@@ -176,9 +189,16 @@ final class EquivalenceClasses {
         forgetKind(&rule, &declared)
     }
 
+    /// Gate 4 reads it, and so does what leaves.
+    private static func forgetCodeText(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
+        rule.flags.subtract([.codeText])
+        declared.isCodeText = false
+    }
+
     private static func courseOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
         forgetContents(&rule, &declared)
         forgetEnds(&rule, &declared)
+        forgetCodeText(&rule, &declared)
         forgetPermission(&rule, &declared)
         forgetKind(&rule, &declared)
         forgetBody(&rule, &declared)
@@ -189,6 +209,7 @@ final class EquivalenceClasses {
     private static func typeOnly(_ rule: inout CompiledRule, _ declared: inout SendAsDeclared) {
         forgetContents(&rule, &declared)
         forgetEnds(&rule, &declared)
+        forgetCodeText(&rule, &declared)
         forgetPermission(&rule, &declared)
         forgetCourse(&rule, &declared)
         forgetBody(&rule, &declared)
@@ -238,6 +259,7 @@ final class EquivalenceClasses {
         var facts = favourable
         let most = Int(send.rule.payloadByteCountMax)
         facts.sizes = PayloadSizes(sealed: most, generic: most, full: most)
+        if send.rule.flags.contains(.codeText), let account = codeTextAccount { account(&facts) }
         return facts
     }
 
@@ -357,7 +379,7 @@ final class EquivalenceClasses {
     private static let permissionGates: [Gate] = [.fallback, .permission, .preferences]
 
     private static let permissionConditions = Conditions([
-        .fallbackUnproved, .fallbackForbidden, .minor, .ageUnknown, .marketingWithoutOptIn,
+        .fallbackUnproved, .fallbackForbidden, .codeTextForbidden, .minor, .ageUnknown, .marketingWithoutOptIn,
         .textWithoutConsent, .fallbackWithoutConsent, .declaredPermissionMissing, .purposeMissing,
         .europeanOptInMissing, .withheld, .switchedOff, .neverWanted, .preferencesUnknown,
         .securityNotSwitchedOff,
@@ -423,7 +445,7 @@ final class EquivalenceClasses {
     private func plainest(_ rule: CompiledRule) -> CompiledRule {
         var rule = rule
         rule.flags.formIntersection([
-            .typeKnown, .onByDefault, .stepUpToSwitchOff, .refusesMinors, .smsFallbackForbidden,
+            .typeKnown, .onByDefault, .stepUpToSwitchOff, .refusesMinors, .smsFallbackForbidden, .codeText,
         ])
         rule.sensitivity = .open
         rule.body = .generic
@@ -444,6 +466,7 @@ final class EquivalenceClasses {
         plain.isOnByDefault = declared.isOnByDefault
         plain.refusesMinors = declared.refusesMinors
         plain.isFallbackForbidden = declared.isFallbackForbidden
+        plain.isCodeText = declared.isCodeText
         return plain
     }
 

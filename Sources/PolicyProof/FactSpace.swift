@@ -93,7 +93,10 @@ struct FactSpace: Sendable {
     private static func clocks(of bundle: PolicyBundle) -> [Setting] {
         let first = bundle.effectiveFrom.instant.advanced(bySeconds: 43_200)
         var moments = [first]
-        let days = Set(bundle.regions.permissionRows.compactMap { $0.from?.instant })
+        let rows = bundle.regions.codeTextRows
+        let days = Set(
+            bundle.regions.permissionRows.compactMap { $0.from?.instant } + rows.map(\.from.instant)
+                + rows.compactMap { $0.until?.instant })
         for day in days.sorted() where day > first { moments += [day.advanced(byMilliseconds: -1), day] }
         return moments.map { moment in { @Sendable (facts: inout Facts) in facts.now = moment } }
     }
@@ -113,6 +116,7 @@ struct FactSpace: Sendable {
         }
         let fresh = sources.contains(.kyc) ? .kyc : sources[0]
         let codes = Set(regions.regions.keys).union(regions.permissionRows.map(\.region))
+            .union(regions.codeTextRows.flatMap(\.regions))
         let others = codes.sorted { $0.packed < $1.packed }.filter { $0 != norway } + [.unknown]
         var found = ([norway] + others).map { seen($0, fresh, secondsAgo: 60) }
         if regions.freshnessDays[ageing] ?? nil != nil {

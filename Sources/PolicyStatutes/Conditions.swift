@@ -14,6 +14,7 @@ package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
     case mandatoryDespiteCaps
     case security
     case statutoryEmail
+    case codeText
     case flagNotPermitted
     /// True of every send: for what no decision may ever do.
     case anySend
@@ -31,6 +32,7 @@ package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
     case paramsUnfit
     case fallbackUnproved
     case fallbackForbidden
+    case codeTextForbidden
 
     // The recipient and the destination
     case recipientUnknown
@@ -76,7 +78,7 @@ package enum Circumstance: UInt8, CaseIterable, Sendable, Hashable {
     var isAdverse: Bool {
         switch self {
         case .highSensitivity, .mandatoryDespitePreferences, .mandatoryDespiteHours, .mandatoryDespiteCaps,
-            .security, .statutoryEmail, .flagNotPermitted, .anySend, .securityNotSwitchedOff,
+            .security, .statutoryEmail, .codeText, .flagNotPermitted, .anySend, .securityNotSwitchedOff,
             .deviceWithoutFlag,
             .keyUnusable, .clearTextUnwanted, .askedForAnyHour, .askedHoweverOften:
             false

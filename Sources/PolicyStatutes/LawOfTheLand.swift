@@ -142,6 +142,54 @@ enum LawOfTheLand {
         return found.sorted { $0.region.packed < $1.region.packed }
     }()
 
+    // MARK: Days
+
+    private static func day(_ text: StaticString) -> CalendarDate {
+        guard let day = CalendarDate("\(text)") else { preconditionFailure("\(text) is no day") }
+        return day
+    }
+
+    /// Where a regulator lets no text bring a code, and since when.
+    static let codeTextBans: [(region: RegionCode, from: CalendarDate, law: String)] = codes("AE").map {
+        (
+            $0, day("2026-03-31"),
+            "Central Bank of the UAE, Notice 2025/3057: no one-time password by text or e-mail from 31 March 2026"
+        )
+    }
+
+    /// Since when a law counts that a dated row may cite, by a part of its citation: a fact, which no page moves.
+    static let days: [(citation: String, from: CalendarDate)] = [
+        ("47 CFR 64.1200(a)(2)", day("2013-10-16")), ("47 CFR 64.1200(a)(1)", day("1992-12-20")),
+        (optOutStatute, day("2004-01-01")), ("TKG 2021", day("2021-11-01")), ("NN 76/2022", day("2022-07-12")),
+        ("IX-2135", day("2021-12-01")), ("(PKE)", day("2024-11-10")), ("ZEKom-2", day("2022-11-10")),
+        ("Act No. 452/2021", day("2022-02-01")), ("UK PECR 2003", day("2003-12-11")),
+        ("Spam Act 2003", day("2004-04-10")), ("S.C. 2010, c. 23", day("2014-07-01")),
+        ("Unfair Competition Art. 3(1)(o)", day("2007-04-01")), ("5742-1982", day("2008-12-01")),
+        ("Act No. 26 of 2002", day("2008-12-01")), ("Network Act Art. 50(1)", day("2014-11-29")),
+        ("Unsolicited Electronic Messages Act 2007", day("2007-09-05")), ("Law No. 6563", day("2015-05-01")),
+        ("Act 4 of 2013", day("2021-07-01")), ("(EU) 2018/389", day("2019-09-14")),
+        ("UK SCA-RTS", day("2021-01-01")), ("NIST SP 800-63B", day("2017-06-22")),
+    ]
+
+    /// The day of the GDPR (Art. 99(2)): rows that replace an older national rule count from it.
+    static let gdprDay = day("2018-05-25")
+
+    /// The day on which a reply ends every text (47 CFR 64.1200(a)(10), as postponed).
+    static let allTextsDay = day("2027-01-31")
+
+    /// Since when a region has the regime that the law gives it at least; `nil` where that is the bundle's own affair.
+    static func since(_ region: RegionCode) -> CalendarDate? {
+        let own = [
+            "AL": day("2025-02-01"), "BA": day("2025-10-04"), "MK": day("2020-02-24"), "RS": day("2019-08-21"),
+            "XK": day("2019-03-11"), "GI": day("2021-01-01"), "GB": day("2021-01-01"), "SJ": day("2018-07-20"),
+        ]
+        let country = region.country
+        if let day = own[country.description] { return day }
+        if eftaInEEA.contains(country) { return day("2018-07-20") }
+        if underStricterState.contains(country) { return day("2019-06-01") }
+        return leastRegime(of: country) == nil ? nil : gdprDay
+    }
+
     static func isUnitedStates(_ region: RegionCode) -> Bool { unitedStates.contains(region.country) }
 
     private static func codes(_ text: String) -> Set<RegionCode> {

@@ -169,6 +169,10 @@ enum NamedTypes {
     /// Types that carry a code: it lets its reader in, or approves a payment (PSD2 Art. 97(1)).
     static let codes: Set<TypeID> = [TypeID("2fa_code"), TypeID("security.payment_code")]
 
+    /// Codes that approve a payment: they say its amount and its payee.
+    static let paymentCodes: Set<TypeID> = [TypeID("security.payment_code")]
+    static let payeeWords: Set<String> = ["payee", "recipient", "merchant", "beneficiary", "creditor"]
+
     // MARK: Sensitivity
 
     /// Days after which a consent ends at the latest, where a law gives it an end.

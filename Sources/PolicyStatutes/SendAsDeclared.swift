@@ -32,6 +32,8 @@ package struct SendAsDeclared: Hashable, Sendable {
     /// Whether it may go to an address that another person has proved theirs since: it neither warns of an attack on the
     /// account nor tells a secret.
     package var mayReachOlderHolders = false
+    /// A text message that says a code.
+    package var isCodeText = false
     package var isDeduplicated = false
     package var isTimed = false
     package var requestPassesHours = false
@@ -82,6 +84,9 @@ package struct SendAsDeclared: Hashable, Sendable {
         if overflow == .digest, !canBeGathered { overflow = .drop }
         isFallbackForbidden =
             type.category == .marketing || bundle.channels.smsFallbackForOthers == .forbidden
+        isCodeText =
+            channel == .sms && body == .full && type.category == .security
+            && type.params.values.contains(ParamSchema(kind: .code, isOptional: false))
         // No law obliges a company to send marketing, whatever a page says.
         if let mandatory = type.mandatory, !isPromotion {
             passesPreferences = mandatory.passes.contains(.preferences)
@@ -151,12 +156,13 @@ package struct SendAsDeclared: Hashable, Sendable {
         found.insert(.criticalNotPermitted, if: asksCritical && !mayBeCritical)
         found.insert(.flagNotPermitted, if: !isCritical)
         found.insert(.channelClosed, if: body == .never)
-        found.insert(.highSensitivity, if: sensitivity == .high)
+        found.insert(.highSensitivity, if: sensitivity == .high && !isCodeText)
         found.insert(.mandatoryDespitePreferences, if: passesPreferences)
         found.insert(.mandatoryDespiteHours, if: passesHours)
         found.insert(.mandatoryDespiteCaps, if: passesCaps)
         found.insert(.security, if: isRegistered && category == .security)
         found.insert(.statutoryEmail, if: isStatutoryEmail)
+        found.insert(.codeText, if: isCodeText)
         return found
     }
 

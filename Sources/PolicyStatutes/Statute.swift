@@ -122,6 +122,10 @@ package struct Statute: Sendable {
             law: "S1; channels.yaml", when: .fallbackForbidden, forbids: .promises,
             demands: .reason(.smsFallbackForbidden)),
         Statute(
+            "code_texts_where_allowed", "no text brings a code to an account whose region allows none",
+            law: "regions.yaml, `code_texts`; Delegated Regulation (EU) 2018/389 Art. 22",
+            when: .codeTextForbidden, forbids: .promises, demands: .reason(.channelNotAllowed)),
+        Statute(
             "proved_fallback", "a send that says it replaces another replaces its caller's own",
             law: "S1", when: .fallbackUnproved, forbids: .promises, demands: .reason(.smsFallbackForbidden)),
         Statute(
@@ -246,6 +250,10 @@ package struct Statute: Sendable {
             "no letter the law obliges us to write is emptied for the sake of a lock screen",
             law: "GDPR Art. 34(2), PSD2 Art. 68(3), and the type's `mandatory.law`", when: .statutoryEmail,
             forbids: .shortens, demands: .form(.full)),
+        Statute(
+            "codes_arrive", "no text that brings a code is emptied for the sake of a lock screen",
+            law: "S0, one-time passwords; PSD2 Art. 97(1)", when: .codeText, forbids: .shortens,
+            demands: .form(.full)),
         Statute(
             "proved_keys_only", "nothing is sealed to a key that is revoked, unproved or not there",
             law: "GDPR Art. 32(1)(a)", when: .keyUnusable, forbids: .seals, demands: .form(.generic)),

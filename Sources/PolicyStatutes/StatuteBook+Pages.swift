@@ -74,7 +74,7 @@ extension StatuteBook {
         }
     }
 
-    private static func source(of code: RegionCode) -> String {
+    static func source(of code: RegionCode) -> String {
         let country = code.country
         if LawOfTheLand.europeanUnion.contains(country) { return "Regulation (EU) 2016/679 Art. 3" }
         if LawOfTheLand.eftaInEEA.contains(country) { return "EEA Joint Committee Decision 154/2018" }
@@ -194,7 +194,7 @@ extension StatuteBook {
 
     /// The law is a citation, which says where in it to look; not the admission that there is none, nor a wish that there
     /// were one.
-    private func citesLaw(_ law: [String]) -> Bool {
+    func citesLaw(_ law: [String]) -> Bool {
         !law.isEmpty
             && law.allSatisfy { text in
                 let words = text.lowercased()

@@ -6,9 +6,9 @@ import GateVocabulary
 extension StatuteBook {
     func safeguardFlaws() -> [PolicyDiagnostic] {
         bundle.types.values.sorted { $0.id < $1.id }.flatMap {
-            codeFlaws($0) + minorFlaws($0) + hourFlaws($0)
+            codeFlaws($0) + minorFlaws($0)
         }
-            + recorderFlaws()
+            + recorderFlaws() + codeTextFlaws() + plausibilityFlaws()
     }
 
     // MARK: Codes
@@ -42,6 +42,28 @@ extension StatuteBook {
                     "is \(type.ttlSeconds) seconds, and a code is good for \(Self.codeSecondsMax) at most",
                     law: "NIST SP 800-63B section 5.1.3.2, ten minutes; \(law)"))
         }
+        if type.body.sms == .full, !NamedTypes.codes.contains(type.id) {
+            found.append(
+                flaw(
+                    file, ["channels", "sms", "body"],
+                    "is `full`, and no text may bring the code of `\(type.id)`",
+                    law:
+                        "\(law): \(NamedTypes.codes.map(\.text).sorted().map { "`\($0)`" }.joined(separator: ", ")) alone are known for codes that a person waits for"
+                ))
+        }
+        if NamedTypes.paymentCodes.contains(type.id) {
+            let required = type.params.filter { !$0.value.isOptional }
+            let hasPayee = required.contains { name, schema in
+                guard case .text = schema.kind else { return false }
+                return !NamedTypes.payeeWords.isDisjoint(with: ParamSchema.words(of: name))
+            }
+            if !required.values.contains(where: { $0.kind == .money }) || !hasPayee {
+                found.append(
+                    flaw(
+                        file, ["params"], "carry no required amount, or no required payee, which the code approves",
+                        law: "Delegated Regulation (EU) 2018/389 Art. 5(1)(a)"))
+            }
+        }
         if type.body.push == .sealed, type.withoutKey == .generic {
             found.append(
                 flaw(
@@ -52,16 +74,31 @@ extension StatuteBook {
         return found
     }
 
-    /// Whether a word of a param's name is one for a code or a password. Words end at `_` and before a capital.
-    static func namesSecret(_ name: String) -> Bool {
-        var words = [""]
-        var isAfterLowercase = false
-        for character in name {
-            if character == "_" || character.isUppercase && isAfterLowercase { words.append("") }
-            if character != "_" { words[words.count - 1] += character.lowercased() }
-            isAfterLowercase = character.isLowercase || character.isNumber
+    /// Rows that let a text bring a code where a regulator forbids it, or that cite nothing.
+    private func codeTextFlaws() -> [PolicyDiagnostic] {
+        bundle.regions.codeTextRows.enumerated().flatMap { index, row -> [PolicyDiagnostic] in
+            let path = ["code_texts", String(index)]
+            var found: [PolicyDiagnostic] = []
+            if !citesLaw(row.rationale.law) {
+                found.append(
+                    flaw(
+                        "regions.yaml", path + ["law"], "cites no law that lets a text bring a code",
+                        law: "GDPR Art. 5(2): whoever relies on a law names it"))
+            }
+            for ban in LawOfTheLand.codeTextBans where row.regions.contains(where: { $0.country == ban.region }) {
+                guard row.until.map({ $0.instant > ban.from.instant }) ?? true else { continue }
+                found.append(
+                    flaw(
+                        "regions.yaml", path + ["regions"],
+                        "lets a text bring a code to an account in \(ban.region) after \(ban.from)", law: ban.law))
+            }
+            return found
         }
-        return words.contains { secretWords.contains($0) }
+    }
+
+    /// Whether a word of a param's name is one for a code or a password.
+    static func namesSecret(_ name: String) -> Bool {
+        ParamSchema.words(of: name).contains { secretWords.contains($0) }
     }
 
     private static let secretWords: Set<String> = [
@@ -81,29 +118,6 @@ extension StatuteBook {
                 law: "GDPR Arts. 8(1) and 9(2)(a): no minor gives it; S3, the programme is for adults")
         ]
     }
-
-    // MARK: Hours
-
-    /// What sells has its own time in the day, in the recipient's zone.
-    private func hourFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
-        guard type.category == .marketing || type.category == .social else { return [] }
-        let isByDay =
-            switch type.timing {
-            case nil, .after: true
-            case .daily(let minute), .weekly(_, let minute): Self.daytime.contains(minute)
-            case .between(let first, let last):
-                Self.daytime.contains(first) && Self.daytime.contains(last)
-            }
-        guard !isByDay else { return [] }
-        return [
-            flaw(
-                Self.page(of: type.id), ["timing"],
-                "sends a \(type.category.rawValue) notification outside 08:00 to 21:00 of the recipient's day",
-                law: "47 CFR 64.1200(c)(1), the latest hour any law of the table allows; S1, quiet hours")
-        ]
-    }
-
-    private static let daytime = 8 * 60...21 * 60
 
     // MARK: Who records a person's will
 

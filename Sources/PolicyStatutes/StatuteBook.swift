@@ -39,6 +39,8 @@ package struct StatuteBook: Sendable {
         var isUnitedStates: Bool
     }
     private let lands: [RegionCode: Land]
+    /// The rows of `code_texts` by region.
+    private let codeTexts: [RegionCode: [CodeTextRow]]
 
     package init(_ bundle: PolicyBundle) {
         self.bundle = bundle
@@ -59,6 +61,9 @@ package struct StatuteBook: Sendable {
         var lands: [RegionCode: Land] = [:]
         for code in bundle.regions.regions.keys { lands[code] = Self.land(code, in: bundle) }
         self.lands = lands
+        codeTexts = bundle.regions.codeTextRows.reduce(into: [:]) { found, row in
+            for region in row.regions { found[region, default: []].append(row) }
+        }
     }
 
     private static func land(_ code: RegionCode, in bundle: PolicyBundle) -> Land {
@@ -184,6 +189,7 @@ package struct StatuteBook: Sendable {
     private func readPermission(
         _ found: inout Conditions, _ send: SendAsDeclared, _ facts: Facts, _ place: Place
     ) {
+        found.insert(.codeTextForbidden, if: place.isCodeTextForbidden)
         if send.refusesMinors {
             found.insert(.minor, if: facts.age == .minor)
             found.insert(.ageUnknown, if: facts.age == nil)
@@ -279,6 +285,17 @@ package struct StatuteBook: Sendable {
         var demandsOptIn: Bool
         /// The account's region or a device's.
         var isUnitedStates: Bool
+        /// A text that brings a code, to an account of a region without a row for it.
+        package var isCodeTextForbidden: Bool
+    }
+
+    private func isCodeTextForbidden(_ facts: Facts, for send: SendAsDeclared) -> Bool {
+        guard send.isCodeText else { return false }
+        guard let region = facts.accountRegion?.code, let now = facts.now else { return true }
+        let rows = codeTexts[region] ?? codeTexts[region.country] ?? []
+        return !rows.contains { row in
+            row.from.instant <= now && row.until.map { now < $0.instant } != false
+        }
     }
 
     package func place(of facts: Facts, for send: SendAsDeclared) -> Place {
@@ -288,7 +305,8 @@ package struct StatuteBook: Sendable {
         var found = Place(
             regime: isLost ? .gdpr : .other, isKnown: !isLost, declaredRule: .noneNeeded,
             hasOptOutLaw: !isLost,
-            hasSoftOptIn: true, demandsOptIn: false, isUnitedStates: false)
+            hasSoftOptIn: true, demandsOptIn: false, isUnitedStates: false,
+            isCodeTextForbidden: isCodeTextForbidden(facts, for: send))
         // The account first, whose law is asked whatever the others are.
         var strictest = Regime.other
         func each(_ body: (RegionObservation, _ isAccount: Bool) -> Void) {
@@ -425,13 +443,13 @@ package struct StatuteBook: Sendable {
     private func readContents(_ found: inout Conditions, _ send: SendAsDeclared, _ facts: Facts) {
         found.insert(
             .clearTextUnwanted,
-            if: !send.isStatutoryEmail
+            if: !send.isStatutoryEmail && !send.isCodeText
                 && (facts.privacy == .hidden || send.sensitivity != .open && facts.privacy != .full))
         var leaving: [Int?] = []
         switch send.body {
         case .never: return
         case .generic: leaving = [facts.sizes?.generic]
-        case .full where send.isStatutoryEmail: leaving = [facts.sizes?.full]
+        case .full where send.isStatutoryEmail || send.isCodeText: leaving = [facts.sizes?.full]
         case .full:
             let isInFull = send.sensitivity == .open ? facts.privacy != .hidden : facts.privacy == .full
             let isShown = isInFull && send.sensitivity != .high

@@ -142,6 +142,31 @@ extension GateRow {
         GateRow(
             "a channel the type has no body for", .of(TestType.statement, on: .sms), .fallback,
             .fail(.channelNotAllowed)),
+        GateRow("a code as a text", .of(TestType.code, on: .sms), .fallback, .pass) { _ in },
+        GateRow("a code as a text in place of a push", .of(TestType.code, on: .sms), .fallback, .pass) {
+            $0.fallback = .replacesOwnSend
+        },
+        GateRow(
+            "a code as a text where no row is", .of(TestType.code, on: .sms), .fallback,
+            .fail(.channelNotAllowed, .region)
+        ) { $0.accountRegion?.code = RegionCode("SE")! },
+        GateRow(
+            "a code as a text after the last day of a row", .of(TestType.code, on: .sms), .fallback,
+            .fail(.channelNotAllowed, .region)
+        ) { $0.accountRegion?.code = RegionCode("US")! },
+        GateRow("a code as a text in a part of a country", .of(TestType.code, on: .sms), .fallback, .pass) {
+            $0.accountRegion?.code = RegionCode("GB-SCT")!
+        },
+        GateRow("a traveller's code as a text", .of(TestType.code, on: .sms), .fallback, .pass) {
+            $0.deviceRegions?[0].code = RegionCode("SE")!
+        },
+        GateRow(
+            "a code as a text to nobody knows where", .of(TestType.code, on: .sms), .fallback,
+            missing(.region)
+        ) { $0.accountRegion = nil },
+        GateRow("a code as a push needs no row", .of(TestType.code), .fallback, .pass) {
+            $0.accountRegion?.code = RegionCode("SE")!
+        },
         GateRow(
             "nobody knows what it replaces", .of(TestType.payment), .fallback, missing(.fallback)
         ) { $0.fallback = nil },

@@ -921,6 +921,10 @@ extension TestBundle {
         .without(.statutoryEmail, "a statutory e-mail", TestType.duty),
         .without(.reachesOlderHolders, "sent to who had the number before", TestType.comment),
         .without(.needsPurpose, "in need of a purpose", TestType.help),
+        .without(.codeText, "a text that brings a code", TestType.code),
+        Mutant("a code is texted everywhere", TestType.code) { _, _, jurisdiction in
+            jurisdiction.allowsCodeText = true
+        },
         .without(.smsFallbackForbidden, "kept from falling back", TestType.promo),
         .without(.mutableAlone, "mutable alone", TestType.comment),
         .without(.stepUpToSwitchOff, "hard to switch off", TestType.login),

@@ -184,7 +184,21 @@ struct PlainInterpreter: Sendable {
             }
         }
         if type.body[request.channel] == .never { return .fail(.channelNotAllowed) }
-        return facts.fallback == nil ? .fail(.factMissing, .fallback) : .pass
+        if facts.fallback == nil { return .fail(.factMissing, .fallback) }
+        guard isCodeText(type, on: request.channel) else { return .pass }
+        guard let account = facts.accountRegion else { return .fail(.factMissing, .region) }
+        let isListed = { (code: RegionCode) in
+            bundle.regions.codeTextRows.contains { $0.regions.contains(code) }
+        }
+        let place = isListed(account.code) ? account.code : account.code.country
+        let isAllowed = bundle.regions.codeTextRows.contains { row in
+            guard row.regions.contains(place), let now = facts.now, now >= row.from.instant else {
+                return false
+            }
+            if let until = row.until, now >= until.instant { return false }
+            return true
+        }
+        return isAllowed ? .pass : .fail(.channelNotAllowed, .region)
     }
 
     private func destinationGate(_ type: NotificationType?, _ facts: Facts) -> GateResult {
@@ -490,11 +504,17 @@ struct PlainInterpreter: Sendable {
                 && facts.deviceKey != .sealedToRevoked
             return isKnownToLackKey && type.withoutKey == .generic ? .generic : .sealed
         }
-        if body == .full, !isStatutoryEmail(type, on: channel) {
+        if body == .full, !isStatutoryEmail(type, on: channel), !isCodeText(type, on: channel) {
             if type.sensitivity == .high || facts.privacy == .hidden { return .generic }
             if type.sensitivity == .personal, facts.privacy != .full { return .generic }
         }
         return body
+    }
+
+    /// A text that says a code.
+    private func isCodeText(_ type: NotificationType, on channel: Channel) -> Bool {
+        channel == .sms && type.body.sms == .full
+            && type.params.values.contains(ParamSchema(kind: .code, isOptional: false))
     }
 
     private func isStatutoryEmail(_ type: NotificationType, on channel: Channel) -> Bool {
@@ -532,7 +552,7 @@ struct PlainInterpreter: Sendable {
         guard let leaving = size(form) else { return .fail(.factMissing, .size) }
         if leaving > most { return .fail(.payloadTooLarge) }
         if type.body[request.channel] == .full, facts.privacy == nil,
-            !isStatutoryEmail(type, on: request.channel)
+            !isStatutoryEmail(type, on: request.channel), !isCodeText(type, on: request.channel)
         {
             guard let full = size(.full), let generic = size(.generic) else {
                 return .fail(.factMissing, .size)

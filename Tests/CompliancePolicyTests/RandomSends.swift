@@ -16,7 +16,7 @@ struct RandomSends {
     private var numbers: SeededNumbers
     private let kinds: [Kind]
     private let usual: [Kind]
-    /// Around these the clock is set: the day the bundle takes effect, and each day a row begins.
+    /// Around these the clock is set: the day the bundle takes effect, and each day a row begins or ends.
     private let moments: [Instant]
     private let places: [RegionCode]
     private let freshDays: [RegionSource: Int]
@@ -73,7 +73,10 @@ struct RandomSends {
         }
         self.kinds = kinds
         self.usual = usual
-        let days = Set(bundle.regions.permissionRows.compactMap { $0.from?.instant })
+        let texts = bundle.regions.codeTextRows
+        let days = Set(
+            bundle.regions.permissionRows.compactMap { $0.from?.instant } + texts.map(\.from.instant)
+                + texts.compactMap { $0.until?.instant })
         moments = [bundle.effectiveFrom.instant] + days.sorted()
         let rows = bundle.regions.permissionRows.map(\.region)
         places =

@@ -90,6 +90,10 @@ extension TestBundle {
                 ], ["tier": "critical"]),
             "types/notice.yaml": type(
                 "notice", "security", "personal", channels: ["push": ["body": "full"]]),
+            "types/code.yaml": type(
+                "code", "security", "high",
+                channels: ["push": ["body": "sealed", "without_key": "reject"], "sms": ["body": "full"]],
+                ["params": ["code": "code"], "tier": "critical"]),
             "types/disabled.yaml": type(
                 "disabled", "transactional", "personal", channels: ["push": ["body": "full"]],
                 ["enabled": false, "disabled_hint": "the params are not known yet"]),
@@ -217,6 +221,11 @@ extension TestBundle {
                     "rule": "opt_in_or_existing_customer", "from": "2018-05-25",
                 ]),
             ],
+            "code_texts": [
+                rule(["regions": ["NO", "GB"], "from": "2019-09-14"]),
+                rule(["regions": ["US"], "from": "2017-06-22", "until": "2026-02-01"]),
+                rule(["regions": ["SG"], "from": "2026-02-01"]),
+            ],
         ]
     }
 
@@ -291,6 +300,7 @@ extension TestBundle {
         ] {
             page[id] = ["title": .string(id), "body": "Look."]
         }
+        page["code"] = ["title": "code", "body": "{code}"]
         let variants: JSONValue = [
             ["given": ["totals"], "text": "{count}, together {totals}"], ["text": "{count}"],
         ]

@@ -89,6 +89,9 @@ package enum TestType {
     package static let login = TypeID("login")
     /// Security, personal, not on the list.
     package static let notice = TypeID("notice")
+    /// Security, high; sealed or nothing on push, with its code as a text: in Norway and the United Kingdom, in the United
+    /// States until February 2026, in Singapore from then on.
+    package static let code = TypeID("code")
     /// What the gateway itself sends in place of gathered payments and comments.
     package static let paymentsSummary = TypeID("payments_summary")
     package static let commentsSummary = TypeID("comments_summary")

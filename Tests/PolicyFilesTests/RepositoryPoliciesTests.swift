@@ -178,7 +178,8 @@ import Testing
         throws
     {
         let expected = Reason.allCases.flatMap { reason in
-            let plain: [Detail?] = reason == .quietHoursDeferred ? [nil] : []
+            let plain: [Detail?] =
+                reason == .quietHoursDeferred || reason == .channelNotAllowed ? [nil] : []
             let details = reason.details.isEmpty ? [nil] : plain + reason.details.map(Optional.some)
             return details.map { detail -> [String] in
                 let name = detail.map { "`\($0.rawValue)`" } ?? ""

@@ -441,6 +441,19 @@ import TrailDirectory
         #expect(found.contains { $0.hasPrefix("legal.sig") && $0.contains("bankid_consent") }, "\(found)")
     }
 
+    @Test func `a security text that sells needs legal, and needs it no more when it does not`() throws {
+        let signing = try signAll()
+        let page = "Policies/messages/en.yaml"
+        let text = try String(contentsOfFile: folder.path(page), encoding: .utf8)
+        _ = try folder.file(page, text.replacing("We stopped an attack", with: "We stopped an attack. See our offers"))
+        let part = "messages/en.yaml#account_takeover_blocked"
+        #expect(try complaints(signing).contains { $0.hasPrefix("legal.sig") && $0.contains(part) })
+        try sign(.legal)
+        #expect(try !complaints(signing).contains { $0.hasPrefix("legal.sig") })
+        _ = try folder.file(page, text)
+        #expect(try complaints(signing).contains { $0.hasPrefix("legal.sig") && $0.contains(part) })
+    }
+
     @Test func `a key counts for the role it is pinned for, and a signature for the role it was made as`()
         throws
     {

@@ -11,7 +11,8 @@ package enum ApprovalRole: String, CaseIterable, Sendable, Hashable {
     /// `critical.yaml`, what may break through Do Not Disturb, and `callers.yaml`, who may do what.
     case security
     /// What says how the law is read: the pages of mandatory types with the words they are told in, permissions, regions,
-    /// channels, and what each consent text asks for.
+    /// channels, and what each consent text asks for; and each text of a security or transactional type that has a word
+    /// which sells.
     case legal
 }
 
@@ -55,6 +56,7 @@ extension PolicyBundle {
                 parts["\(path)#\(key)"] = text
             }
         }
+        for text in sellingTexts { parts["\(text.file)#\(text.key)"] = text.value }
         return parts
     }
 

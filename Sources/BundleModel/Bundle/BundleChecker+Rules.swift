@@ -199,6 +199,7 @@ extension BundleChecker {
                     hint: "put the change into a bundle that takes effect that day")
             }
         }
+        checkCodeTexts()
         struct Key: Hashable {
             var region: RegionCode
             var channel: Channel
@@ -243,6 +244,33 @@ extension BundleChecker {
                         file, path, "cites an opt-out law without the day it counts from",
                         hint: "add `from`; marketing needs an opt-in unless a dated row says otherwise")
                 }
+            }
+        }
+    }
+
+    /// Where a text message may bring a code: places that have a line, and each at one time in one row.
+    private func checkCodeTexts() {
+        let file = "regions.yaml"
+        var seen: [RegionCode: [CodeTextRow]] = [:]
+        for (index, row) in bundle.regions.codeTextRows.enumerated() {
+            let path = ["code_texts", String(index)]
+            if let until = row.until, until <= row.from {
+                problem(file, path + ["until"], "is \(until), and the row counts from \(row.from)")
+            }
+            for (place, region) in row.regions.enumerated() {
+                let path = path + ["regions", String(place)]
+                if bundle.regions.regions[region.country] == nil {
+                    problem(file, path, "is `\(region)`, whose country has no line")
+                }
+                let overlaps = seen[region, default: []].contains { other in
+                    (other.until.map { $0 > row.from } ?? true) && (row.until.map { $0 > other.from } ?? true)
+                }
+                if overlaps {
+                    problem(
+                        file, path, "is `\(region)`, which a row above has for some of the same days",
+                        hint: "keep the one that counts, or end the earlier one by `until`")
+                }
+                seen[region, default: []].append(row)
             }
         }
     }

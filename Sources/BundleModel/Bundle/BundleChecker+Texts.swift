@@ -220,7 +220,10 @@ extension BundleChecker {
     ) {
         let carriesCode = type.params.values.contains { $0.kind == .code }
         guard type.mandatory != nil || carriesCode, type.saysItsTexts else { return }
-        let said = Set(texts.title.params + texts.body.params)
+        // A text message has no title.
+        let isText = type.isCodeText(on: .sms)
+        let said = Set((isText ? [] : texts.title.params) + texts.body.params)
+        if isText { checkCodeText(texts.body, of: type, file, key) }
         let missing = type.params.filter { name, schema in
             let isSaid =
                 switch schema.kind {
@@ -237,6 +240,23 @@ extension BundleChecker {
                 ? "a code says what it approves (Delegated Regulation (EU) 2018/389 Art. 5(1)(a))"
                 : "a notice of law says all of it (e.g. GDPR Art. 34(2)); leave out the param if it need not be said"
         )
+    }
+
+    /// What a text message says beside its code is what the code approves, and nothing else of the recipient's.
+    private func checkCodeText(
+        _ body: MessageText, of type: NotificationType, _ file: String, _ key: String
+    ) {
+        let others = Set(body.params).filter { name in
+            switch type.params[name]?.kind {
+            case .code, .money, .text: false
+            default: true
+            }
+        }
+        guard !others.isEmpty else { return }
+        problem(
+            file, [key, "body"],
+            "names \(others.sorted().map { "{\($0)}" }.joined(separator: ", ")) beside a code that a text message shows to whoever holds the phone",
+            hint: "a code, what it approves, and no more (GDPR Art. 5(1)(c), Delegated Regulation (EU) 2018/389 Art. 22)")
     }
 
     // MARK: notices/

@@ -220,7 +220,8 @@ extension BundleChecker {
             problem(file, ["channels"], "carries the type on no channel")
         }
         if type.sensitivity == .high {
-            for channel in Channel.allCases where type.body[channel] == .full {
+            for channel in Channel.allCases
+            where type.body[channel] == .full && !type.isCodeText(on: channel) {
                 problem(
                     file, ["channels", channel.rawValue, "body"],
                     "is `full`, and the type's sensitivity is `high`",
@@ -228,10 +229,12 @@ extension BundleChecker {
             }
         }
         for (name, schema) in type.params where schema.kind == .code {
-            for channel in Channel.allCases where type.body[channel] == .full {
+            for channel in Channel.allCases
+            where type.body[channel] == .full && !type.isCodeText(on: channel) {
                 problem(
                     file, ["params", name],
-                    "is a code, and the \(channel.rawValue) body is `full`: a code never leaves a seal")
+                    "is a code, and the \(channel.rawValue) body is `full`: a code leaves its seal by SMS alone",
+                    hint: channel == .sms ? "make it a required param" : nil)
             }
         }
     }

@@ -306,6 +306,15 @@ extension NotificationType {
         channel == .email && mandatory != nil && body.email == .full && sensitivity != .high
     }
 
+    /// Whether a text message of the type says the code that it carries: by SMS there is nothing to seal to, and a text
+    /// without the code would be worthless. Always in full, whatever was chosen for a lock screen.
+    package func isCodeText(on channel: Channel) -> Bool {
+        channel == .sms && body.sms == .full && carriesCode
+    }
+
+    /// Whether every send of the type has a code.
+    package var carriesCode: Bool { params.values.contains { $0.kind == .code && !$0.isOptional } }
+
     /// The param that tells one event of a duty from another: `dedupe_by`, or the only uuid; `nil` where nothing does,
     /// which no bundle's mandatory type may have.
     package var dutyParam: String? {

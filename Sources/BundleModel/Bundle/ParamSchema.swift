@@ -26,7 +26,8 @@ package struct ParamSchema: Hashable, Sendable {
         case timestamp
         /// ISO 3166-1 alpha-2.
         case country
-        /// 4 to 8 decimal digits that give access to an account. Never outside a seal.
+        /// 4 to 8 decimal digits that give access to an account. On push sealed; a text message may say them where
+        /// `code_texts` of regions.yaml lets it.
         case code
         /// `https://…` under one of these places, which the page names.
         case url([LinkPrefix])

@@ -51,8 +51,9 @@ struct BundleChecker {
 }
 
 extension PolicyBundle {
-    /// What is no problem and still worth a look: texts that a locale borrows from another, and types without a limit.
-    package var remarks: [PolicyDiagnostic] { borrowedTexts + unlimitedTypes }
+    /// What is no problem and still worth a look: texts that a locale borrows from another, types without a limit, and
+    /// texts that sell where nothing is sold.
+    package var remarks: [PolicyDiagnostic] { borrowedTexts + unlimitedTypes + sellingRemarks }
 
     /// S0 limits what is important and gathers what informs, so a type of either without a limit may be one forgotten.
     private var unlimitedTypes: [PolicyDiagnostic] {

@@ -10,6 +10,8 @@ package struct RegionRules: Hashable, Sendable {
     /// Every ISO 3166-1 country, and subdivisions where the country is not enough.
     package var regions: [RegionCode: RegionRule]
     package var permissionRows: [PermissionRow]
+    /// Where a text message may bring a one-time code; nowhere else does one.
+    package var codeTextRows: [CodeTextRow]
     /// Where a telephone number belongs by how it begins (ITU-T E.164), wherever its owner is.
     package var callingCodes: [String: RegionCode]
 }
@@ -52,6 +54,16 @@ package struct PermissionRow: Hashable, Sendable {
     package var rationale: Rationale
 }
 
+/// Regions whose law lets a text message bring a one-time code, from one day to another.
+package struct CodeTextRow: Hashable, Sendable {
+    package var regions: [RegionCode]
+    /// The row counts from the start of this day in UTC.
+    package var from: CalendarDate
+    /// The row no longer counts from the start of this day in UTC; `nil` while no end is known.
+    package var until: CalendarDate?
+    package var rationale: Rationale
+}
+
 extension RegionRules {
     init(_ reader: NodeReader) {
         let members = reader.members()
@@ -73,6 +85,12 @@ extension RegionRules {
                 "permission_rows", "Rules that replace those of categories.yaml for recipients of one region."
             )?
             .elements().map { PermissionRow($0) } ?? []
+        codeTextRows =
+            members.optional(
+                "code_texts",
+                "Where a text message may bring a one-time code, by the region of the account. Nowhere else does one."
+            )?
+            .elements().map { CodeTextRow($0) } ?? []
         callingCodes = Self.callingCodes(
             members.optional("calling_codes", "Where a telephone number belongs by how it begins."))
         members.ignoreRationale()
@@ -168,6 +186,21 @@ extension PermissionRow {
             from: members.optional(
                 "from", "The first day, in UTC, on which the row counts; without it, it counts always.")?
                 .date(),
+            rationale: members.rationale())
+        members.refuseOthers()
+    }
+}
+
+extension CodeTextRow {
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        self.init(
+            regions: members.required("regions", "Where the row counts.")?.elements(countMin: 1)
+                .compactMap { $0.region() } ?? [],
+            from: members.date("from", "The first day, in UTC, on which the row counts."),
+            until: members.optional(
+                "until", "The first day, in UTC, on which the row no longer counts; without it, no end is known."
+            )?.date(),
             rationale: members.rationale())
         members.refuseOthers()
     }

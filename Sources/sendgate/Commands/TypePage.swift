@@ -46,6 +46,7 @@ struct TypePage {
                     ? "; the constant text for a device without a key"
                     : "; refused for a device without a key"
             }
+            if type.isCodeText(on: channel) { text += ", where the account's region allows it" }
             if type.isStatutoryEmail(on: channel) { text += ", whatever was chosen for the lock screen" }
             add(channel.rawValue, text)
         }

@@ -85,8 +85,10 @@ class Canary:
         for channel, address, notice, purpose in (
             ("push", None, "promo.3.en", "marketing"), ("email", f"mail-{state}", "promo.3.en", "marketing"),
             ("sms", f"sms-{state}", "sms_service.1.en", "transactional"),
+            ("sms", f"sms-{state}", "sms_service.1.en", "security"),
         ):
-            consent = self.consent(f"{channel}-{state}", channel, notice, purpose)
+            name = f"{channel}-{purpose}-{state}" if purpose == "security" else f"{channel}-{state}"
+            consent = self.consent(name, channel, notice, purpose)
             if address:
                 consent["address"] = self.mark(address)
             if channel == "sms":
@@ -121,6 +123,10 @@ class Canary:
                 "transaction_id": str(uuid.uuid4())}, deep_link=f"drop://send/{self.mark('link')}"))
             answers.append(self.send(state, "payments", "statement.available", channel, {
                 "statement_id": str(uuid.uuid4()), "period": self.mark("period")}))
+        # The code itself is too short to be looked for; what it approves stands beside it in the same text.
+        answers.append(self.send(state, "security", "security.payment_code", "sms", {
+            "challenge_id": str(uuid.uuid4()), "code": "48392017", "amount": {"minor": 129_900, "currency": "NOK"},
+            "payee_name": self.mark("payee")}))
         for channel in ("push", "email"):
             answers.append(self.send(state, "marketing", "promo.offer", channel, {
                 "offer_id": str(uuid.uuid4()), "headline": self.mark("headline")}))
