@@ -379,7 +379,8 @@ final class EquivalenceClasses {
     private static let permissionGates: [Gate] = [.fallback, .permission, .preferences]
 
     private static let permissionConditions = Conditions([
-        .fallbackUnproved, .fallbackForbidden, .codeTextForbidden, .minor, .ageUnknown, .marketingWithoutOptIn,
+        .fallbackUnproved, .fallbackForbidden, .codeTextForbidden, .minor, .ageUnknown,
+        .marketingWithoutOptIn,
         .textWithoutConsent, .fallbackWithoutConsent, .declaredPermissionMissing, .purposeMissing,
         .europeanOptInMissing, .withheld, .switchedOff, .neverWanted, .preferencesUnknown,
         .securityNotSwitchedOff,

@@ -160,7 +160,8 @@ enum LawOfTheLand {
     /// Since when a law counts that a dated row may cite, by a part of its citation: a fact, which no page moves.
     static let days: [(citation: String, from: CalendarDate)] = [
         ("47 CFR 64.1200(a)(2)", day("2013-10-16")), ("47 CFR 64.1200(a)(1)", day("1992-12-20")),
-        (optOutStatute, day("2004-01-01")), ("TKG 2021", day("2021-11-01")), ("NN 76/2022", day("2022-07-12")),
+        (optOutStatute, day("2004-01-01")), ("TKG 2021", day("2021-11-01")),
+        ("NN 76/2022", day("2022-07-12")),
         ("IX-2135", day("2021-12-01")), ("(PKE)", day("2024-11-10")), ("ZEKom-2", day("2022-11-10")),
         ("Act No. 452/2021", day("2022-02-01")), ("UK PECR 2003", day("2003-12-11")),
         ("Spam Act 2003", day("2004-04-10")), ("S.C. 2010, c. 23", day("2014-07-01")),
@@ -180,8 +181,10 @@ enum LawOfTheLand {
     /// Since when a region has the regime that the law gives it at least; `nil` where that is the bundle's own affair.
     static func since(_ region: RegionCode) -> CalendarDate? {
         let own = [
-            "AL": day("2025-02-01"), "BA": day("2025-10-04"), "MK": day("2020-02-24"), "RS": day("2019-08-21"),
-            "XK": day("2019-03-11"), "GI": day("2021-01-01"), "GB": day("2021-01-01"), "SJ": day("2018-07-20"),
+            "AL": day("2025-02-01"), "BA": day("2025-10-04"), "MK": day("2020-02-24"),
+            "RS": day("2019-08-21"),
+            "XK": day("2019-03-11"), "GI": day("2021-01-01"), "GB": day("2021-01-01"),
+            "SJ": day("2018-07-20"),
         ]
         let country = region.country
         if let day = own[country.description] { return day }

@@ -19,7 +19,8 @@ extension StatuteBook {
         type.misfitDuties.map {
             flaw(
                 Self.page(of: type.id), ["mandatory", "law"], $0,
-                law: "GDPR Art. 6(1)(c) with 6(3): a duty is what its law says; cite the one that has this told, or remove `mandatory`"
+                law:
+                    "GDPR Art. 6(1)(c) with 6(3): a duty is what its law says; cite the one that has this told, or remove `mandatory`"
             )
         }
     }
@@ -175,7 +176,8 @@ extension StatuteBook {
         if type.collapses, type.dedupeBy == nil {
             found.append(
                 flaw(
-                    file, ["collapse"], "lets a newer notice take an unread one's place, though it tells of something else",
+                    file, ["collapse"],
+                    "lets a newer notice take an unread one's place, though it tells of something else",
                     law: "GDPR Art. 32, and the type's `mandatory.law`: name the event in `dedupe_by`"))
         }
         let sold = bundle.types.values.filter {
@@ -209,17 +211,21 @@ extension StatuteBook {
                 add(
                     path, "is \(from), and the law it cites counts from \(known.from)",
                     law: "\(known.citation): when a law counts is a fact")
-            } else if known == nil, LawOfTheLand.leastRegime(of: region) == .gdpr, from != LawOfTheLand.gdprDay,
+            } else if known == nil, LawOfTheLand.leastRegime(of: region) == .gdpr,
+                from != LawOfTheLand.gdprDay,
                 from.instant <= bundle.effectiveFrom.instant
             {
                 add(
-                    path, "is \(from), and a law this build does not date counts from \(LawOfTheLand.gdprDay) there",
+                    path,
+                    "is \(from), and a law this build does not date counts from \(LawOfTheLand.gdprDay) there",
                     law: "GDPR Art. 99(2); a later law is added to the table of days in this build")
             } else if from.year < Self.firstLawYear
-                || from.instant > bundle.effectiveFrom.instant.advanced(bySeconds: Self.daysToComeMax * 86_400)
+                || from.instant
+                    > bundle.effectiveFrom.instant.advanced(bySeconds: Self.daysToComeMax * 86_400)
             {
                 add(
-                    path, "is \(from), and a row counts from \(Self.firstLawYear) at the earliest and two years ahead at the latest",
+                    path,
+                    "is \(from), and a row counts from \(Self.firstLawYear) at the earliest and two years ahead at the latest",
                     law: "GDPR Art. 5(2)")
             }
         }
@@ -307,7 +313,9 @@ extension StatuteBook {
             return flaw(
                 "callers.yaml", ["callers", name.text, "types"],
                 "lets one caller send `\(health.id)`, which tells of health, and `\(other.id)`, which does not",
-                law: "GDPR Arts. 5(1)(b) and (f), 9(1) and 32(4): what tells of health has a caller of its own")
+                law:
+                    "GDPR Arts. 5(1)(b) and (f), 9(1) and 32(4): what tells of health has a caller of its own"
+            )
         }
     }
 
@@ -322,7 +330,9 @@ extension StatuteBook {
             flaw(
                 "channels.yaml", ["push", "device_key", "max_age_days"],
                 "is \(age.maxAgeDays), and a key is replaced after \(Self.keyDaysMax) days at the latest",
-                law: "NIST SP 800-57 part 1 rev. 5 section 5.3.6: one to two years for a static key-agreement key")
+                law:
+                    "NIST SP 800-57 part 1 rev. 5 section 5.3.6: one to two years for a static key-agreement key"
+            )
         ]
     }
 }

@@ -60,7 +60,8 @@ extension StatuteBook {
             if !required.values.contains(where: { $0.kind == .money }) || !hasPayee {
                 found.append(
                     flaw(
-                        file, ["params"], "carry no required amount, or no required payee, which the code approves",
+                        file, ["params"],
+                        "carry no required amount, or no required payee, which the code approves",
                         law: "Delegated Regulation (EU) 2018/389 Art. 5(1)(a)"))
             }
         }
@@ -85,12 +86,14 @@ extension StatuteBook {
                         "regions.yaml", path + ["law"], "cites no law that lets a text bring a code",
                         law: "GDPR Art. 5(2): whoever relies on a law names it"))
             }
-            for ban in LawOfTheLand.codeTextBans where row.regions.contains(where: { $0.country == ban.region }) {
+            for ban in LawOfTheLand.codeTextBans
+            where row.regions.contains(where: { $0.country == ban.region }) {
                 guard row.until.map({ $0.instant > ban.from.instant }) ?? true else { continue }
                 found.append(
                     flaw(
                         "regions.yaml", path + ["regions"],
-                        "lets a text bring a code to an account in \(ban.region) after \(ban.from)", law: ban.law))
+                        "lets a text bring a code to an account in \(ban.region) after \(ban.from)",
+                        law: ban.law))
             }
             return found
         }

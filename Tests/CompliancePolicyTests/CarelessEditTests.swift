@@ -66,7 +66,10 @@ import Testing
             (["regions", "AL", "since"], "2015-02-01", "the law there counts from 2025-02-01"),
             (["regions", "BR", "since"], "2008-05-25", "before there was a GDPR"),
             (["regimes", "gdpr", "reviewed"], "2062-11-02", "years from the day the bundle takes effect"),
-            (["permission_rows", "0", "reviewed"], "2016-11-02", "years from the day the bundle takes effect"),
+            (
+                ["permission_rows", "0", "reviewed"], "2016-11-02",
+                "years from the day the bundle takes effect"
+            ),
         ].map { path, day, words in
             Flaw(words, in: "regions.yaml", after: ("regions.yaml", path, .string(day)))
         } + [
@@ -193,7 +196,9 @@ import Testing
         #expect(before.sellingTexts.isEmpty && before.sellingRemarks == [])
         bundle.replace(file, [key, "body"], with: .string(body))
         let after = try bundle.read().get()
-        #expect(after.remarks.contains { $0.file == file && $0.message.contains("`\(word)`") }, "\(after.remarks)")
+        #expect(
+            after.remarks.contains { $0.file == file && $0.message.contains("`\(word)`") }, "\(after.remarks)"
+        )
         #expect(after.parts(signedAs: .legal)?["\(file)#\(key)"]?["body"] == .string(body))
         #expect(after.parts(signedAs: .legal) != before.parts(signedAs: .legal))
     }

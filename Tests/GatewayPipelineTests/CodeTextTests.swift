@@ -71,7 +71,8 @@ import Testing
             try deliveries.first.map { try CanonicalJSON.read($0.body).objectValue ?? JSONObject() })
         let said = try #require(body["text"]?.stringValue)
         #expect(deliveries.count == 1 && said.hasPrefix("Drop: ") && said.contains(Self.code), "\(said)")
-        #expect(body["segments"]?.integerValue == 1 && !said.contains("://") && !said.contains("@"), "\(said)")
+        #expect(
+            body["segments"]?.integerValue == 1 && !said.contains("://") && !said.contains("@"), "\(said)")
         if type == "security.payment_code" {
             #expect(said.contains("1,299.00") && said.contains("Kaffebrenneriet"), "\(said)")
         }
@@ -84,7 +85,9 @@ import Testing
         }
     }
 
-    @Test func `a choice to hide everything on a lock screen empties no text that brings a code`() async throws {
+    @Test func `a choice to hide everything on a lock screen empties no text that brings a code`()
+        async throws
+    {
         try await registerWithNumber()
         let reply = try await gate.call(
             "product", "PUT", "/v1/recipients/u_1",

@@ -445,7 +445,8 @@ import TrailDirectory
         let signing = try signAll()
         let page = "Policies/messages/en.yaml"
         let text = try String(contentsOfFile: folder.path(page), encoding: .utf8)
-        _ = try folder.file(page, text.replacing("We stopped an attack", with: "We stopped an attack. See our offers"))
+        _ = try folder.file(
+            page, text.replacing("We stopped an attack", with: "We stopped an attack. See our offers"))
         let part = "messages/en.yaml#account_takeover_blocked"
         #expect(try complaints(signing).contains { $0.hasPrefix("legal.sig") && $0.contains(part) })
         try sign(.legal)

@@ -256,7 +256,9 @@ extension BundleChecker {
         problem(
             file, [key, "body"],
             "names \(others.sorted().map { "{\($0)}" }.joined(separator: ", ")) beside a code that a text message shows to whoever holds the phone",
-            hint: "a code, what it approves, and no more (GDPR Art. 5(1)(c), Delegated Regulation (EU) 2018/389 Art. 22)")
+            hint:
+                "a code, what it approves, and no more (GDPR Art. 5(1)(c), Delegated Regulation (EU) 2018/389 Art. 22)"
+        )
     }
 
     // MARK: notices/

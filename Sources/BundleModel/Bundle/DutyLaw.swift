@@ -92,7 +92,8 @@ struct DutySubject: Sendable {
     static let refusedPayment = DutySubject(
         words: "a payment order that was refused", categories: [.transactional],
         params: [
-            .reference("the payment (`transaction_id`)", ["transaction", "payment", "transfer", "remittance"]),
+            .reference(
+                "the payment (`transaction_id`)", ["transaction", "payment", "transfer", "remittance"]),
             .statement("reason of the refusal (`cause`)", ["cause", "reason"]),
         ])
 
@@ -108,7 +109,8 @@ struct DutySubject: Sendable {
     static let changedTerms = DutySubject(
         words: "a change of the framework contract", categories: [.transactional],
         params: [
-            .reference("the document (`document_id`)", ["document", "terms", "contract", "agreement", "change"]),
+            .reference(
+                "the document (`document_id`)", ["document", "terms", "contract", "agreement", "change"]),
             Demand(words: "day on which it takes effect (a `timestamp`)", names: []) { $0 == .timestamp },
         ])
 
@@ -141,7 +143,8 @@ struct DutySubject: Sendable {
         }
         let missing = params.filter { !$0.isMet(by: type.params) }
         return missing.isEmpty
-            ? nil : "the type has no required \(missing.map(\.words).joined(separator: ", and none for the "))"
+            ? nil
+            : "the type has no required \(missing.map(\.words).joined(separator: ", and none for the "))"
     }
 }
 

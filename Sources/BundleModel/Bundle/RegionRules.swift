@@ -199,7 +199,8 @@ extension CodeTextRow {
                 .compactMap { $0.region() } ?? [],
             from: members.date("from", "The first day, in UTC, on which the row counts."),
             until: members.optional(
-                "until", "The first day, in UTC, on which the row no longer counts; without it, no end is known."
+                "until",
+                "The first day, in UTC, on which the row no longer counts; without it, no end is known."
             )?.date(),
             rationale: members.rationale())
         members.refuseOthers()

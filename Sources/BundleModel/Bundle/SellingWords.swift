@@ -31,7 +31,8 @@ struct SellingWords: Sendable {
     /// - Parameter text: A text or a part of one; no word goes over its end.
     func found(in text: String) -> [String] {
         RevocationRule.letters(of: text).reduce(into: []) { found, word in
-            let sells = forms.contains(word) || heads.contains { word.count > $0.count + 1 && word.hasSuffix($0) }
+            let sells =
+                forms.contains(word) || heads.contains { word.count > $0.count + 1 && word.hasSuffix($0) }
             if sells, !found.contains(word) { found.append(word) }
         }
     }
@@ -62,13 +63,15 @@ struct SellingWords: Sendable {
                 "kampanje - n r ne", "bonus - en er ene", "kupong - en er ene", "premie - n r ne",
                 "gevinst - en er ene", "gave - n r ne", "gratis", "salg - et", "forsikring - en er ene",
                 "investering - en er ene", "invester - e t", "kredittkort - et ene", "billig - e ere st",
-                "eksklusiv - t e", "oppgrader - ing ingen", "fordelskunde - r", "verv - e er", "refinansier - e ing",
+                "eksklusiv - t e", "oppgrader - ing ingen", "fordelskunde - r", "verv - e er",
+                "refinansier - e ing",
                 "erbjudande - t n", "rabat - ten ter",
             ], compounds: true),
         "bs": SellingWords([
             "ponud - a e i u om ama", "popust - a u om i e ima", "kredit - a u om i e ima", "zajam -",
             "zajm - a u om ovi ove ova ovima", "kamat - a e i u om ama na ne ni nu noj nom",
-            "proizvod - a u om i e ima", "akcij - a e i u om ama", "promocij - a e i u om ama", "bonus - a u om i e ima",
+            "proizvod - a u om i e ima", "akcij - a e i u om ama", "promocij - a e i u om ama",
+            "bonus - a u om i e ima",
             "besplatn - o a e i u om im ih", "nagrad - a e i u om ama", "kupon - a u om i e ima",
             "osiguranj - e a u em", "poklon - a u om i e ima", "jeftin - o a e i u iji ije ija",
             "investir - ajte ati anje", "investicij - a e i u om ama", "kupite", "kupi", "pretplatite",
@@ -78,8 +81,10 @@ struct SellingWords: Sendable {
             "ofert - e a en at es ave", "zbritje - n t ve s a", "ulje - n t ve s a", "kredi - a ne se te ve",
             "hua - ja n ne se te ve", "interes - i in it a at", "produkt - i in it e et eve",
             "promocion - i in it e et eve", "bonus - i in it e et eve", "falas", "dhurat - e a en at es ave",
-            "kupon - i in it e et eve", "shperblim - i in it e et eve", "cmim - e et eve", "investim - i in it e et eve",
-            "investo - ni", "bli - ni", "abonohuni", "ekskluziv - e isht", "hipotek - e a en", "lotari - a ne",
+            "kupon - i in it e et eve", "shperblim - i in it e et eve", "cmim - e et eve",
+            "investim - i in it e et eve",
+            "investo - ni", "bli - ni", "abonohuni", "ekskluziv - e isht", "hipotek - e a en",
+            "lotari - a ne",
         ]),
     ]
 }
@@ -123,7 +128,8 @@ extension PolicyBundle {
             text.split(separator: "{", omittingEmptySubsequences: false).enumerated().map { index, part in
                 index == 0 ? String(part) : String(part.drop { $0 != "}" })
             }
-        case .array(let elements): elements.flatMap { element in
+        case .array(let elements):
+            elements.flatMap { element in
                 // What a variant asks for are names of params.
                 texts(of: element, but: ["given"])
             }
@@ -146,7 +152,9 @@ extension PolicyBundle {
                     file: file,
                     message:
                         "is in a language of which this build knows no words that sell, so \(texts.count) texts were not looked through",
-                    hint: "have the page read by somebody who speaks it; its security and transactional texts are signed as `legal`")
+                    hint:
+                        "have the page read by somebody who speaks it; its security and transactional texts are signed as `legal`"
+                )
             }
     }
 }
