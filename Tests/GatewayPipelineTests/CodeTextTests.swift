@@ -1,5 +1,8 @@
+import BundleModel
 import CanonicalJSON
+import GateSteps
 import GateVocabulary
+import SQLiteStore
 import Testing
 
 @testable import GatewayPipeline
@@ -63,7 +66,7 @@ import Testing
         #expect(push.status == 403 && push["reason"] == "no_device_key", "\(push.json)")
         #expect(try await gate.claim(.security).isEmpty)
         // When its sender asks for a text in its place.
-        let text = try await code(type, "t1", replacing: try #require(push["send_id"]))
+        let text = try await code(type, "t1", replacing: push["send_id"])
         // Then one goes, with the code, and for a payment with amount and payee, in one segment and without a link.
         #expect(text.status == 202 && text["reason"] == "allowed", "\(text.json)")
         let deliveries = try await gate.claim(.security)
@@ -105,7 +108,7 @@ import Testing
     @Test func `a code in place of a push needs the number's own consent`() async throws {
         try await registerWithNumber()
         let push = try await code("2fa_code", "p1", on: "push")
-        let text = try await code("2fa_code", "t1", replacing: try #require(push["send_id"]))
+        let text = try await code("2fa_code", "t1", replacing: push["send_id"])
         #expect(text["reason"] == "no_sms_consent" && text["detail"] == "never_asked", "\(text.json)")
     }
 
@@ -114,7 +117,7 @@ import Testing
         try await registerWithNumber(region: "AE", number: "+971501234567")
         try await agreeToTexts()
         let push = try await code(type, "p1", on: "push")
-        let text = try await code(type, "t1", replacing: try #require(push["send_id"]))
+        let text = try await code(type, "t1", replacing: push["send_id"])
         #expect(text.status == 403, "\(text.json)")
         #expect(text["reason"] == "channel_not_allowed" && text["detail"] == "region", "\(text.json)")
         #expect(text["who_can_fix"] == "producer")
