@@ -1,5 +1,6 @@
 import BundleModel
 import CanonicalJSON
+import CompliancePolicy
 import GateSteps
 import GateVocabulary
 import SQLiteStore
