@@ -164,7 +164,7 @@ extension EvidenceFoldTests {
         ("drift", ["caller": "payments"], [], "grant_missing"),
         ("erasure", ["caller": "payments"], [], "grant_missing"),
         ("erasure", ["subject": tag], [], "not_found"),
-        // Keys of devices: the newest entry has the key `active`, as the security team promoted it.
+        // Keys of devices: the newest entry has the key `active`, as the security team left it.
         (
             "device_key",
             ["caller": "product", "event": "revoke", "state": "compromised", "cause": "compromised"], [],
@@ -265,7 +265,9 @@ extension EvidenceFoldTests {
         try await ask(
             "product", "PUT", "\(person)/devices/d_1/subscriptions", ["categories": ["social": true]])
         let key = try #require(try await gate.offerKey("u_1", device: "d_1")?.keyID)
-        try await ask("keys-team", "POST", "/v1/keys/\(key)/promote", [:])
+        for verb in ["suspend", "resume"] {
+            try await ask("keys-team", "POST", "/v1/keys/\(key)/\(verb)", [:])
+        }
         try await gate.consent("u_1")
         gate.clock.advance(seconds: 1)
         try await ask(

@@ -240,16 +240,17 @@ extension EvidenceFold {
     // MARK: Choices
 
     private func judge(_ choice: PreferenceRecord, of person: RecipientSnapshot, _ rules: ActRules) throws {
+        if !choice.state.isOff, choice.at > rules.now {
+            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
+        }
+        // An audit's suppression ends also at a device that is not registered any more.
+        if choice.caller == .gateway { return try judgeOwn(choice, of: person, rules) }
         if !choice.state.isOff, let place = choice.destination,
             person.destination(tagged: place, on: choice.channel) == nil
         {
             throw StepRefusal(
                 .notFound, detail: "the recipient has no such destination on \(choice.channel.rawValue)")
         }
-        if !choice.state.isOff, choice.at > rules.now {
-            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
-        }
-        if choice.caller == .gateway { return try judgeOwn(choice, of: person, rules) }
         if follows(choice, fromConsentAt: rules.now) || isCopy(choice, of: person) { return }
         do {
             guard choice.at == rules.now else {
