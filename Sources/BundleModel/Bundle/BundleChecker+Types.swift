@@ -233,7 +233,7 @@ extension BundleChecker {
             where type.body[channel] == .full && !type.isCodeText(on: channel) {
                 problem(
                     file, ["params", name],
-                    "is a code, and the \(channel.rawValue) body is `full`: a code leaves its seal by SMS alone",
+                    "is a code, and the \(channel.rawValue) body is `full`: a code never leaves a seal, but by SMS where all sends have one",
                     hint: channel == .sms ? "make it a required param" : nil)
             }
         }
