@@ -14,7 +14,7 @@ RUN_PACKAGES := libssl-dev libsodium-dev libsqlite3-dev libidn2-dev pkg-config t
 # log, Cloudflare's HPKE for Go, strace for the order of sync and answer, iso-codes for the list of countries, Chromium for the pages. The handbook's
 # programs are run with curl, jq, openssl, Python, Node and Go.
 TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq openssl strace iso-codes nodejs golang-go golang-golang-x-mod-dev \
-	golang-github-cloudflare-circl-dev chromium chromium-sandbox chromium-driver fonts-dejavu-core
+	golang-github-cloudflare-circl-dev chromium chromium-sandbox chromium-driver fonts-dejavu-core fonts-noto-core fonts-liberation
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0 phonenumbers==9.0.43 idna==3.20 \
 	'grafana-foundation-sdk==1769699379!11.6.0'

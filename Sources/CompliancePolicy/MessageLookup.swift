@@ -69,6 +69,8 @@ package final class LocaleTexts: Sendable {
     private let important: GenericText
     private let informational: GenericText
     private let promotional: GenericText
+    /// ``LocaleMessages/unsubscribeWords``. `nil` in a bundle that sends no such e-mail.
+    package let unsubscribeWords: String?
 
     /// - Parameters:
     ///   - chain: The file of the locale, then those to look in after it.
@@ -97,6 +99,7 @@ package final class LocaleTexts: Sendable {
         important = generic(.important)
         informational = generic(.informational)
         promotional = generic(.promotional)
+        unsubscribeWords = chain.lazy.compactMap(\.unsubscribeWords).first
     }
 
     /// The texts of a request's type.

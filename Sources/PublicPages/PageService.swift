@@ -10,7 +10,7 @@ import GatewayPipeline
 /// Whatever is wrong with a token, the page is the same, byte for byte.
 final class PageService: Sendable {
     private let handler: any UnsubscribeHandler
-    private let pages: Pages
+    private let preferencesURL: String?
 
     static let prefix = "/u/"
     /// The `Retry-After` of a request that was not served, in seconds.
@@ -18,8 +18,10 @@ final class PageService: Sendable {
 
     init(handler: any UnsubscribeHandler, preferencesURL: String?) {
         self.handler = handler
-        pages = Pages(preferencesURL: preferencesURL)
+        self.preferencesURL = preferencesURL
     }
+
+    private var pages: Pages { Pages(brand: handler.brand, preferencesURL: preferencesURL) }
 
     /// What a request for `target` is counted as.
     func rateTarget(of target: String) -> PageRates.Target {

@@ -52,6 +52,12 @@ extension BadLine {
         BadLine("bundle.yaml", ["version"], 0, "`version` must be 1 to 1000000000"),
         BadLine("bundle.yaml", ["version"], "1", "`version` must be a whole number, and is a text"),
         BadLine("bundle.yaml", ["effective_from"], "2026-02-30", "must be a date"),
+        BadLine("bundle.yaml", ["sender"], nil, "goes by e-mail with a way out"),
+        BadLine("bundle.yaml", ["sender", "postal_address"], nil, "lacks `postal_address`"),
+        BadLine("bundle.yaml", ["sender", "name"], "https://evil.example", "no link"),
+        BadLine("messages/en.yaml", ["unsubscribe"], nil, "a link that needs words before it"),
+        BadLine("messages/nb.yaml", ["unsubscribe"], nil, "a link that needs words before it"),
+        BadLine("messages/en.yaml", ["unsubscribe"], "Hi {name}:", "names a param"),
         BadLine("bundle.yaml", ["owner"], "me", "has `owner`, and nothing of this name is known here"),
         BadLine("bundle.yaml", ["files"], ["types/none.yaml"], "lists `types/none.yaml`, which is missing"),
 

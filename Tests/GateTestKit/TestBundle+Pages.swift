@@ -6,7 +6,10 @@ import GateVocabulary
 extension TestBundle {
     static var pages: [String: JSONValue] {
         [
-            "bundle.yaml": ["name": "test", "version": 1, "effective_from": "2026-01-01", "brand": "Test"],
+            "bundle.yaml": [
+                "name": "test", "version": 1, "effective_from": "2026-01-01", "brand": "Test",
+                "sender": ["name": "Test Ltd", "postal_address": "1 Test Street, 0150 Oslo, Norway"],
+            ],
             "categories.yaml": categories,
             "regions.yaml": regions,
             "callers.yaml": ["callers": callers],
@@ -292,6 +295,7 @@ extension TestBundle {
             generic[tier.rawValue] = ["title": .string(all ? "News" : "Nytt"), "body": "…"]
         }
         page["generic"] = .object(generic)
+        page["unsubscribe"] = all ? "To stop these e-mails:" : "Stopp disse e-postene:"
         page["payment"] = ["title": .string(all ? "Sent" : "Sendt"), "body": "{amount}"]
         guard all else { return .object(page) }
         for id in [

@@ -141,7 +141,8 @@ import Testing
         let until = gate.clock.now().advanced(bySeconds: 900)
         let off = LinkStanding(
             category: .marketing, channel: .push, locale: "en", isOff: true, undoableUntil: until,
-            wasMuted: true)
+            // The device is in Berlin, in winter.
+            utcOffsetSeconds: 3_600, wasMuted: true)
         #expect(await ask(.mute, link) == .known(off))
         let after = try (entryCount, state())
         #expect(after.0 > before.0)

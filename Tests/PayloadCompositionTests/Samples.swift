@@ -82,7 +82,10 @@ struct Sample {
             androidChannel: androidChannel, badge: badge, interruption: interruption, privacy: privacy,
             sentAt: sentAt, composedAt: sentAt, expiresAt: expiresAt, collapse: collapse,
             closedCollapse: Tag(high: 0x0123_4567_89AB_CDEF, low: 42),
-            unsubscribeLink: unsubscribeLink.map { CountedText($0) }, rotateKeyBy: rotateKeyBy)
+            unsubscribeLink: unsubscribeLink.map { CountedText($0) },
+            emailFooter: EmailFooter(
+                unsubscribeWords: "To stop getting these e-mails, open this link:",
+                sender: "Drop AS, Example Street 1, 0150 Oslo, Norway"), rotateKeyBy: rotateKeyBy)
     }
 
     static let transaction = "9b2d0f6e-3c58-4b1e-a7de-333333333333"

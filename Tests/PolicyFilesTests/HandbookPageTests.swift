@@ -10,11 +10,14 @@ import Testing
 @Suite struct HandbookPageTests {
     private static let handbook = URL(fileURLWithPath: Repository.root + "/Sources/sendgate/Sendgate.docc")
 
+    private static func text(of page: String) throws -> String {
+        try String(contentsOf: handbook.appendingPathComponent("\(page).md"), encoding: .utf8)
+    }
+
     /// Lines of a page, without its blocks of code.
     private static func lines(of page: String) throws -> [String] {
-        let text = try String(contentsOf: handbook.appendingPathComponent("\(page).md"), encoding: .utf8)
         var isCode = false
-        return text.split(separator: "\n").map(String.init).filter { line in
+        return try text(of: page).split(separator: "\n").map(String.init).filter { line in
             if line.hasPrefix("```") { isCode.toggle() }
             return !isCode && !line.hasPrefix("```")
         }
@@ -96,6 +99,11 @@ import Testing
         #expect(Set(channels) == values("android_channel").union(constant))
         let categories = Self.names(in: Self.column(0, of: try Self.section("iOS categories", in: lines)))
         #expect(Set(categories) == values("apns_category"))
+        // The apps' code creates each of them.
+        let android = try Self.text(of: "Android")
+        #expect(channels.filter { !android.contains("\"\($0)\" to IMPORTANCE_") } == [])
+        let iOS = try Self.text(of: "IOSExtension")
+        #expect(categories.filter { !iOS.contains("\"\($0)\": ") } == [])
         let sounds = Self.names(in: try Self.section("Sounds", in: lines))
         #expect(Set(sounds) == values("sound"))
     }

@@ -26,6 +26,7 @@ final class FakeHandler: UnsubscribeHandler {
     }
     static let token = String(repeating: "T", count: 76)
     let state = Mutex(State())
+    let brand = "Drop"
 
     var languages: ReaderLanguages { state.withLock { $0.languages } }
 
@@ -46,7 +47,8 @@ final class FakeHandler: UnsubscribeHandler {
             let isDone = change(&state)
             let standing = LinkStanding(
                 category: .marketing, channel: .email, locale: state.locale, isOff: state.isOff,
-                undoableUntil: state.undoableUntil, wasMuted: state.wasMuted, isUndone: state.isUndone)
+                undoableUntil: state.undoableUntil, utcOffsetSeconds: 7_200, wasMuted: state.wasMuted,
+                isUndone: state.isUndone)
             return isDone ? .known(standing) : .tooLate(standing)
         }
         if let answer { reply(answer) }
@@ -119,7 +121,9 @@ final class FakeHandler: UnsubscribeHandler {
             #expect(page.headers["connection"] == "close")
             #expect(page.headers["date"]?.hasSuffix(" GMT") == true)
             #expect(page.headers["set-cookie"] == nil)
-            #expect(page.text.contains("Offers and news") && page.text.contains("E-mail"))
+            #expect(page.text.contains("<title>Unsubscribe – Drop</title>"))
+            #expect(page.text.contains("<dt>From</dt><dd>Drop</dd>"))
+            #expect(page.text.contains("<dd>Offers and news, by e-mail</dd>"))
             #expect(page.text.contains(#"<input type="hidden" name="action" value="mute">"#))
             #expect(page.text.contains(#"href="https://example.com/settings""#))
             var head = try PageClient.get(address, path, method: "HEAD")
@@ -189,6 +193,11 @@ final class FakeHandler: UnsubscribeHandler {
             #expect(
                 done.text.contains(#"<p role="status">You will not get these messages here any more.</p>"#))
             #expect(done.text.contains(#"value="undo""#) && !done.text.contains(#"value="mute""#))
+            // Until when, by the person's clock; and the way back does not ask to be pressed.
+            #expect(
+                done.text.contains(
+                    #"You can undo this until <time datetime="1970-01-01T00:15:00Z">02:15 (UTC+2)</time>."#))
+            #expect(done.text.contains(#"<button type="submit" class="quiet">Undo</button>"#))
             #expect(!done.text.contains("href=\"https"))
             let undone = try PageClient.post(address, path, "action=undo")
             #expect(undone.status == 303 && undone.headers["location"] == "\(FakeHandler.token)?undone")

@@ -12,7 +12,7 @@ import Testing
         var all: [(String, PageTexts, [UInt8])] = []
         for texts in PageTexts.byLanguage.values {
             for settings in [nil, "https://example.com/?a=1&b=\"<2>'"] {
-                let pages = Pages(preferencesURL: settings)
+                let pages = Pages(brand: "R & <D>", preferencesURL: settings)
                 all.append(("unknown", texts, pages.unknown(in: texts)))
                 all.append(("busy", texts, pages.busy(in: texts)))
                 all.append(("wrong", texts, pages.wrong(in: texts)))

@@ -106,6 +106,24 @@
             return true
         }
 
+        /// Changes how many messages the person has not opened: the number on the icon. The lock is there because the
+        /// extension and the app may count at the same moment.
+        ///
+        /// - Returns: The number after the change.
+        @discardableResult
+        func countUnread(_ change: (Int) -> Int) throws -> Int {
+            let descriptor = open(path(of: "unread"), O_RDWR | O_CREAT, 0o600)
+            guard descriptor >= 0 else { throw CocoaError(.fileWriteUnknown) }
+            let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+            guard flock(descriptor, LOCK_EX) == 0 else { throw CocoaError(.fileLocking) }
+            let stored = try file.readToEnd().map { String(decoding: $0, as: UTF8.self) }
+            let count = change(stored.flatMap { Int($0) } ?? 0)
+            try file.seek(toOffset: 0)
+            try file.truncate(atOffset: 0)
+            try file.write(contentsOf: Data(String(count).utf8))
+            return count
+        }
+
         private func path(of name: String) -> String {
             folder.appending(path: name).path(percentEncoded: false)
         }
@@ -205,29 +223,38 @@
             return content
         }
 
-        /// - Parameter came: Sound and urgency of an open push are taken from here. They are not signed, and tell nothing.
+        /// - Parameters:
+        ///   - came: Sound and urgency of an open push are taken from here. They are not signed, and tell nothing.
+        ///   - isCriticalAllowed: Whether the person lets this app's critical alerts through, which only an app with Apple's
+        ///     entitlement can ask for.
+        ///   - unread: The number for the icon after this push, asked for where the push is new and counts; `nil` leaves
+        ///     the icon as it is.
         static func content(
-            of push: VerifiedPush, as came: UNNotificationContent
+            of push: VerifiedPush, as came: UNNotificationContent, isCriticalAllowed: Bool,
+            unread: () -> Int?
         ) throws -> UNMutableNotificationContent {
             switch push {
-            case .sealed(.opened(let message)): return try content(of: message, alerts: true)
-            case .sealed(.alreadyOpened(let message)): return try content(of: message, alerts: false)
+            case .sealed(.opened(let message)):
+                return try content(of: message, alerts: true, isCriticalAllowed, unread)
+            case .sealed(.alreadyOpened(let message)):
+                return try content(of: message, alerts: false, isCriticalAllowed, unread)
             case .open(let push, let isNew):
                 let content = ownText(alerts: isNew)
                 content.title = push.title
                 content.body = push.body
                 content.categoryIdentifier = push.actionCategory ?? ""
-                content.badge = push.badge.flatMap { Int($0) }.map { NSNumber(value: $0) }
                 guard isNew else { return content }
+                // The member says that the push counts; how many there are only the phone knows.
+                if push.badge != nil { content.badge = unread().map { NSNumber(value: $0) } }
                 content.sound = came.sound
                 content.interruptionLevel = came.interruptionLevel
                 return content
             }
         }
 
-        private static func content(of message: SealedMessage, alerts: Bool) throws
-            -> UNMutableNotificationContent
-        {
+        private static func content(
+            of message: SealedMessage, alerts: Bool, _ isCriticalAllowed: Bool, _ unread: () -> Int?
+        ) throws -> UNMutableNotificationContent {
             let sealed = try SealedContent(message)
             let content = ownText(alerts: alerts)
             // An extension cannot tell whether the phone is locked, so the public texts are shown unless the person chose all.
@@ -242,13 +269,18 @@
             }
             content.categoryIdentifier = sealed.actionCategory ?? ""
             content.threadIdentifier = sealed.thread ?? ""
-            content.badge = sealed.badge.map { NSNumber(value: $0) }
             guard alerts else { return content }
-            content.sound = sealed.sound.map {
-                $0 == "default" ? .default : UNNotificationSound(named: UNNotificationSoundName($0))
-            }
+            if sealed.badge != nil { content.badge = unread().map { NSNumber(value: $0) } }
+            let name = sealed.sound.flatMap { $0 == "default" ? nil : UNNotificationSoundName($0) }
+            content.sound = sealed.sound.map { _ in name.map { UNNotificationSound(named: $0) } ?? .default }
             switch sealed.interruption {
             case "passive": content.interruptionLevel = .passive
+            case "critical" where isCriticalAllowed:
+                // Through the ring switch and Do Not Disturb, at full volume: what the gate allowed stays allowed here.
+                content.interruptionLevel = .critical
+                content.sound =
+                    name.map { .criticalSoundNamed($0, withAudioVolume: 1) }
+                    ?? .defaultCriticalSound(withAudioVolume: 1)
             case "time_sensitive", "critical": content.interruptionLevel = .timeSensitive
             default: content.interruptionLevel = .active
             }
@@ -279,21 +311,28 @@
             withContentHandler deliver: @escaping (UNNotificationContent) -> Void
         ) {
             lock.withLock { self.deliver = deliver }
-            let content = content(for: request.content)
-            // The app verifies again what this holds before it follows a link.
-            content.userInfo = request.content.userInfo
-            finish(with: content)
+            UNUserNotificationCenter.current().getNotificationSettings { [self] settings in
+                let content = content(
+                    for: request.content, isCriticalAllowed: settings.criticalAlertSetting == .enabled)
+                // The app verifies again what this holds before it follows a link.
+                content.userInfo = request.content.userInfo
+                finish(with: content)
+            }
         }
 
         /// Delivers the app's own text. What came is not verified yet.
         override func serviceExtensionTimeWillExpire() { finish(with: Shown.ownText()) }
 
-        private func content(for came: UNNotificationContent) -> UNMutableNotificationContent {
+        private func content(
+            for came: UNNotificationContent, isCriticalAllowed: Bool
+        ) -> UNMutableNotificationContent {
             do {
                 let records = try PushRecords()
                 do {
                     let push = try records.opener().verify(apns: came.userInfo, now: Shown.now())
-                    return try Shown.content(of: push, as: came)
+                    return try Shown.content(of: push, as: came, isCriticalAllowed: isCriticalAllowed) {
+                        try? records.countUnread { $0 + 1 }
+                    }
                 } catch let error as SealedPushError {
                     try records.wish(for: error.advice)
                     // Without the entitlement `com.apple.developer.usernotifications.filtering` an extension cannot show
@@ -320,7 +359,11 @@
     /// The app's own server, signed in as always. Behind it is the gateway, which an app never calls itself.
     protocol PushServer: Sendable {
         /// `PUT …/devices/{device}`
-        func register(token: Data, device: String) async throws
+        func register(_ report: DeviceReport, device: String) async throws
+        /// `may_prompt` of this device in `GET …/preferences`
+        func mayPrompt(device: String) async throws -> Bool
+        /// `POST …/permission-prompts`
+        func promptWasShown(device: String, answer: DeviceReport.Permission) async throws
         /// `POST …/keys`
         func register(publicKey: [UInt8], suiteName: String, device: String) async throws -> PushChallenge
         /// `POST …/keys/{key_id}/confirm`
@@ -329,6 +372,22 @@
         func confirmedKeyID(device: String) async throws -> String?
         /// `GET /v1/keyset`
         func keyset() async throws -> [UInt8]
+    }
+
+    /// The members of a device that only the phone knows.
+    struct DeviceReport: Sendable {
+        enum Permission: String, Sendable {
+            case granted, provisional, denied
+            case notDetermined = "not_determined"
+        }
+
+        /// As hexadecimal digits.
+        var token: String
+        /// An IANA name: quiet hours follow the phone when it travels.
+        var timeZone: String
+        var permission: Permission
+        /// Whether the person lets critical alerts of this app through.
+        var criticalAlerts: Bool
     }
 
     /// The answer to a registration. The envelopes are texts with the members in their one order.
@@ -343,6 +402,7 @@
         private let records: PushRecords
         private let device: String
         private var isRotating = false
+        private var token: String?
 
         /// - Parameter device: The id that this installation was registered under at sign-in. Another than before begins anew.
         init(server: any PushServer, device: String) throws {
@@ -428,13 +488,84 @@
             dropped.forEach(PushKey.delete)
         }
 
+        /// Lets notifications arrive quietly from the first start on. It asks the person nothing, so it uses up no prompt.
+        func allowQuietly() async throws {
+            let center = UNUserNotificationCenter.current()
+            guard await center.notificationSettings().authorizationStatus == .notDetermined else { return }
+            _ = try await center.requestAuthorization(options: [.provisional, .alert, .sound, .badge])
+            try await report()
+        }
+
+        /// Shows the system's prompt, once in the life of a device: the gateway remembers that it was shown, also where the
+        /// app was deleted since. Call it at a moment at which a notification would be of use.
+        ///
+        /// - Returns: Whether it was shown. If not, lead the person to the system's settings.
+        func askForPermission() async throws -> Bool {
+            guard try await server.mayPrompt(device: device) else { return false }
+            // Leave `.criticalAlert` out without the entitlement `com.apple.developer.usernotifications.critical-alerts`.
+            let isGranted = try await UNUserNotificationCenter.current().requestAuthorization(
+                options: [.alert, .sound, .badge, .criticalAlert])
+            try await server.promptWasShown(device: device, answer: isGranted ? .granted : .denied)
+            try await report()
+            return true
+        }
+
         func register(token: Data) async throws {
-            try await server.register(token: token, device: device)
+            self.token = token.map { String(format: "%02x", $0) }.joined()
+            try await report()
+        }
+
+        /// At every return to the foreground: the person may have changed the permission in the settings, or the zone by
+        /// travelling, while the app was not running.
+        func report() async throws {
+            guard let token else { return }
+            let settings = await UNUserNotificationCenter.current().notificationSettings()
+            let permission: DeviceReport.Permission =
+                switch settings.authorizationStatus {
+                case .authorized, .ephemeral: .granted
+                case .provisional: .provisional
+                case .notDetermined: .notDetermined
+                default: .denied
+                }
+            try await server.register(
+                DeviceReport(
+                    token: token, timeZone: TimeZone.current.identifier, permission: permission,
+                    criticalAlerts: settings.criticalAlertSetting == .enabled),
+                device: device)
+        }
+    }
+
+    /// The buttons below a notification, by the category that a message names. The list in ForApps has every category.
+    enum PushCategories {
+        static var all: Set<UNNotificationCategory> {
+            let open = UNNotificationAction(
+                identifier: "open", title: String(localized: "Open"), options: [.foreground])
+            // Either answer is given in the app, to a person who has unlocked the phone.
+            let answers = [
+                UNNotificationAction(
+                    identifier: "was_me", title: String(localized: "It was me"),
+                    options: [.foreground, .authenticationRequired]),
+                UNNotificationAction(
+                    identifier: "was_not_me", title: String(localized: "It was not me"),
+                    options: [.foreground, .authenticationRequired, .destructive]),
+            ]
+            let actions = [
+                "TRANSACTION_ALERT": [open], "FRAUD_ALERT": answers, "SECURITY_ALERT": answers, "CODE": [],
+                "INTERVENTION": [open],
+            ]
+            return Set(
+                actions.map { name, actions in
+                    UNNotificationCategory(
+                        identifier: name, actions: actions, intentIdentifiers: [],
+                        hiddenPreviewsBodyPlaceholder: String(localized: "Open the app to see it."),
+                        options: [.customDismissAction])
+                })
         }
     }
 
     /// The parts of the app's delegate that have to do with pushes. Its own `didFinishLaunching` makes the registration,
-    /// becomes the delegate of `UNUserNotificationCenter`, and calls ``start()``.
+    /// becomes the delegate of `UNUserNotificationCenter`, and calls ``start()``; each return to the foreground calls
+    /// ``becameActive()``.
     final class PushDelegate: NSObject, UNUserNotificationCenterDelegate, Sendable {
         private let registration: PushRegistration
         private let open: @MainActor @Sendable (URL) -> Void
@@ -447,9 +578,23 @@
 
         @MainActor func start() {
             UNUserNotificationCenter.current().delegate = self
+            UNUserNotificationCenter.current().setNotificationCategories(PushCategories.all)
             UIApplication.shared.registerForRemoteNotifications()
             // What fails here is tried at the next start.
-            Task { try await registration.start() }
+            Task {
+                try await registration.allowQuietly()
+                try await registration.start()
+            }
+        }
+
+        /// From `applicationDidBecomeActive(_:)`, or `sceneDidBecomeActive(_:)` in an app with scenes. The app shows what is
+        /// new itself, so the number goes from its icon; report it as `badge_cleared`.
+        func becameActive() {
+            Task {
+                try PushRecords().countUnread { _ in 0 }
+                try await UNUserNotificationCenter.current().setBadgeCount(0)
+                try await registration.report()
+            }
         }
 
         /// From `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)`.

@@ -314,6 +314,59 @@ import Testing
         for channel in Channel.allCases { #expect(channels[channel] ?? 0 > 5, "\(channels)") }
     }
 
+    @Test(arguments: ["en", "nb", "bs", "sq"])
+    func `an e-mail with a way out says so before the link, and who sent it`(_ locale: String) throws {
+        let bundle = RepositoryBundle.policy.bundle
+        let words = try #require(bundle.messages[locale]?.unsubscribeWords)
+        let sender = try #require(bundle.sender)
+        let mailbox = try #require(Self.situations.first { $0.channel == .email })
+        var count = 0
+        for type in RepositoryBundle.policy.types where type.isEnabled && type.body.email != .never {
+            let (plan, decision, _, _) = try Self.plan(type, mailbox, locale: locale)
+            guard let delivery = plan.delivery(for: decision) else { continue }
+            let text = try #require(
+                try CanonicalJSON.readCanonical(try Self.filled(delivery))["text"]?.stringValue)
+            guard RepositoryBundle.policy.hasUnsubscribeLink(type) else {
+                #expect(!text.contains(words) && !text.contains(sender.postalAddress), "\(type.id)")
+                continue
+            }
+            count += 1
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false).suffix(5)
+            let link = try #require(lines.dropFirst(2).first)
+            #expect(
+                Array(lines) == ["", Substring(words), link, "", Substring(sender.line)],
+                "\(type.id): \(text)")
+            #expect(link.hasPrefix("https://"), "\(type.id): \(text)")
+        }
+        #expect(count > 3)
+        let others = bundle.messages.values.filter { $0.locale != locale }
+        #expect(others.allSatisfy { $0.unsubscribeWords != words })
+    }
+
+    @Test func `a push to Android that takes the place of another has the tag that Android replaces by`()
+        throws
+    {
+        let android = Self.situations.filter { $0.platform == .android }
+        var count = 0
+        for type in RepositoryBundle.policy.types where type.isEnabled {
+            for situation in android {
+                let (plan, decision, _, material) = try Self.plan(type, situation)
+                guard let delivery = plan.delivery(for: decision), delivery.form != .sealed else { continue }
+                let body = try CanonicalJSON.readCanonical(try Self.filled(delivery))
+                let message = body["message"]?["android"]
+                let tag = message?["notification"]?["tag"]?.stringValue
+                guard delivery.form == .full else {
+                    #expect(tag != nil, "\(type.id)")
+                    continue
+                }
+                #expect(tag == message?["collapseKey"]?.stringValue, "\(type.id)")
+                #expect(tag == material.collapse?.hexadecimal, "\(type.id)")
+                if tag != nil { count += 1 }
+            }
+        }
+        #expect(count > 0)
+    }
+
     @Test func `no type asks for a param that no text says and no payload carries`() {
         let bundle = RepositoryBundle.policy.bundle
         // A sealed push carries every param, a full one references.

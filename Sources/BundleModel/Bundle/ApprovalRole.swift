@@ -49,8 +49,9 @@ extension PolicyBundle {
         }
         var parts = documents.filter { pages.contains($0.key) }.mapValues(\.json)
         guard role == .legal else { return parts }
-        // In a body that says nothing, a duty is told by the constant text of its tier.
-        let keys = Set(types.values.filter { $0.mandatory != nil }.map(\.messageKey)).union(["generic"])
+        // In a body that says nothing, a duty is told by the constant text of its tier. The way out is a duty of its own.
+        let keys = Set(types.values.filter { $0.mandatory != nil }.map(\.messageKey))
+            .union(["generic", "unsubscribe"])
         for (path, page) in documents where path.hasPrefix("messages/") {
             for (key, text) in page.json.objectValue ?? JSONObject() where keys.contains(key) {
                 parts["\(path)#\(key)"] = text

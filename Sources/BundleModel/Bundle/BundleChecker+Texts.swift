@@ -68,6 +68,25 @@ extension BundleChecker {
         }
     }
 
+    /// An e-mail that can be unsubscribed from says so in its own language, and who sent it (``Sender``).
+    func checkEmailFooter() {
+        let mailed = bundle.types.values.filter {
+            $0.body.email != .never && bundle.categories[$0.category]?.hasUnsubscribeLink == true
+        }
+        guard let type = mailed.map(\.id).min() else { return }
+        if bundle.sender == nil {
+            problem(
+                "bundle.yaml", ["sender"], "is missing, and types/\(type).yaml goes by e-mail with a way out",
+                hint: "add `sender: {name: …, postal_address: …}`: the law has both in such an e-mail")
+        }
+        for messages in bundle.messages.values where messages.unsubscribeWords == nil {
+            problem(
+                "messages/\(messages.locale).yaml", ["unsubscribe"],
+                "is missing, and types/\(type).yaml goes by e-mail with a link that needs words before it",
+                hint: "add `unsubscribe: To stop these e-mails, open this link:` in the language of the file")
+        }
+    }
+
     /// A param without a use is not asked for: a producer would send it, and a device keep it, for nothing.
     func checkParamUse(of type: NotificationType) {
         let file = "types/\(type.id).yaml"

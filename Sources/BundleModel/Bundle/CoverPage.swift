@@ -11,6 +11,7 @@ struct CoverPage {
     let languages: ReaderLanguages
     /// Where on the web the places of an app lie, by the app's scheme.
     let appLinks: [String: LinkPrefix]
+    let sender: Sender?
 
     /// - Parameter documents: Every file that is there, which the page has to list.
     init(_ reader: NodeReader, of documents: [String: PolicyNode]) {
@@ -37,6 +38,10 @@ struct CoverPage {
             "Where on the web an app answers as well (universal links, app links), by its scheme: a link below one is the same place as with the scheme."
         )
         self.appLinks = appLinks.map(Self.appLinks) ?? [:]
+        sender = members.optional(
+            "sender",
+            "Who answers for what is sent, by law: stands below every e-mail that can be unsubscribed from."
+        ).map { Sender($0.named("sender")) }
         let files = members.required(
             "files",
             "Every other file of the bundle, relative to its folder. The folder schema/ is for editors and is not listed."
@@ -128,4 +133,36 @@ extension ReaderLanguages {
     }
 
     private static let tagHint = "write it as RFC 5646 does, e.g. `nb` or `sr-Latn`"
+}
+
+/// The company that answers for what is sent, as the law has it named in a commercial e-mail: 15 U.S.C. 7704(a)(5)(A)(iii)
+/// and Directive 2000/31/EC Art. 5(1)(a) and (b).
+package struct Sender: Hashable, Sendable {
+    /// The registered name.
+    package var name: String
+    /// A postal address on one line, with the country.
+    package var postalAddress: String
+
+    package init(name: String, postalAddress: String) {
+        self.name = name
+        self.postalAddress = postalAddress
+    }
+
+    init(_ reader: NodeReader) {
+        let members = reader.members()
+        func line(_ member: String, byteCountMax: Int, _ means: String) -> String {
+            let node = members.required(member, means)
+            let text = node?.text(byteCountMax: byteCountMax) ?? ""
+            // A postcode and a house number may have as many digits as a telephone number.
+            node?.check(text, against: PlainTextRule(allowing: [.domainNames, .phoneNumbers]))
+            return text
+        }
+        name = line("name", byteCountMax: 128, "The registered name of the company.")
+        postalAddress = line(
+            "postal_address", byteCountMax: 256, "Its postal address on one line, with the country.")
+        members.refuseOthers()
+    }
+
+    /// Name and postal address on one line.
+    package var line: String { "\(name), \(postalAddress)" }
 }

@@ -38,6 +38,8 @@ package struct LocaleMessages: Hashable, Sendable {
     /// Where to look when a text is not here; `en` unless the file says otherwise, `nil` for `en` itself.
     package var fallback: String?
     package var generic: [Tier: GenericText]
+    /// What stands before the link that ends an e-mail. Required of every file where a type is sent with one.
+    package var unsubscribeWords: String?
     package var texts: [String: MessageTexts]
 }
 
@@ -80,6 +82,17 @@ extension LocaleMessages {
             text.refuseOthers()
         }
         tiers?.refuseOthers()
+        let words = members.optional(
+            "unsubscribe",
+            "What stands before the link that ends an e-mail of a category with `unsubscribe_link`.")?
+            .shown(as: .text(.withoutParams(byteCountMax: 256)))
+        unsubscribeWords = words?.text(byteCountMax: 256)
+        if let words, let unsubscribeWords {
+            words.check(unsubscribeWords, against: PlainTextRule())
+            if unsubscribeWords.contains("{") {
+                words.problem("names a param, and the words are the same for all")
+            }
+        }
         texts = [:]
         for (key, value) in members.others(.messages) { texts[key] = MessageTexts(value) }
     }

@@ -15,6 +15,7 @@ extension PolicyBundle {
         checker.checkAcrossTypes()
         checker.checkLanguages()
         checker.checkMessages()
+        checker.checkEmailFooter()
         checker.checkSentences()
         for type in types.values { checker.checkParamUse(of: type) }
         checker.checkNotices()

@@ -18,6 +18,8 @@ package struct PolicyBundle: Sendable {
     package let brand: String
     /// In which languages readers are written to.
     package let languages: ReaderLanguages
+    /// `nil` only in a bundle without an e-mail that can be unsubscribed from.
+    package let sender: Sender?
     package let categories: [GateVocabulary.Category: CategoryRule]
     package let regions: RegionRules
     package let callers: [CallerName: CallerRule]
@@ -139,6 +141,7 @@ package struct PolicyBundle: Sendable {
         isStarter = cover.isStarter
         brand = cover.brand
         languages = cover.languages
+        sender = cover.sender
 
         categories = CategoryRule.page(reader("categories.yaml"))
         regions = RegionRules(reader("regions.yaml"))

@@ -40,9 +40,14 @@ package final class RecipientSnapshot: Sendable {
     ///
     /// - Parameter destination: `nil`, and an address, for the account's.
     package func clock(at destination: Tag?) -> ZoneClock {
+        LocalTime.clock(zones: timeZones(at: destination))
+    }
+
+    /// The zones of ``clock(at:)``, the first known of which counts.
+    func timeZones(at destination: Tag?) -> [String?] {
         let device = devices.first { $0.tag == destination }
         let newest = devices.filter(\.isActive).max { $0.seenAt < $1.seenAt }
-        return LocalTime.clock(zones: [device?.timeZone, record.timeZone, newest?.timeZone])
+        return [device?.timeZone, record.timeZone, newest?.timeZone]
     }
 
     package func preference(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceState {

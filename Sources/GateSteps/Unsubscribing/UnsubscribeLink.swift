@@ -63,6 +63,8 @@ package struct LinkStanding: Hashable, Sendable {
     package var isOff: Bool
     /// Until when the mute can be taken back; `nil` when there is none that can.
     package var undoableUntil: Instant?
+    /// Seconds east of UTC of the person's clocks at ``undoableUntil``; `nil` where their zone is not known.
+    package var utcOffsetSeconds: Int?
     /// Whether a link ever switched it off there.
     package var wasMuted: Bool
     /// Whether the newest that was said there is that such a mute was taken back.
@@ -70,7 +72,7 @@ package struct LinkStanding: Hashable, Sendable {
 
     package init(
         category: Category, channel: Channel, locale: String?, isOff: Bool, undoableUntil: Instant?,
-        wasMuted: Bool = false, isUndone: Bool = false
+        utcOffsetSeconds: Int? = nil, wasMuted: Bool = false, isUndone: Bool = false
     ) {
         self.wasMuted = wasMuted
         self.isUndone = isUndone
@@ -79,5 +81,6 @@ package struct LinkStanding: Hashable, Sendable {
         self.locale = locale
         self.isOff = isOff
         self.undoableUntil = undoableUntil
+        self.utcOffsetSeconds = utcOffsetSeconds
     }
 }

@@ -100,11 +100,15 @@ package struct LinkTarget {
         let chosen = RecipientSnapshot(
             subject: person.subject, record: person.person.record,
             state: person.person.state.withoutSuppressions)
+        let undoableUntil = undoableMute(at: now, under: policy)?.choice.at.advanced(
+            bySeconds: UnsubscribeLink.undoSeconds)
         return LinkStanding(
             category: link.category, channel: link.channel, locale: person.person.record.locale,
             isOff: [nil, place].contains { chosen.preference(scope, link.channel, at: $0).isOff },
-            undoableUntil: undoableMute(at: now, under: policy)?.choice.at.advanced(
-                bySeconds: UnsubscribeLink.undoSeconds),
+            undoableUntil: undoableUntil,
+            utcOffsetSeconds: undoableUntil.flatMap {
+                LocalTime.offsetSeconds(at: $0, zones: person.person.timeZones(at: place))
+            },
             wasMuted: wasMuted, isUndone: wasMuted && choice?.isUndo == true)
     }
 

@@ -19,6 +19,7 @@ package final class LinkHandler: UnsubscribeHandler {
     package init(_ gateway: Gateway) { self.gateway = gateway }
 
     package var languages: ReaderLanguages { gateway.policy.current.languages }
+    package var brand: String { gateway.policy.current.bundle.brand }
 
     package func isAuthentic(_ token: String) -> Bool {
         gateway.dependencies.keys.links.id(in: token) != nil

@@ -8,6 +8,8 @@ package import GateVocabulary
 package protocol UnsubscribeHandler: AnyObject, Sendable {
     /// The languages of the policy in force.
     var languages: ReaderLanguages { get }
+    /// Who writes, as recipients know the company: ``PolicyBundle/brand`` of the policy in force.
+    var brand: String { get }
     /// Whether one of the gateway's keys made the token. Looks nothing up: the person may be erased.
     func isAuthentic(_ token: String) -> Bool
     /// Answers with the state of a link, and changes nothing.

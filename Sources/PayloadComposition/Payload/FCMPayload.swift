@@ -124,6 +124,8 @@ enum FCMPayload {
                     json.member("notificationCount", content.badge.map(Int64.init))
                     json.member("notificationPriority", content.interruption.androidName)
                     if content.interruption != .passive { json.member("sound", content.sound) }
+                    // Android replaces a notification by its tag alone; `collapseKey` acts only while FCM stores the message.
+                    json.member("tag", hexadecimal: content.collapse)
                     json.member("title", shown.title)
                     json.member("visibility", content.privacy == .full ? "PUBLIC" : "PRIVATE")
                 }

@@ -47,6 +47,8 @@ package final class NotificationContent: Sendable {
     package let closedCollapse: Tag?
     /// Mutes the category without a login; inside every marketing and social message (S1).
     package let unsubscribeLink: CountedText?
+    /// Stands below an e-mail that has an ``unsubscribeLink``.
+    package let emailFooter: EmailFooter?
     /// The time by which the app replaces the key of the seal. `nil` until the policy has the app notified.
     package let rotateKeyBy: Instant?
 
@@ -70,7 +72,7 @@ package final class NotificationContent: Sendable {
         actionCategory: CountedText? = nil,
         androidChannel: String? = nil, badge: Int? = nil, interruption: Interruption, privacy: PrivacyLevel,
         sentAt: Instant, composedAt: Instant, expiresAt: Instant, collapse: Tag? = nil, closedCollapse: Tag?,
-        unsubscribeLink: CountedText? = nil, rotateKeyBy: Instant? = nil
+        unsubscribeLink: CountedText? = nil, emailFooter: EmailFooter? = nil, rotateKeyBy: Instant? = nil
     ) {
         self.send = send
         self.message = message
@@ -98,6 +100,7 @@ package final class NotificationContent: Sendable {
         self.collapse = collapse
         self.closedCollapse = closedCollapse
         self.unsubscribeLink = unsubscribeLink
+        self.emailFooter = emailFooter
         self.rotateKeyBy = rotateKeyBy
     }
 

@@ -7,14 +7,27 @@ package enum MomentText {
     ///     text stays true when the offset of that day was another one.
     /// - Returns: Such as `21.11.2026 06:30 (UTC+1)`, to the minute.
     package static func text(_ moment: Instant, utcOffsetSeconds: Int?, in tag: LanguageTag) -> String {
+        let (days, time) = local(moment, utcOffsetSeconds)
+        let (year, month, day) = Instant.civil(days: days)
+        return "\(date(year: year, month: Int(month), day: Int(day), in: tag)) \(time)"
+    }
+
+    /// The time of day alone, for a moment that is minutes away.
+    ///
+    /// - Returns: Such as `06:30 (UTC+1)`, to the minute.
+    package static func timeOfDay(_ moment: Instant, utcOffsetSeconds: Int?) -> String {
+        local(moment, utcOffsetSeconds).time
+    }
+
+    /// - Returns: Days since 1970 on the reader's calendar, and the time of that day with its zone.
+    private static func local(_ moment: Instant, _ utcOffsetSeconds: Int?) -> (days: Int64, time: String) {
         // An offset beyond a day is no place on earth; zones lie between −12:00 and +14:00.
         let offset = utcOffsetSeconds.map { max(-86_400, min(86_400, $0)) } ?? 0
         let local = moment.advanced(bySeconds: Int64(offset)).seconds
         let days = (local - (local % 86_400 + 86_400) % 86_400) / 86_400
         let secondOfDay = Int(local - days * 86_400)
-        let (year, month, day) = Instant.civil(days: days)
         let time = "\(twoDigits(secondOfDay / 3600)):\(twoDigits(secondOfDay / 60 % 60))"
-        return "\(date(year: year, month: Int(month), day: Int(day), in: tag)) \(time) (\(zone(offset)))"
+        return (days, "\(time) (\(zone(offset)))")
     }
 
     private static func date(year: Int64, month: Int, day: Int, in tag: LanguageTag) -> String {

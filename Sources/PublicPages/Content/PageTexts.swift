@@ -1,12 +1,12 @@
 package import GateVocabulary
 
-/// The texts of the pages in one language. No text has a placeholder: a kind and a channel are whole phrases, so that
-/// no language has to inflect them.
+/// The texts of the pages in one language. A kind and a channel are whole phrases, so that no language has to inflect
+/// them. The only placeholder is ``timePlace``.
 package struct PageTexts: Hashable, Sendable {
     /// A BCP 47 tag, for `lang`.
     package var language: String
+    var from: String
     var kind: String
-    var channel: String
     var categories: [Category: String]
     var channels: [Channel: String]
     var askTitle: String
@@ -14,6 +14,7 @@ package struct PageTexts: Hashable, Sendable {
     var stop: String
     var doneTitle: String
     var done: String
+    /// Has ``timePlace`` once.
     var undoHint: String
     var undo: String
     var undone: String
@@ -28,10 +29,13 @@ package struct PageTexts: Hashable, Sendable {
     var wrongTitle: String
     var wrong: String
 
+    /// Stands for a time of day.
+    static let timePlace = "{time}"
+
     /// Every text, for a check that none is missing.
     package var all: [String] {
         [
-            language, kind, channel, askTitle, ask, stop, doneTitle, done, undoHint, undo, undone, tooLate,
+            language, from, kind, askTitle, ask, stop, doneTitle, done, undoHint, undo, undone, tooLate,
             alreadyOn, settings,
             unknownTitle, unknown, busyTitle, busy, wrongTitle, wrong,
         ] + Category.allCases.map { categories[$0] ?? "" } + Channel.allCases.map { channels[$0] ?? "" }
@@ -47,15 +51,15 @@ package struct PageTexts: Hashable, Sendable {
     }
 
     private static let english = PageTexts(
-        language: "en", kind: "Messages", channel: "Sent by",
+        language: "en", from: "From", kind: "Messages",
         categories: [
             .marketing: "Offers and news", .social: "Activity of other people",
             .transactional: "Payments and account", .security: "Security",
         ],
-        channels: [.push: "Push notification", .email: "E-mail", .sms: "Text message"],
+        channels: [.push: "by push", .email: "by e-mail", .sms: "by text message"],
         askTitle: "Unsubscribe", ask: "Do you want to stop getting these messages here?",
         stop: "Stop these messages", doneTitle: "You are unsubscribed",
-        done: "You will not get these messages here any more.", undoHint: "You can undo this for 15 minutes.",
+        done: "You will not get these messages here any more.", undoHint: "You can undo this until {time}.",
         undo: "Undo", undone: "Undone. These messages are switched on again, as before.",
         tooLate: "This cannot be undone any more. You can switch the messages on again in the app.",
         alreadyOn: "There is nothing to undo: these messages are switched on.",
@@ -67,16 +71,16 @@ package struct PageTexts: Hashable, Sendable {
         wrongTitle: "That did not work", wrong: "Nothing was changed. Open the link from the message again.")
 
     private static let bosnian = PageTexts(
-        language: "bs", kind: "Poruke", channel: "Način slanja",
+        language: "bs", from: "Pošiljalac", kind: "Poruke",
         categories: [
             .marketing: "Ponude i novosti", .social: "Aktivnosti drugih ljudi",
             .transactional: "Plaćanja i račun", .security: "Sigurnost",
         ],
-        channels: [.push: "Push obavijest", .email: "E-pošta", .sms: "SMS poruka"],
+        channels: [.push: "kao push obavijest", .email: "e-poštom", .sms: "SMS-om"],
         askTitle: "Odjava", ask: "Želite li prestati primati ove poruke ovdje?",
         stop: "Zaustavi ove poruke", doneTitle: "Odjavljeni ste",
         done: "Ovdje više nećete primati ove poruke.",
-        undoHint: "Odjavu možete poništiti u roku od 15 minuta.",
+        undoHint: "Odjavu možete poništiti do {time}.",
         undo: "Poništi", undone: "Poništeno. Ove su poruke ponovo uključene, kao i prije.",
         tooLate: "Odjava se više ne može poništiti. Poruke možete ponovo uključiti u aplikaciji.",
         alreadyOn: "Nema šta da se poništi: ove su poruke uključene.",
@@ -88,15 +92,15 @@ package struct PageTexts: Hashable, Sendable {
         wrongTitle: "Nije uspjelo", wrong: "Ništa nije promijenjeno. Ponovo otvorite link iz poruke.")
 
     private static let norwegian = PageTexts(
-        language: "nb", kind: "Meldinger", channel: "Sendes som",
+        language: "nb", from: "Avsender", kind: "Meldinger",
         categories: [
             .marketing: "Tilbud og nyheter", .social: "Andres aktivitet",
             .transactional: "Betalinger og konto", .security: "Sikkerhet",
         ],
-        channels: [.push: "Push-varsel", .email: "E-post", .sms: "SMS"],
+        channels: [.push: "som push-varsel", .email: "på e-post", .sms: "på SMS"],
         askTitle: "Meld deg av", ask: "Vil du slutte å få disse meldingene her?",
         stop: "Stopp disse meldingene", doneTitle: "Du er meldt av",
-        done: "Du får ikke disse meldingene her lenger.", undoHint: "Du kan angre i 15 minutter.",
+        done: "Du får ikke disse meldingene her lenger.", undoHint: "Du kan angre til kl. {time}.",
         undo: "Angre", undone: "Angret. Disse meldingene er slått på igjen, som før.",
         tooLate: "Dette kan ikke angres lenger. Du kan slå på meldingene igjen i appen.",
         alreadyOn: "Det er ingenting å angre: Disse meldingene er slått på.",
@@ -107,15 +111,15 @@ package struct PageTexts: Hashable, Sendable {
         wrongTitle: "Det gikk ikke", wrong: "Ingenting ble endret. Åpne lenken fra meldingen på nytt.")
 
     private static let albanian = PageTexts(
-        language: "sq", kind: "Mesazhet", channel: "Dërgohen me",
+        language: "sq", from: "Dërguesi", kind: "Mesazhet",
         categories: [
             .marketing: "Oferta dhe lajme", .social: "Aktiviteti i të tjerëve",
             .transactional: "Pagesat dhe llogaria", .security: "Siguria",
         ],
-        channels: [.push: "Njoftim push", .email: "E-mail", .sms: "SMS"],
+        channels: [.push: "me njoftim push", .email: "me e-mail", .sms: "me SMS"],
         askTitle: "Çregjistrohu", ask: "A doni të mos merrni më këto mesazhe këtu?",
         stop: "Ndali këto mesazhe", doneTitle: "U çregjistruat",
-        done: "Nuk do të merrni më këto mesazhe këtu.", undoHint: "Mund ta zhbëni këtë për 15 minuta.",
+        done: "Nuk do të merrni më këto mesazhe këtu.", undoHint: "Mund ta zhbëni këtë deri në orën {time}.",
         undo: "Zhbëje", undone: "U zhbë. Këto mesazhe janë aktivizuar përsëri, si më parë.",
         tooLate: "Kjo nuk mund të zhbëhet më. Mesazhet mund t'i aktivizoni përsëri në aplikacion.",
         alreadyOn: "Nuk ka asgjë për të zhbërë: këto mesazhe janë të aktivizuara.",

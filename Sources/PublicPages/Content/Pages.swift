@@ -1,8 +1,11 @@
 import GateSteps
 import GateVocabulary
+import PayloadComposition
 
 /// Builds the pages, as bytes.
 struct Pages: Sendable {
+    /// Whose messages the pages are about.
+    let brand: String
     /// The app's page for all other preferences; `nil` leaves the link out.
     let preferencesURL: String?
 
@@ -23,10 +26,10 @@ struct Pages: Sendable {
         }
         if standing.isOff {
             say(texts.done, asStatus: true)
-            content.append(Self.subject(of: standing, in: texts))
-            if standing.undoableUntil != nil {
-                say(texts.undoHint)
-                content.append(Self.form(action: "undo", label: texts.undo))
+            content.append(subject(of: standing, in: texts))
+            if let until = standing.undoableUntil {
+                content.append(Self.undoHint(until, of: standing, in: texts))
+                content.append(Self.form(action: "undo", label: texts.undo, isQuiet: true))
             } else if notice == .tooLate, standing.wasMuted {
                 say(texts.tooLate, asStatus: true)
             }
@@ -36,7 +39,7 @@ struct Pages: Sendable {
             case .tooLate where standing.wasMuted: say(texts.alreadyOn, asStatus: true)
             case .none, .undone, .tooLate: break
             }
-            content.append(Self.subject(of: standing, in: texts))
+            content.append(subject(of: standing, in: texts))
             say(texts.ask)
             content.append(Self.form(action: "mute", label: texts.stop))
         }
@@ -55,21 +58,35 @@ struct Pages: Sendable {
         page(texts.wrongTitle, [.element("p", ["role": "status"], .text(texts.wrong))], in: texts)
     }
 
-    /// The kind of message and the channel, without a name or an address.
-    private static func subject(of standing: LinkStanding, in texts: PageTexts) -> HTML {
-        .element(
-            "dl", .element("dt", .text(texts.kind)),
-            .element("dd", .text(texts.categories[standing.category] ?? standing.category.rawValue)),
-            .element("dt", .text(texts.channel)),
-            .element("dd", .text(texts.channels[standing.channel] ?? standing.channel.rawValue)))
+    /// Whose messages, of what kind and by which channel; without the recipient's name or address.
+    private func subject(of standing: LinkStanding, in texts: PageTexts) -> HTML {
+        let kind = texts.categories[standing.category] ?? standing.category.rawValue
+        let channel = texts.channels[standing.channel] ?? standing.channel.rawValue
+        return .element(
+            "dl", .element("dt", .text(texts.from)), .element("dd", .text(brand)),
+            .element("dt", .text(texts.kind)), .element("dd", .text("\(kind), \(channel)")))
+    }
+
+    /// Says until when a mute can be undone, by the person's clock, or that of UTC where their zone is not known.
+    private static func undoHint(_ until: Instant, of standing: LinkStanding, in texts: PageTexts) -> HTML {
+        let time = MomentText.timeOfDay(until, utcOffsetSeconds: standing.utcOffsetSeconds)
+        let around = texts.undoHint.split(separator: PageTexts.timePlace, omittingEmptySubsequences: false)
+        return .element(
+            "p", .text(String(around.first ?? "")),
+            .element("time", ["datetime": until.rfc3339], .text(time)),
+            .text(around.count > 1 ? String(around[1]) : ""))
     }
 
     /// Posts to the page's own address, under whatever prefix it is reached.
-    private static func form(action: String, label: String) -> HTML {
+    ///
+    /// - Parameter isQuiet: Whether the button is drawn as an outline, so that it does not ask to be pressed.
+    private static func form(action: String, label: String, isQuiet: Bool = false) -> HTML {
         .element(
             "form", ["method": "post"],
             .element("input", ["type": "hidden", "name": "action", "value": action]),
-            .element("button", ["type": "submit"], .text(label)))
+            isQuiet
+                ? .element("button", ["type": "submit", "class": "quiet"], .text(label))
+                : .element("button", ["type": "submit"], .text(label)))
     }
 
     private func page(_ title: String, _ content: [HTML], in texts: PageTexts) -> [UInt8] {
@@ -88,7 +105,7 @@ struct Pages: Sendable {
                     "head", .element("meta", ["charset": "utf-8"]),
                     .element(
                         "meta", ["name": "viewport", "content": "width=device-width, initial-scale=1"]),
-                    .element("title", .text(title)),
+                    .element("title", .text("\(title) – \(brand)")),
                     .element("link", ["rel": "stylesheet", "href": StyleSheet.name])),
                 .element(
                     "body",

@@ -13,12 +13,13 @@ enum StyleSheet {
         * { box-sizing: border-box; }
         body { margin: 0; background: var(--ground); color: var(--ink); font: 100%/1.5 system-ui, sans-serif; }
         main { max-width: 34rem; margin: 0 auto; padding: 2rem 1rem; overflow-wrap: anywhere; }
-        h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 1rem; }
+        h1 { font-size: 1.5rem; line-height: 1.5; margin: 0 0 1rem; }
         dl { margin: 0 0 1.5rem; padding: 0.75rem 1rem; border: 1px solid var(--line); border-radius: 0.5rem; }
         dt { color: var(--quiet); }
         dd { margin: 0 0 0.5rem; font-weight: 600; }
         button { min-height: 44px; min-width: 44px; width: 100%; padding: 0.5rem 1rem; border: 1px solid transparent; \
         border-radius: 0.5rem; background: var(--button); color: var(--label); font: inherit; font-weight: 600; cursor: pointer; }
+        button.quiet { background: transparent; color: var(--ink); border-color: var(--line); font-weight: 400; }
         a { color: var(--link); display: inline-block; padding: 0.6rem 0; }
         :focus-visible { outline: 3px solid var(--ink); outline-offset: 3px; }
 

@@ -66,6 +66,7 @@ package struct SendContent: Sendable {
                 params: material.params, kinds: type.paramKinds, languageTag: languageTag,
                 utcOffsetSeconds: utcOffsetSeconds), isPublic: isPublic)
         let generic = locale.generic(type.tier)
+        let link = policy.hasUnsubscribeLink(type) ? unsubscribeLink() : nil
         return NotificationContent(
             send: material.send, message: message, type: type.id, number: type.alertType,
             hasAlertRecord: type.hasAlertRecord,
@@ -78,8 +79,14 @@ package struct SendContent: Sendable {
             interruption: interruption, privacy: privacy ?? .generic, sentAt: material.sentAt,
             composedAt: composedAt, expiresAt: material.expiresAt, collapse: material.collapse,
             closedCollapse: closedCollapse,
-            unsubscribeLink: policy.hasUnsubscribeLink(type) ? unsubscribeLink() : nil,
+            unsubscribeLink: link,
+            emailFooter: material.request.channel == .email && link != nil ? emailFooter(of: policy) : nil,
             rotateKeyBy: rotateKeyBy)
+    }
+
+    private func emailFooter(of policy: CompiledPolicy) -> EmailFooter? {
+        guard let words = locale.unsubscribeWords, let sender = policy.bundle.sender else { return nil }
+        return EmailFooter(unsubscribeWords: words, sender: sender.line)
     }
 }
 

@@ -171,11 +171,13 @@ private func haveSameTexts(
     }
     guard shown(type) == shown(oldType), type.tier == oldType.tier,
         policy.bundle.brand == oldPolicy.bundle.brand, policy.languages == oldPolicy.languages,
+        policy.bundle.sender == oldPolicy.bundle.sender,
         Set(policy.bundle.messages.keys) == Set(oldPolicy.bundle.messages.keys)
     else { return false }
     for (locale, messages) in policy.bundle.messages {
         guard let old = oldPolicy.bundle.messages[locale], old.fallback == messages.fallback,
             old.generic[type.tier] == messages.generic[type.tier],
+            old.unsubscribeWords == messages.unsubscribeWords,
             old.texts[oldType.messageKey] == messages.texts[type.messageKey]
         else { return false }
     }

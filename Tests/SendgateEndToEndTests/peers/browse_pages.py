@@ -35,6 +35,8 @@ WIDTHS = (320, 1280)
 HEIGHT = 720
 SCHEMES = ("light", "dark")
 CONTRAST_MIN = 4.5
+# A page fits with whatever a system's font is: these are of three makers, wide, tall and narrow.
+FONTS = ("DejaVu Sans", "Noto Sans", "Liberation Sans")
 SECONDS = 20
 
 wrong = []
@@ -66,6 +68,11 @@ def browser(folder, has_scripts):
     driver = webdriver.Chrome(options=options, service=service)
     driver.set_page_load_timeout(SECONDS)
     return driver
+
+
+def freeze_time(driver):
+    """Shows one time of day, so that two pictures differ by what they say and not by when they were taken."""
+    driver.execute_script("for (const time of document.querySelectorAll('time')) time.textContent = '12:00 (UTC)'")
 
 
 def show(driver, width, scheme):
@@ -107,6 +114,7 @@ def painted_contrast(picture, box):
 
 def measure(driver, name, folder):
     """Holds a picture of the page against what the page says is in it."""
+    freeze_time(driver)
     picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
     picture.save(folder / f"{name}.png")
     looked["screenshots"] += 1
@@ -154,7 +162,8 @@ def look(driver, name, language, folder, has_button):
     expect(f"{name}: buttons {buttons}", len(buttons) == int(has_button) and all(buttons))
     links = [text for role, text, _ in read if role == "link"]
     expect(f"{name}: links {links}", len(links) == 1 and all(links))
-    expect(f"{name}: its title is {driver.title!r}", driver.title == (headings or [("", 0)])[0][0])
+    # Whose messages: the brand of the bundle.
+    expect(f"{name}: its title is {driver.title!r}", driver.title == f"{(headings or [('', 0)])[0][0]} – Drop")
     spoken = driver.find_element(By.TAG_NAME, "html").get_attribute("lang")
     expect(f"{name}: its language is {spoken}", spoken == language)
     pictures = {}
@@ -170,16 +179,25 @@ def look(driver, name, language, folder, has_button):
         expect(f"{name}: light and dark have the grounds {grounds}", grounds[0] > 0.8 and grounds[1] < 0.2)
     # Text twice as large still fits (WCAG 2.2, 1.4.4), as do lines, words and letters further apart (1.4.12).
     show(driver, WIDTHS[0], "light")
-    for style in ("html { font-size: 200% }",
-                  "* { line-height: 1.5 !important; letter-spacing: 0.12em !important; word-spacing: 0.16em !important } "
-                  "p { margin-bottom: 2em !important }"):
+    widths = set()
+    for font, style in itertools.product(FONTS, (
+            "html { font-size: 200% }",
+            "* { line-height: 1.5 !important; letter-spacing: 0.12em !important; word-spacing: 0.16em !important } "
+            "p { margin-bottom: 2em !important }")):
+        style += f" body {{ font-family: '{font}' !important }}"
         fits = driver.execute_script(
             "const sheet = new CSSStyleSheet(); sheet.replaceSync(arguments[0]); document.adoptedStyleSheets = [sheet];"
             "const root = document.documentElement;"
             "const fits = root.scrollWidth <= root.clientWidth && [...document.querySelectorAll('button, dd, h1')]"
             ".every(e => e.scrollHeight <= e.clientHeight + 1 && e.scrollWidth <= e.clientWidth + 1);"
-            "document.adoptedStyleSheets = []; return fits", style)
+            "const word = document.createElement('span'); word.textContent = 'Unsubscribe'; document.body.append(word);"
+            "const width = word.getBoundingClientRect().width; word.remove();"
+            "document.adoptedStyleSheets = []; return [fits, width]", style)
+        fits, width = fits
+        widths.add(width)
         expect(f"{name}: {style} does not fit {WIDTHS[0]} px", fits)
+    # A font that is not installed would be measured as another one.
+    expect(f"{name}: the fonts {FONTS} give the widths {widths}", len(widths) == 2 * len(FONTS))
     reach_link(driver, name)
 
 
@@ -234,6 +252,7 @@ def press(driver, name):
 
 def picture_now(driver, width=WIDTHS[0], scheme="light"):
     show(driver, width, scheme)
+    freeze_time(driver)
     picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
     return picture.size, picture.tobytes()
 
@@ -268,6 +287,9 @@ def use(driver, who, link, folder):
         expect(f"{who}-{name}: nothing says what was done", len(status(driver)) == 1)
         if name != "muted-again":
             look(driver, f"{who}-{name}", language, folder, True)
+        if name == "muted":
+            quiet = driver.find_element(By.TAG_NAME, "button").value_of_css_property("background-color")
+            expect(f"{who}-{name}: undo is drawn as loudly as stop: {quiet}", quiet.endswith(", 0)"))
         if name in ("undone", "muted", "too-late"):
             # Loading again shows the same and does nothing; nor does whatever opens the link.
             scan(link)
