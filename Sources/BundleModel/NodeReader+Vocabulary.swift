@@ -36,4 +36,15 @@ extension NodeReader {
         guard let violation = rule.violation(in: text) else { return }
         problem(violation.replacing("expected", with: "must have"), hint: hint)
     }
+
+    /// A text that is written as it stands, by a rule; told as it is written where it breaks the rule.
+    func checkedText(byteCountMax: Int, by rule: PlainTextRule) -> String {
+        let text = text(byteCountMax: byteCountMax)
+        do throws(TextViolation) {
+            return try rule.checked(text).text
+        } catch {
+            problem(error.expectation.replacing("expected", with: "must have"))
+            return text
+        }
+    }
 }

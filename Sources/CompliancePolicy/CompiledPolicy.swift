@@ -249,6 +249,14 @@ package final class CompiledPolicy: Sendable {
         type(id)?.violations(in: params, deepLink: deepLink) ?? []
     }
 
+    /// The params of a send as they are used, or how they and the link fall short of what the type declares. Those of a type that
+    /// is not in the registry are none: gate 1 refuses it by itself.
+    package func check(
+        _ params: JSONObject, deepLink: String? = nil, of id: TypeID
+    ) -> Result<CheckedParams, ParamsMisfit> {
+        type(id)?.check(params, deepLink: deepLink) ?? .success(.none)
+    }
+
     /// Where a number belongs by how it begins, the longest beginning first; `nil` where the bundle names none.
     package func region(ofNumber number: String) -> RegionCode? {
         bundle.regions.callingCodes.filter { number.hasPrefix($0.key) }

@@ -121,7 +121,7 @@ final class BenchGateway {
         }
         let devices = try load.run { number in
             let body =
-                #"{"platform":"ios","app":"\#(Self.app)","token":"\#(Self.tokenPrefix)\#(number)","region":"DE","time_zone":"Europe/Berlin","os_permission":"granted","critical_alerts":false}"#
+                #"{"platform":"ios","app":"\#(Self.app)","token":"\#(Self.token(of: number))","region":"DE","time_zone":"Europe/Berlin","os_permission":"granted","critical_alerts":false}"#
             return LoadRequest(
                 head: LoadRequest.head("PUT", "/v1/recipients/\(Self.user(number))/devices/\(Self.device)"),
                 body: Array(body.utf8))
@@ -326,8 +326,12 @@ final class BenchGateway {
         return try file.seekToEnd()
     }
 
-    /// A device's push token has the number of its person, which is how a message is told whose it is.
-    private static let tokenPrefix = "bench-token-of-"
+    /// A device's push token has the number of its person, which is how a message is told whose it is,
+    /// in hexadecimal, as a token of Apple's is.
+    private static func token(of number: Int) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: max(0, 16 - digits.utf8.count)) + digits
+    }
 
     /// A sealed message as the next hop was given it.
     struct HandedOverEnvelope {
@@ -347,7 +351,7 @@ final class BenchGateway {
             let object = try CanonicalJSON.read(Array(line.utf8)).objectValue
             guard let envelope = object?["body"]?["sendgate"]?.stringValue,
                 let token = object?["token"]?.stringValue,
-                let person = Int(token.dropFirst(Self.tokenPrefix.count)),
+                let person = Int(token, radix: 16),
                 let send = object?["send_id"]?.stringValue
             else { return nil }
             return HandedOverEnvelope(person: person, send: send, envelope: envelope)

@@ -28,6 +28,8 @@ final class DemoPhone {
 
     /// Registers the device and its key with the app's backend, and proves that the key is here.
     func enrol(on stage: DemoStage, region: String) async throws {
+        // Of either platform: hexadecimal, as a token of Apple's is.
+        let token = device.utf8.map { String($0, radix: 16) }.joined()
         let path = "/v1/recipients/\(user)/devices/\(device)"
         try await expect(
             200,
@@ -35,7 +37,7 @@ final class DemoPhone {
                 "product", "PUT", path,
                 [
                     "platform": .string(platform), "app": .string(app),
-                    "token": .string("demo-token-of-\(device)"), "region": .string(region),
+                    "token": .string(token), "region": .string(region),
                     "time_zone": region == "NO" ? "Europe/Oslo" : "Europe/Berlin", "os_permission": "granted",
                     "critical_alerts": true,
                 ]))

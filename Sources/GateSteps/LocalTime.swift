@@ -10,8 +10,28 @@ package struct LocalTime: Sendable {
     /// Version of the zone data in use, e.g. `2025b`.
     package static let dataVersion = TimeZone.timeZoneDataVersion
 
-    /// Whether `name` is a zone this machine knows.
-    package static func isKnown(zone name: String) -> Bool { TimeZone(identifier: name) != nil }
+    /// Whether `name` is a zone of the tz database that this machine knows, and so a clock that people live by, or a stated
+    /// distance from UTC.
+    package static func isKnown(zone name: String) -> Bool {
+        !isNoCivilTime(name) && TimeZone(identifier: name) != nil
+    }
+
+    /// Whether a name is of a file or a rule of the tz database that is no place's time, or no name of the database at all:
+    ///
+    /// - `Factory`, the time of a machine that was never set up (tz, `factory`), and `localtime`, that of the machine itself;
+    /// - `posixrules`, what POSIX strings without rules mean, the tables beside the zones, and `right/…` and `posix/…`, a
+    ///   second copy of each zone, with leap seconds or without (`zic.8`);
+    /// - `GMT+0100`, which Foundation makes a zone of.
+    private static func isNoCivilTime(_ name: String) -> Bool {
+        switch name.prefix(while: { $0 != "/" }).lowercased() {
+        case "factory", "localtime", "posixrules", "posix", "right", "systemv", "leapseconds", "leap-seconds",
+            "tzdata", "iso3166", "zone", "zone1970", "zonenow":
+            return true
+        case let name where name.hasPrefix("gmt+") || name.hasPrefix("gmt-"):
+            return name.dropFirst(4) != "0"
+        default: return false
+        }
+    }
 
     /// The clock of the first known zone; that of UTC when none is.
     package static func clock(zones: [String?]) -> ZoneClock {

@@ -10,11 +10,12 @@ extension Instant {
         let weekday = Self.weekdays[Int((days % 7 + 11) % 7)]
         func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
         let time = "\(two(second / 3600)):\(two(second / 60 % 60)):\(two(second % 60))"
-        return "\(weekday), \(two(day)) \(Self.months[Int(month) - 1]) \(year) \(time) GMT"
+        return "\(weekday), \(two(day)) \(Self.englishMonths[Int(month) - 1]) \(year) \(time) GMT"
     }
 
     private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-    private static let months = [
+    /// As HTTP dates have them (RFC 9110 section 5.6.7), and English sentences and texts.
+    package static let englishMonths = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 }

@@ -3,7 +3,7 @@ package import CanonicalJSON
 /// What a producer asks for: one notification to one recipient. Well-formed, nothing more.
 ///
 /// Bounds (checked by `WireProtocol`): ``id`` and every other text 1 to 128 bytes of UTF-8,
-/// ``deepLink`` at most 512, `ttl` 1 s to 28 days (the longest time FCM stores a message).
+/// ``deepLink`` at most ``deepLinkByteCountMax``, `ttl` 1 s to ``ttlSecondsMax``.
 package struct SendRequest: Hashable, Sendable {
     package var id: RequestID
     package var type: TypeID
@@ -40,6 +40,13 @@ package struct SendRequest: Hashable, Sendable {
         self.deepLink = deepLink
         self.locale = locale
     }
+
+    /// Bytes of a link; it is ASCII.
+    package static let deepLinkByteCountMax = 512
+    /// Characters of the name of a param.
+    package static let paramNameCharacterCountMax = 64
+    /// 28 days, in seconds: the longest time FCM stores a message (FCM, "Set the lifespan of a message").
+    package static let ttlSecondsMax: Int64 = 28 * 86_400
 }
 
 /// The part of a send that a decision may look at, asked by a caller the kernel vouched for.

@@ -17,7 +17,7 @@ package struct Sentences: Sendable {
     /// What the others are held against, and what is said where a bundle has no other.
     package static let english = Sentences(
         locale: "en",
-        months: ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
+        months: Instant.englishMonths,
         templates: Dictionary(
             uniqueKeysWithValues: Sentence.all.map { sentence in
                 do throws(SentenceTemplate.Fault) {

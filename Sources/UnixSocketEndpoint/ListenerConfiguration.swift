@@ -1,4 +1,5 @@
 package import GateVocabulary
+import WireProtocol
 
 /// One socket to listen on, and what the kernel shall enforce on its file.
 package struct ListenerConfiguration: Hashable, Sendable {
@@ -36,8 +37,7 @@ package struct SocketFile: Hashable, Sendable {
     package var ownerID: UInt32?
     package var groupID: UInt32?
 
-    /// `sun_path` is 108 bytes with its closing zero (unix(7)).
-    package static let pathByteCountMax = 107
+    package static let pathByteCountMax = WireLimits.socketPathByteCountMax
 
     package init(
         path: String, directoryMode: UInt32? = 0o750, socketMode: UInt32 = 0o660, ownerID: UInt32? = nil,

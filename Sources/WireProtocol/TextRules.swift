@@ -278,15 +278,30 @@ extension TextRule {
             && bytes.all { $0.isAlphanumeric || $0.isOneOf("._-") }
     }
 
-    /// A push service's token. Opaque; every vendor's is printable ASCII.
-    package static let token = TextRule(
-        "a push token: 1 to 2048 printable ASCII characters without spaces",
+    /// An APNs device token: bytes in hexadecimal, as the path of a request to Apple has them ("Sending notification requests to
+    /// APNs"). Apple says that its length may change, so only its bounds are held: 1 to 100 bytes.
+    package static let apnsToken = TextRule(
+        "an APNs device token: 1 to 100 bytes in hexadecimal",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.tokenCharacterCountMax)), "minLength": 1,
-            "pattern": "^[!-~]+$",
+            "maxLength": .integer(Int64(WireLimits.apnsTokenCharacterCountMax)), "minLength": 2,
+            "pattern": "^(?:[0-9A-Fa-f]{2})+$",
+        ],
+        advice: { _ in "write the bytes of the token that the system gives the app, two digits each" }
+    ) { bytes in
+        bytes.count >= 2 && bytes.count <= WireLimits.apnsTokenCharacterCountMax && bytes.count % 2 == 0
+            && bytes.all { $0.isDigit || $0.isOneOf("abcdefABCDEF") }
+    }
+
+    /// An FCM registration token, which is opaque: base64url, with a colon after the app's instance. Case matters.
+    package static let fcmToken = TextRule(
+        "an FCM registration token: 1 to 2048 of `A-Z`, `a-z`, `0-9`, `_`, `-` and `:`",
+        schema: [
+            "maxLength": .integer(Int64(WireLimits.fcmTokenCharacterCountMax)), "minLength": 1,
+            "pattern": "^[A-Za-z0-9_:-]+$",
         ]
     ) { bytes in
-        bytes.count >= 1 && bytes.count <= WireLimits.tokenCharacterCountMax && bytes.all { $0.isVisible }
+        bytes.count >= 1 && bytes.count <= WireLimits.fcmTokenCharacterCountMax
+            && bytes.all { $0.isAlphanumeric || $0.isOneOf("_-:") }
     }
 
     /// What a recipient answered. Anything, an empty text included: what it says decides what becomes of it.

@@ -1,3 +1,5 @@
+import GateVocabulary
+
 /// Every bound on what crosses the socket, with its unit and where it comes from. The endpoint, the
 /// parser and the OpenAPI document read the same numbers.
 package enum WireLimits {
@@ -14,6 +16,9 @@ package enum WireLimits {
     /// Bytes of one stream sent with `Content-Length`: 16 MiB.
     package static let batchByteCountMax = 16_777_216
 
+    /// Bytes of a socket's path: `sun_path` is 108 with its closing zero (unix(7)).
+    package static let socketPathByteCountMax = 107
+
     // MARK: Texts
 
     /// Characters, and so bytes, of an ASCII id.
@@ -23,15 +28,17 @@ package enum WireLimits {
     /// count bytes; bounded this way, the OpenAPI document and the parser accept exactly the same ids.
     package static let identifierCharacterCountMax = 32
     /// Characters of a deep link (GateVocabulary, `SendRequest`).
-    package static let deepLinkCharacterCountMax = 512
-    /// Characters of a BCP 47 tag (RFC 5646 section 4.4.1 asks for room for 35).
-    package static let localeCharacterCountMax = 35
+    package static let deepLinkCharacterCountMax = SendRequest.deepLinkByteCountMax
+    /// Characters of a BCP 47 tag.
+    package static let localeCharacterCountMax = LanguageTag.byteCountMax
     /// Characters of an IANA zone name; the longest in tzdata 2026 has 32.
     package static let timeZoneCharacterCountMax = 64
     /// Characters of an app's bundle id or package name (App Store Connect: 155).
     package static let appCharacterCountMax = 155
     /// Characters of a push token. APNs' are 64 today and FCM's about 160; both vendors ask for room.
-    package static let tokenCharacterCountMax = 2_048
+    package static let fcmTokenCharacterCountMax = 2_048
+    /// Two digits a byte.
+    package static let apnsTokenCharacterCountMax = 200
     /// Characters of an e-mail address (RFC 5321 section 4.5.3.1, less the angle brackets: 254).
     package static let emailCharacterCountMax = 254
     /// Characters of a phone number as it is written: 15 digits (ITU-T E.164), each between others, and `tel:` (RFC 3966).
@@ -46,7 +53,7 @@ package enum WireLimits {
     /// Characters of a signed list of keys: the longest list, and many signatures.
     package static let signedNoteCharacterCountMax = 40_000
     /// Characters of one key inside `params`.
-    package static let paramNameCharacterCountMax = 64
+    package static let paramNameCharacterCountMax = SendRequest.paramNameCharacterCountMax
     /// Members of `params`, and of any object or array inside it.
     package static let paramCountMax = 64
     /// Arrays and objects inside one another within `params`; money needs one.
@@ -54,8 +61,8 @@ package enum WireLimits {
 
     // MARK: Numbers
 
-    /// Seconds a send may be worth something: 28 days, the longest FCM stores a message.
-    package static let ttlSecondsMax: Int64 = 2_419_200
+    /// Seconds a send may be worth something.
+    package static let ttlSecondsMax = SendRequest.ttlSecondsMax
     /// Registered devices of one recipient; the same for addresses.
     package static let destinationCountMax = 20
     /// Events in one answer of `GET /v1/events`, and how many when the caller does not say.

@@ -32,16 +32,21 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
                 let rule = PlainTextRule(
                     allowing: round % 3 == 0
                         ? Set([TextAllowance.allCases[round % TextAllowance.allCases.count]]) : [])
-                #expect(rule.violation(in: text) == rule.violation(inAny: text), "`\(text)`")
+                #expect(Self.judged(text, by: rule), "`\(text)`")
             }
         }
         for text in [
             "", " ", "    ", "     ", "a     b", "a    b", "123456", "1234567", "1 2 3 4 5 6 7", "-,'!",
             "a-1,b'2!",
         ] {
-            #expect(
-                PlainTextRule().violation(in: text) == PlainTextRule().violation(inAny: text), "`\(text)`")
+            #expect(Self.judged(text, by: PlainTextRule()), "`\(text)`")
         }
+    }
+
+    /// Whether a text is judged the same by its bytes and by all of the rule.
+    private static func judged(_ text: String, by rule: PlainTextRule) -> Bool {
+        Result { () throws(TextViolation) in try rule.checked(text) }
+            == Result { () throws(TextViolation) in try rule.checked(any: text) }
     }
 
     static let covered: [LinkRow] = [
@@ -358,10 +363,54 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         "22, 34, 56, 78",
         "22\u{20DD}2345678", "NO93 8601 1117 947", "4111 1111 1111 1111", "12.11.2026 22345678",
         "KID 20261122/7",
-        "2 2 3 4 5 6 7 8", "22 - 34 - 56 - 78", "\u{2464}\u{2464}\u{2464}-1234",
+        "2 2 3 4 5 6 7 8", "22 - 34 - 56 - 78", "\u{2464}\u{2464}\u{2464}-1234", "22:34:56:78",
+        "22\u{318D}34\u{318D}56\u{318D}78", "22\u{30FC}34\u{30FC}5678", "22 \u{4E00} 34 \u{4E00} 5678",
+        "22 -- 34 -- 56 -- 78", "22\u{BA}34\u{BA}56\u{BA}78", "\u{3021}\u{3022} 34 56 78", "0.22 34 56 78",
+        "22\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}34 56 78", "\u{7535}\u{8BDD}22345678",
     ])
     func `a number to call is no text`(text: String) throws {
         #expect(try #require(PlainTextRule().violation(in: text)).contains("no telephone number"))
+    }
+
+    @Test func `no character between the digits of a number hides it but those of a word`() {
+        let numbers = [
+            ["22", "34", "56", "78"], ["2", "2", "3", "4", "5", "6", "7", "8"], ["0800", "123", "4567"],
+        ]
+        var hidden: [String] = []
+        for value in UInt32(0)...0x10_FFFF {
+            // Planes 3 to 13 have ideographs and code points that are no character.
+            guard !(0x3_1400...0xD_FFFF).contains(value), let scalar = Unicode.Scalar(value) else { continue }
+            let properties = scalar.properties
+            // What is no character is refused for that, and one ideograph is as the next.
+            guard properties.generalCategory != .unassigned, properties.generalCategory != .privateUse,
+                !TextFolding.folded(String(scalar)).contains(where: { ("0"..."9").contains($0) }),
+                !properties.isIdeographic || value % 97 == 0 || value == 0x4E00 || value == 0x4E28
+            else { continue }
+            let isWord =
+                [.uppercaseLetter, .lowercaseLetter, .titlecaseLetter].contains(properties.generalCategory)
+                || (0xAC00...0xD7A3).contains(value) || (properties.numericValue ?? 0) >= 10_000
+            guard !isWord else { continue }
+            for digits in value % 11 == 0 ? numbers : [numbers[0]] {
+                for separator in ["\(scalar)", "\(scalar)\(scalar)", " \(scalar) "] {
+                    // A word of one letter, as the Arabic `and`.
+                    if separator.hasPrefix(" "), properties.isAlphabetic, isOfRightToLeftScript(scalar) {
+                        continue
+                    }
+                    // What the rule passes of them is found by their number.
+                    if PlainTextRule().violation(in: digits.joined(separator: separator)) == nil {
+                        hidden.append("U+\(String(value, radix: 16)) in \(digits)")
+                    }
+                }
+            }
+        }
+        #expect(hidden.isEmpty, "\(hidden.prefix(20))")
+    }
+
+    private func isOfRightToLeftScript(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x0590...0x08FF, 0xFB1D...0xFDFF, 0xFE70...0xFEFF, 0x1_0800...0x1_0FFF, 0x1_E800...0x1_EFFF: true
+        default: false
+        }
     }
 
     @Test(arguments: [
@@ -370,6 +419,9 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         "2025/2026", "11/12/2026 8:15", "kr 1.234.567,00", "1,234,567.89", "1 000 000", "1 234 567 customers",
         "100 000 000", "1'234'567", "0.000012345", "11.4523", "**** 1234", "iPhone 15 Pro, iOS 18.1",
         "Chrome 131 on Windows 11", "24/7", "999 999", "1 of 3, 2 of 3, 3 of 3, 4 of 12",
+        "2026\u{5E74}11\u{6708}22\u{65E5} 10\u{6642}30\u{5206}", "2026\u{B144} 11\u{C6D4} 22\u{C77C}",
+        "1920x1080", "1000 \u{648} 2000", "1200\u{4E07}5000\u{5143}", "4571 **** **** 1234",
+        "0.00012345 + 0.00054321",
     ])
     func `a date, a time and an amount are texts`(text: String) {
         #expect(PlainTextRule().violation(in: text) == nil)

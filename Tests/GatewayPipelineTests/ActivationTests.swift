@@ -98,7 +98,8 @@ import Testing
             try await gate.call(
                 "product", "PUT", "/v1/recipients/u_1/devices/d_\(number)",
                 [
-                    "platform": "ios", "app": "no.getdrop.app", "token": .string("token-\(number)"),
+                    "platform": "ios", "app": "no.getdrop.app",
+                    "token": .string(apnsToken("token-\(number)")),
                     "time_zone": .string(zone), "os_permission": "granted", "critical_alerts": true,
                 ])
         }

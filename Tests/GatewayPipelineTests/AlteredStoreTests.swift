@@ -88,7 +88,8 @@ import Testing
         let taken = try await gate.call(
             "product", "PUT", "/v1/recipients/u_2/devices/d_2",
             [
-                "platform": "ios", "app": "no.getdrop.app", "token": "token-of-u_1-d_1", "region": "DE",
+                "platform": "ios", "app": "no.getdrop.app", "token": .string(apnsToken("token-of-u_1-d_1")),
+                "region": "DE",
                 "time_zone": "Europe/Berlin", "os_permission": "granted",
             ])
         #expect(taken.status == 200, "\(taken.json)")

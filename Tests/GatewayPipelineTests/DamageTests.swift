@@ -143,7 +143,7 @@ import WireProtocol
         (
             "product", "PUT", "/devices/d_1",
             [
-                "platform": "ios", "app": "no.getdrop.app", "token": "another", "time_zone": "Europe/Berlin",
+                "platform": "ios", "app": "no.getdrop.app", "token": "aa00", "time_zone": "Europe/Berlin",
                 "os_permission": "denied", "critical_alerts": true,
             ]
         ), ("product", "DELETE", "/devices/d_1", nil), ("product", "DELETE", "", nil),
@@ -191,7 +191,7 @@ import WireProtocol
         }
         let deliveries = try await gate.claim()
         try #require(deliveries.count == 3)
-        let bad = try #require(deliveries.first { $0.token == "token-of-u_1-d_1" })
+        let bad = try #require(deliveries.first { $0.token == apnsToken("token-of-u_1-d_1") })
         let good = deliveries.filter { $0.message != bad.message }
         // Their person changes while it is under way, and cannot be read when the hop turns it away.
         try await gate.register("u_1", zone: "Europe/Oslo", device: nil)

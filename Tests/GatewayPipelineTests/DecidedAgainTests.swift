@@ -213,7 +213,8 @@ import WireProtocol
             let reply = try await gate.call(
                 "product", "PUT", "/v1/recipients/u_2/devices/e_1",
                 [
-                    "platform": "ios", "app": "no.getdrop.app", "token": "token-of-u_1-d_1", "region": "DE",
+                    "platform": "ios", "app": "no.getdrop.app",
+                    "token": .string(apnsToken("token-of-u_1-d_1")), "region": "DE",
                     "time_zone": "Europe/Berlin", "os_permission": "granted", "critical_alerts": true,
                 ])
             try #require(reply.status == 200, "\(reply.json)")
@@ -269,7 +270,8 @@ import WireProtocol
     private static func device(_ changes: JSONObject) -> @Sendable (GatewayHarness) async throws -> Void {
         { gate in
             var body: JSONObject = [
-                "platform": "ios", "app": "no.getdrop.app", "token": "token-of-u_1-d_1", "region": "DE",
+                "platform": "ios", "app": "no.getdrop.app", "token": .string(apnsToken("token-of-u_1-d_1")),
+                "region": "DE",
                 "time_zone": "Europe/Berlin", "os_permission": "granted", "critical_alerts": true,
             ]
             for name in changes.keys { body[name] = changes[name] }
@@ -479,7 +481,7 @@ import WireProtocol
         // A row that no erasure took along.
         try gate.store.write { try $0.insertOutbox(row) }
         try #require(try await gate.remit("b", to: "u_2").status == 202)
-        #expect(try await gate.claim().map(\.token) == ["token-of-u_2-d_1"])
+        #expect(try await gate.claim().map(\.token) == [apnsToken("token-of-u_2-d_1")])
         #expect(try gate.store.read { try $0.outbox(row.message) } == nil)
         #expect(try gate.entries("unsent").map { $0["cause"] } == ["erased", "erased"])
     }
@@ -521,7 +523,7 @@ import WireProtocol
         gate.clock.advance(milliseconds: morning.milliseconds - gate.clock.now().milliseconds - 1)
         #expect(try await gate.claim().isEmpty)
         gate.clock.advance(milliseconds: 1)
-        #expect(try await gate.claim().map(\.token) == ["token-of-u_1-d_1"])
+        #expect(try await gate.claim().map(\.token) == [apnsToken("token-of-u_1-d_1")])
     }
 
     @Test func `a message that stands is fresh for another minute, with an entry that says so`() async throws

@@ -85,7 +85,10 @@ import Testing
         #expect(try entries(gate).sorted() == told)
         let orders = try await gate.call("product", "GET", "/v1/drift/findings")
         let rows = try #require(orders.json["findings"]?.arrayValue)
-        #expect(rows.allSatisfy { $0["token"] == "token-of-u_1-d_1" && $0["device"] == "d_1" }, "\(rows)")
+        #expect(
+            rows.allSatisfy {
+                $0["token"] == .string(apnsToken("token-of-u_1-d_1")) && $0["device"] == "d_1"
+            }, "\(rows)")
         #expect(orders.json["next"] == nil)
         // Looking again finds it and writes nothing.
         let again = try await gate.audit()

@@ -337,7 +337,7 @@ extension GatewayHarness {
         let sound = try gate.breakKey(bad)
         gate.clock.advance(seconds: 9 * 3600)
         _ = try await gate.claim()
-        #expect(try await gate.claim().map(\.token) == ["token-of-u_2-d_1"])
+        #expect(try await gate.claim().map(\.token) == [apnsToken("token-of-u_2-d_1")])
         await gate.settle()
         #expect(gate.alarms.all.count == 1 && gate.alarms.all[0].contains("60 s"), "\(gate.alarms.all)")
         func dueCount() throws -> Int {
@@ -351,7 +351,7 @@ extension GatewayHarness {
         #expect(try await gate.claim().isEmpty)
         gate.clock.advance(milliseconds: 1)
         _ = try await gate.claim()
-        #expect(try await gate.claim().map(\.token) == ["token-of-u_1-d_1"])
+        #expect(try await gate.claim().map(\.token) == [apnsToken("token-of-u_1-d_1")])
         #expect(try dueCount() == 2)
     }
 
@@ -369,14 +369,14 @@ extension GatewayHarness {
         gate.clock.advance(seconds: 3601)
         try #require(try await gate.remit("other", to: "u_2").status == 202)
         // The claim that cannot make the summary gives what else is due, and counts and ends nothing.
-        #expect(try await gate.claim().map(\.token) == ["token-of-u_2-d_1"])
+        #expect(try await gate.claim().map(\.token) == [apnsToken("token-of-u_2-d_1")])
         #expect(try gate.entries("redecision").isEmpty)
         await gate.settle()
         #expect(gate.alarms.all.count == 3, "\(gate.alarms.all)")
         try gate.store.write { try $0.putDeviceKey(sound) }
         gate.clock.advance(seconds: 60)
         _ = try await gate.claim()
-        #expect(try await gate.claim().map(\.token) == ["token-of-u_1-d_1"])
+        #expect(try await gate.claim().map(\.token) == [apnsToken("token-of-u_1-d_1")])
         #expect(try gate.entries("redecision").count { $0["cause"] == "summarised" } == 3)
     }
 }

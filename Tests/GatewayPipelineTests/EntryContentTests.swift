@@ -250,7 +250,7 @@ import Testing
                     ["region": .string("X" + ["J", "Q", "W", "X", "Z"].randomElement(using: &random)!)])
                     == 422)
             var phone: JSONObject = [
-                "platform": "ios", "app": .string("no.\(word(6)).app"), "token": .string(word(40)),
+                "platform": "ios", "app": .string("no.\(word(6)).app"), "token": .string(apnsToken(word(20))),
                 "region": region,
                 "os_permission": "granted", "time_zone": "Europe/Oslo",
             ]

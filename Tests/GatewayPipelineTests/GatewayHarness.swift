@@ -347,7 +347,8 @@ final class GatewayHarness: Sendable {
         let registered = try await call(
             "product", "PUT", "/v1/recipients/\(user)/devices/\(device)",
             [
-                "platform": "ios", "app": .string(app), "token": .string("token-of-\(user)-\(device)"),
+                "platform": "ios", "app": .string(app),
+                "token": .string(apnsToken("token-of-\(user)-\(device)")),
                 "region": .string(region),
                 "time_zone": .string(zone), "os_permission": .string(osPermission), "critical_alerts": true,
             ])

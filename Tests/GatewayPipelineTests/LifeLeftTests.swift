@@ -24,7 +24,7 @@ import Testing
         let device = try await gate.call(
             "product", "PUT", "/v1/recipients/u_1/devices/d_1",
             [
-                "platform": .string(platform), "app": "no.getdrop.app", "token": "token", "region": "DE",
+                "platform": .string(platform), "app": "no.getdrop.app", "token": "00aa", "region": "DE",
                 "time_zone": "Europe/Berlin", "os_permission": "granted",
             ])
         try #require(device.status == 200, "\(device.json)")

@@ -244,6 +244,24 @@ import Testing
         #expect(sunday == .utc("2026-11-22T20:00:00Z"), "\(sunday.rfc3339)")
     }
 
+    @Test(arguments: [
+        "Factory", "localtime", "posixrules", "leapseconds", "posix/Europe/Oslo", "right/Europe/Oslo",
+        "GMT+0100",
+        "GMT-5", "gmt+01:00", "FACTORY", "tzdata", "zone1970", "Europe", "Europe/Nowhere", "",
+    ])
+    func `what is no place's time is no zone`(_ name: String) {
+        #expect(!LocalTime.isKnown(zone: name))
+    }
+
+    @Test(arguments: [
+        "Europe/Oslo", "Asia/Calcutta", "America/Argentina/Buenos_Aires", "UTC", "Etc/UTC", "Etc/GMT+5",
+        "GMT", "GMT0",
+        "GMT+0",
+    ])
+    func `a place's time is a zone, and so is a stated distance from UTC`(_ name: String) {
+        #expect(LocalTime.isKnown(zone: name))
+    }
+
     @Test func `every country of the bundle has zones that this machine knows`() throws {
         let policy = try Repository.policy()
         // No person lives on Bouvet, or on Heard and McDonald.

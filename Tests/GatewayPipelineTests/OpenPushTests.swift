@@ -37,7 +37,7 @@ import Testing
         let registered = try await gate.call(
             "product", "PUT", "/v1/recipients/u_1/devices/d_1",
             [
-                "platform": .string(platform), "app": "no.getdrop.app", "token": "t", "region": "DE",
+                "platform": .string(platform), "app": "no.getdrop.app", "token": "00aa", "region": "DE",
                 "time_zone": "Europe/Berlin", "os_permission": "granted",
             ])
         try #require(registered.status == 200, "\(registered.json)")

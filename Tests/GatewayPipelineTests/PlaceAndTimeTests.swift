@@ -143,7 +143,7 @@ import Testing
             "age": "adult", "locale": "en", "quiet_hours": ["start": "21:00", "end": "08:00"],
         ]
         var device: JSONObject = [
-            "platform": "ios", "app": "no.getdrop.app", "token": "t", "os_permission": "granted",
+            "platform": "ios", "app": "no.getdrop.app", "token": "00", "os_permission": "granted",
         ]
         if let region {
             (person["region"], person["region_source"]) = (.string(region), "kyc")
@@ -155,7 +155,7 @@ import Testing
         }
         guard let deviceZone else { return }
         device["time_zone"] = .string(deviceZone)
-        device["token"] = "t2"
+        device["token"] = "0002"
         let reply = try await gate.call("product", "PUT", "/v1/recipients/u_1/devices/d_2", device)
         try #require(reply.status == 200, "\(reply.json)")
     }

@@ -100,6 +100,33 @@ import Testing
         #expect(try entries("token_taken").isEmpty)
     }
 
+    @Test(arguments: [
+        ("ios", "dA8PR768+P"), ("ios", "ExponentPushToken[aa]"), ("ios", "00a"), ("ios", ""),
+        ("ios", "00 aa"),
+        ("ios", "<740f4707>"), ("ios", "fcm:Aa"), ("android", "a b"), ("android", "ExponentPushToken[aa]"),
+        ("android", "a=b"), ("ios", String(repeating: "a", count: 202)),
+    ])
+    func `a token that its platform does not make is refused`(_ platform: String, _ token: String)
+        async throws
+    {
+        try await gate.register("u_1", device: nil)
+        let answer = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/devices/d_1",
+            [
+                "platform": .string(platform), "app": "no.getdrop.app", "token": .string(token),
+                "region": "DE",
+                "os_permission": "granted",
+            ])
+        #expect(answer.status == 422, "\(answer.json)")
+    }
+
+    @Test func `a token of Apple's is kept and handed over in one spelling`() async throws {
+        try await gate.register("u_1", device: nil)
+        try await device("d_1", of: "u_1", token: "00AAbb")
+        #expect(try await alert("s1", to: "u_1").status == 202)
+        #expect(try await gate.claim(.security).map(\.token) == ["00aabb"])
+    }
+
     @Test func `a message whose hand-over is in doubt is not tried again at a token that moved`() async throws
     {
         try await gate.register("u_1", device: nil)

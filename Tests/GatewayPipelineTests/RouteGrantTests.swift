@@ -3,6 +3,7 @@ import CanonicalJSON
 import CompliancePolicy
 import Foundation
 import GateSteps
+import GateTestKit
 import GateVocabulary
 import PolicyFiles
 import SQLiteStore
@@ -132,7 +133,8 @@ import Testing
         Row(
             "PUT", "/v1/recipients/{user}/devices/{device}", "devices.write",
             body: [
-                "platform": "ios", "app": "no.getdrop.app", "token": "token-of-u_1-d_1", "region": "DE",
+                "platform": "ios", "app": "no.getdrop.app", "token": .string(apnsToken("token-of-u_1-d_1")),
+                "region": "DE",
                 "os_permission": "granted",
             ]),
         Row(

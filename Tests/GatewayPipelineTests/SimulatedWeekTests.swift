@@ -286,7 +286,8 @@ private final class SimulatedWeek {
         try await put(
             "\(path)/devices/d_1",
             [
-                "platform": "ios", "app": .string(person.app), "token": .string("token-of-\(person.user)"),
+                "platform": "ios", "app": .string(person.app),
+                "token": .string(apnsToken("token-of-\(person.user)")),
                 "os_permission": .string(permission),
             ])
     }

@@ -2,6 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateSteps
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import Testing
@@ -51,7 +52,8 @@ import Testing
         Row(testDescription: "region_at of a device", method: "PUT", target: person + "/devices/d_1") {
             _, _, time in
             [
-                "platform": "ios", "app": "no.getdrop.app", "token": "token-of-u_1-d_1", "region": "DE",
+                "platform": "ios", "app": "no.getdrop.app", "token": .string(apnsToken("token-of-u_1-d_1")),
+                "region": "DE",
                 "region_at": time, "time_zone": "Europe/Berlin", "os_permission": "granted",
                 "critical_alerts": true,
             ]

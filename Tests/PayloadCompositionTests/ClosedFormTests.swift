@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateTestKit
 import GateVocabulary
 import PayloadComposition
 import SealedFormat
@@ -280,11 +281,29 @@ import Testing
 
     @Test func `Norwegian letters and an amount stay in the cheap alphabet`() throws {
         var sample = Sample("nb")
-        sample.texts = NotificationTexts(
-            title: "", body: "Åse Øvrebø fikk 5\u{A0}000,00\u{A0}kr, saldo \u{2212}1")
+        let template = MessageText.plain(
+            MessageTemplate([
+                .param("name"), .text(" fikk "), .param("amount"), .text(", saldo "), .param("count"),
+            ]))
+        let name = try PlainTextRule().checked("Åse Øvrebø")
+        let values = ListedParams(
+            [
+                ("name", .text(name)), ("amount", .money(minor: 500_000, currency: "NOK")),
+                ("count", .integer(-1)),
+            ], in: LanguageTag("nb")!, hasPlainNumbers: true)
+        sample.texts = NotificationTexts(title: "", body: try template.filled(with: values))
         let payload = try compose(sample.content, for: .sms, as: .full)
         let body = try CanonicalJSON.readCanonical(try payload.filledForTest())
         #expect(body["encoding"] == "gsm7")
         #expect(body["text"] == "Drop: Åse Øvrebø fikk 5 000,00 kr, saldo -1")
+    }
+
+    @Test func `a text message says what somebody chose as it was judged`() throws {
+        var sample = Sample("nb")
+        let name = try PlainTextRule().checked("Kafé \u{2212}5°")
+        sample.texts = NotificationTexts(title: "", body: name.isolated)
+        let payload = try compose(sample.content, for: .sms, as: .full)
+        let body = try CanonicalJSON.readCanonical(try payload.filledForTest())
+        #expect(body["text"] == "Drop: Kafé \u{2212}5°")
     }
 }

@@ -43,10 +43,12 @@ struct Sample {
             "amount": ["currency": "NOK", "minor": 500_000], "recipient_name": .string(name),
             "transaction_id": .string(Self.transaction),
         ]
+        // A text that the rule refuses stands for what a payload has besides texts.
+        let writtenName = (try? PlainTextRule().checked(name)).map { ParamValue.text($0) } ?? .literal(name)
         let values = ListedParams(
             [
-                ("amount", .money(minor: 500_000, currency: "NOK")), ("recipient_name", .text(name)),
-                ("transaction_id", .text(Self.transaction)),
+                ("amount", .money(minor: 500_000, currency: "NOK")), ("recipient_name", writtenName),
+                ("transaction_id", .literal(Self.transaction)),
             ], in: LanguageTag(language)!)
         let isNorwegian = language == "nb"
         let body = MessageText.plain(

@@ -35,6 +35,19 @@ import Testing
         #expect(MoneyText.text(minor: minor, currency: currency, in: LanguageTag(language)!) == expected)
     }
 
+    @Test func `every currency that a param may have can be written, with its digits`() {
+        #expect(ISOCodes.fractionDigitCounts.count == 165)
+        for (code, digitCount) in ISOCodes.fractionDigitCounts {
+            let text = MoneyText.text(minor: 123_456_789, currency: code, in: LanguageTag("en")!) ?? ""
+            let fraction = text.split(separator: ".").dropFirst().first ?? ""
+            #expect(fraction.utf8.count == digitCount, "\(text)")
+        }
+        #expect(ISOCodes.fractionDigitCounts["XCG"] == 2)
+        for withdrawn in ["ANG", "BGN", "CUC", "HRK", "SLL", "ZWL"] {
+            #expect(ISOCodes.fractionDigitCounts[withdrawn] == nil, "\(withdrawn)")
+        }
+    }
+
     @Test(arguments: ["XAU", "XXX", "XTS", "XDR", "nok", "NO", "NOKK", "", "ABC"])
     func `what is no money is no amount`(_ code: String) {
         #expect(MoneyText.text(minor: 1, currency: code, in: LanguageTag("en")!) == nil)
@@ -188,59 +201,67 @@ import Testing
 }
 
 /// Names that try to be more than a name.
-@Suite struct PlainTextTests {
+@Suite struct NameTests {
     @Test(arguments: [
-        ("Ahmad Karimi", "Ahmad Karimi"), ("", ""), ("   ", ""), ("  a  b  ", "a b"),
-        ("Ahmad\nYour account is locked", "Ahmad Your account is locked"), ("a\r\nb", "a b"),
-        ("a\u{2028}b\u{2029}c\u{85}d", "a b c d"),
-        ("a\tb\u{0B}c\u{0C}d", "a b c d"), ("a\u{0}b\u{7}c\u{1B}[31md\u{7F}", "abc[31md"),
-        ("a\u{A0}\u{2003}\u{3000}b", "a b"),
-        ("Karimi\u{202E}KON 000 5\u{202C}", "KarimiKON 000 5"), ("a\u{200B}\u{FEFF}\u{AD}\u{2060}b", "ab"),
-        ("a\u{2066}b\u{2069}\u{200F}c", "abc"),
-        ("a\u{E0041}\u{FFF9}b\u{FFFC}", "ab"), ("\u{115F}\u{3164}x", "x"), ("a\u{E000}b\u{10FFFF}", "ab"),
-        ("e\u{301}", "e\u{301}"),
-        ("Z" + String(repeating: "\u{300}", count: 60), "Z" + String(repeating: "\u{300}", count: 4)),
-        ("\u{300}x", "x"), ("👩\u{200D}🚀", "👩\u{200D}🚀"), ("Åse Øvrebø", "Åse Øvrebø"),
-        ("Nguyễn Thị Hà", "Nguyễn Thị Hà"),
-        ("{amount}", "{amount}"), ("محمد", "\u{2068}محمد\u{2069}"), ("דוד 12", "\u{2068}דוד 12\u{2069}"),
-    ]) func `a name is one line of visible text`(_ text: String, _ expected: String) {
-        let line = PlainText.line(text)
-        #expect(Array(line.unicodeScalars) == Array(expected.unicodeScalars))
-        // Cleaning is done once and for all, but for the isolates that are ours.
-        if !expected.hasPrefix("\u{2068}") { #expect(Array(PlainText.line(line).utf8) == Array(line.utf8)) }
+        ("Ahmad Karimi", "Ahmad Karimi"), ("  a  b  ", "a b"), ("a\u{A0}\u{2003}\u{3000}b", "a b"),
+        ("e\u{301}", "e\u{301}"), ("👩\u{200D}🚀", "👩\u{200D}🚀"), ("Åse Øvrebø", "Åse Øvrebø"),
+        ("Z" + String(repeating: "\u{300}", count: 4), "Z" + String(repeating: "\u{300}", count: 4)),
+        ("Nguyễn Thị Hà", "Nguyễn Thị Hà"), ("{amount}", "{amount}"),
+        ("محمد", "\u{2068}محمد\u{2069}"), ("דוד 12", "\u{2068}דוד 12\u{2069}"),
+    ]) func `a name is one line, with one blank between words`(_ text: String, _ expected: String) throws {
+        let template = MessageText.plain(MessageTemplate([.param("name")]))
+        let name = try PlainTextRule().checked(text)
+        let written = try template.filled(with: ListedParams([("name", .text(name))], in: .last))
+        #expect(Array(written.unicodeScalars) == Array(expected.unicodeScalars))
     }
 
-    @Test func `no text brings a line break, a bidi control or a control character, whatever it is`() {
-        var generator = SystemRandomNumberGenerator()
-        let ranges: [ClosedRange<UInt32>] = [
-            0...0x2FF, 0x590...0x6FF, 0x2000...0x206F, 0xFE00...0xFFFF, 0xE0000...0xE01FF, 0x1F000...0x1FFFF,
-        ]
-        for _ in 0..<2000 {
-            var text = ""
-            for _ in 0..<Int.random(in: 0...24, using: &generator) {
-                let range = ranges.randomElement(using: &generator)!
-                if let scalar = Unicode.Scalar(UInt32.random(in: range, using: &generator)) {
-                    text.unicodeScalars.append(scalar)
-                }
+    @Test(arguments: [
+        "Ahmad\nYour account is locked", "a\r\nb", "a\u{2028}b", "a\tb", "a\u{0}b", "a\u{1B}[31mb",
+        "Karimi\u{202E}KON 000 5\u{202C}", "a\u{200B}b", "a\u{FEFF}b", "a\u{AD}b", "a\u{2066}b\u{2069}",
+        "a\u{E0041}b", "a\u{FFF9}b", "a\u{FFFC}", "\u{115F}\u{3164}x", "a\u{E000}b", "a\u{10FFFF}",
+        "evil\u{378}.com", "a\u{E0080}b",
+        "Z" + String(repeating: "\u{300}", count: 60), "\u{300}x", "x\u{1D159}y", "x\u{13441}y",
+    ]) func `what nobody sees is in no name`(_ text: String) {
+        #expect(throws: TextViolation.self) { try PlainTextRule().checked(text) }
+        #expect(throws: TextViolation.self) { try PlainTextRule().checked("Kari " + text + " Ola") }
+    }
+
+    @Test func `no noncharacter and no unassigned code point is in a name`() {
+        var count = 0
+        for value in UInt32(0)...0x10_FFFF {
+            guard let scalar = Unicode.Scalar(value), scalar.properties.generalCategory == .unassigned else {
+                continue
             }
-            var line = Array(PlainText.line(text).unicodeScalars)
-            if line.first == "\u{2068}", line.last == "\u{2069}" { line = Array(line.dropFirst().dropLast()) }
-            let bad = line.filter {
-                let isJoiner = $0.value == 0x200C || $0.value == 0x200D
-                let category = $0.properties.generalCategory
-                return !isJoiner
-                    && [.control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned]
-                        .contains(category)
+            count += 1
+            // Every noncharacter, and one in a hundred of the others.
+            guard value & 0xFFFE == 0xFFFE || (0xFDD0...0xFDEF).contains(value) || count % 100 == 0 else {
+                continue
             }
-            #expect(bad.isEmpty, "\(text.unicodeScalars.map(\.value))")
+            if PlainTextRule().violation(in: "evil\(scalar).com") == nil {
+                Issue.record("U+\(String(value, radix: 16))")
+            }
+            if PlainTextRule().violation(in: "evil\(scalar) com") == nil {
+                Issue.record("U+\(String(value, radix: 16))")
+            }
         }
+        #expect(count > 800_000)
+        for blank in ["", "   "] { #expect(PlainTextRule().violation(in: blank) != nil) }
     }
 
-    @Test func `a recipient's name cannot forge a second line, a subject or a place`() throws {
-        let content = Sample(name: "Eve\n\nYour account is locked {amount}\r\nBcc: x@example.com").content
+    @Test func `marks pile on no letter, with joiners between them or without`() {
+        let piled = "\u{628}" + String(repeating: "\u{64E}\u{200D}", count: 8) + "\u{64E}"
+        #expect(throws: TextViolation.self) { try PlainTextRule().checked(piled) }
+    }
+
+    @Test func `each line of a text that runs from right to left stands by itself`() throws {
+        let text = try PlainTextRule(allowing: [.lineBreaks]).checked(" محمد \n\n Kari 12\n")
+        #expect(text.text == "محمد\n\nKari 12")
         #expect(
-            content.texts.body
-                == "You sent NOK\u{A0}5,000.00 to Eve Your account is locked {amount} Bcc: x@example.com.")
+            Array(text.isolated.unicodeScalars)
+                == Array("\u{2068}محمد\u{2069}\n\n\u{2068}Kari 12\u{2069}".unicodeScalars))
+    }
+
+    @Test func `a title is one line`() {
         #expect(NotificationTexts(title: "a\r\nBcc: x", body: "").title == "a  Bcc: x")
     }
 
@@ -249,7 +270,7 @@ import Testing
             MessageTemplate([.text("Signed in from "), .param("country"), .text(" today")]))
         #expect(try template.filled(with: ListedParams([], in: .last)) == "Signed in from today")
         #expect(
-            try template.filled(with: ListedParams([("country", .text("NO"))], in: .last))
+            try template.filled(with: ListedParams([("country", .literal("NO"))], in: .last))
                 == "Signed in from NO today")
     }
 

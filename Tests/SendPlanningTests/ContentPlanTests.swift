@@ -60,15 +60,26 @@ import Testing
         facts.deviceKey = situation.key
         facts.platform = situation.platform
         adjust(&material, &facts)
-        let content = SendContent(
-            material, under: RepositoryBundle.policy.terms(of: material.request), recipientLocale: nil,
-            utcOffsetSeconds: 3600, of: RepositoryBundle.policy)
+        let content = content(of: material, utcOffsetSeconds: 3600)
         let plan = ContentPlan(
             material, saying: content, to: situation.destination, as: Sample.message,
             ownCollapse: Sample.tag(98),
             unsubscribeLink: { _ in CountedText("https://drop.example/u/opaque") }, facts: &facts,
             under: RepositoryBundle.policy.terms(of: material.request), of: RepositoryBundle.policy)
         return (plan, decide(material.request, given: facts, under: RepositoryBundle.policy), facts, material)
+    }
+
+    /// What a send says whose params fit its type.
+    static func content(
+        of material: SendMaterial, recipientLocale: String? = nil, utcOffsetSeconds: Int? = nil
+    ) -> SendContent? {
+        let policy = RepositoryBundle.policy
+        return ParamsCheck(material.params, of: material.request.type, under: policy).params.flatMap {
+            params in
+            SendContent(
+                material, saying: params, under: policy.terms(of: material.request),
+                recipientLocale: recipientLocale, utcOffsetSeconds: utcOffsetSeconds, of: policy)
+        }
     }
 
     /// The body with an envelope or a mark of the right length in it.
@@ -434,9 +445,7 @@ import Testing
             material.request.caller = caller
             var facts = Sample.facts
             facts.criticalAlerts = allowed
-            let content = SendContent(
-                material, under: RepositoryBundle.policy.terms(of: material.request), recipientLocale: nil,
-                utcOffsetSeconds: nil, of: RepositoryBundle.policy)
+            let content = Self.content(of: material)
             let plan = ContentPlan(
                 material, saying: content, to: Sample.device(.ios, .p256), as: Sample.message,
                 ownCollapse: Sample.tag(98),
@@ -468,21 +477,10 @@ import Testing
         let decision = decide(material.request, given: facts, under: RepositoryBundle.policy)
         #expect(decision.reason == .invalidParams)
         #expect(plan.delivery(for: decision) == nil)
-        // An amount in a currency without minor units fits the schema of no text.
-        var gold = material
-        gold.params["amount"] = ["currency": "XAU", "minor": 1]
-        facts.params = .valid
-        let content = try #require(
-            SendContent(
-                gold, under: RepositoryBundle.policy.terms(of: gold.request), recipientLocale: nil,
-                utcOffsetSeconds: nil, of: RepositoryBundle.policy))
-        _ = ContentPlan(
-            gold, saying: content, to: Sample.device(.ios, .p256), as: Sample.message,
-            ownCollapse: Sample.tag(98), unsubscribeLink: { _ in nil },
-            facts: &facts, under: RepositoryBundle.policy.terms(of: gold.request),
-            of: RepositoryBundle.policy)
-        #expect(facts.sizes == nil)
-        #expect(decide(gold.request, given: facts, under: RepositoryBundle.policy).reason == .factMissing)
+        // An amount in a currency without minor units is no param, so no text is composed of it.
+        var params = material.params
+        params["amount"] = ["currency": "XAU", "minor": 1]
+        #expect(ParamsCheck(params, of: type.id, under: RepositoryBundle.policy).params == nil)
     }
 
     @Test func `a locked screen shows the public text unless its reader asked for all, and an app has both`()
@@ -560,9 +558,7 @@ import Testing
         let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         func language(_ wish: String?, _ recipient: String?) throws -> String {
             let material = Sample.material(type, on: .push, locale: wish)
-            let content = SendContent(
-                material, under: RepositoryBundle.policy.terms(of: material.request),
-                recipientLocale: recipient, utcOffsetSeconds: nil, of: RepositoryBundle.policy)
+            let content = Self.content(of: material, recipientLocale: recipient)
             return try #require(content).language.description
         }
         #expect(try language("nb", "en") == "nb")

@@ -33,6 +33,19 @@ import Testing
             locale: "en", known: ["totals"], count: 1, title: "1 new transaction",
             body: "You have 1 new transaction of NOK 1,400.00. Open the app to see it."),
         Row(
+            locale: "en", known: [], count: 1, title: "1 new transaction", body: "Open the app to see it."),
+        Row(
+            locale: "nb", known: [], count: 1, title: "1 ny transaksjon", body: "Åpne appen for å se den."),
+        Row(
+            locale: "bs", known: [], count: 1, title: "1 nova transakcija",
+            body: "Otvorite aplikaciju da je vidite."),
+        Row(
+            locale: "bs", known: [], count: 3, title: "3 nove transakcije",
+            body: "Otvorite aplikaciju da ih vidite."),
+        Row(
+            locale: "sq", known: [], count: 1, title: "1 transaksion i ri",
+            body: "Hapni aplikacionin për ta parë."),
+        Row(
             locale: "nb", known: ["totals"], title: "28 nye transaksjoner",
             body: "Du har 28 nye transaksjoner på til sammen 1 400,00 kr. Åpne appen for å se dem."),
         Row(
@@ -91,6 +104,24 @@ import Testing
             let texts = try found.filled(
                 with: ListedParams([("count", .integer(5))], in: #require(LanguageTag(locale))))
             #expect(found.locale == locale && texts.title.contains("5") && !texts.body.isEmpty)
+        }
+    }
+
+    /// Of one notification a summary speaks as of one, whatever it is called and in every language: title and body are other
+    /// texts than those of two and of five.
+    @Test func `a summary of one says one`() throws {
+        for locale in RepositoryBundle.policy.bundle.messages.keys.sorted() {
+            for type in ["digest.transactions", "digest.updates", "digest.social"] {
+                let found = try Self.texts(of: type, in: locale)
+                let language = try #require(LanguageTag(locale))
+                func said(_ count: Int64) throws -> NotificationTexts {
+                    try found.filled(with: ListedParams([("count", .integer(count))], in: language))
+                }
+                for count: Int64 in [2, 5] {
+                    #expect(try said(1).body != said(count).body, "\(type) in \(locale)")
+                    #expect(try said(1).title != said(count).title, "\(type) in \(locale)")
+                }
+            }
         }
     }
 

@@ -62,7 +62,8 @@ import Testing
         put(
             user, "/devices/d_1",
             [
-                "platform": "ios", "app": "no.getdrop.app", "token": .string("\(token)-of-\(user)"),
+                "platform": "ios", "app": "no.getdrop.app",
+                "token": .string(apnsToken("\(token)-of-\(user)")),
                 "os_permission": .string(permission), "critical_alerts": false,
             ])
     }

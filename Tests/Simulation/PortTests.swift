@@ -40,7 +40,7 @@ import Testing
         let device = gate.call(
             "product", "PUT", "/v1/recipients/\(user)/devices/d_1",
             [
-                "platform": "ios", "app": "no.getdrop.app", "token": .string("token-of-\(user)"),
+                "platform": "ios", "app": "no.getdrop.app", "token": .string(apnsToken("token-of-\(user)")),
                 "os_permission": "granted", "critical_alerts": false,
             ])
         try #require(recipient.status == 200 && device.status == 200)

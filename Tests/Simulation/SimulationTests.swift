@@ -272,7 +272,7 @@ struct Simulation {
         let device = call(
             "product", "PUT", "/v1/recipients/\(user)/devices/d_1",
             [
-                "platform": "ios", "app": "no.getdrop.app", "token": .string("token-of-\(user)"),
+                "platform": "ios", "app": "no.getdrop.app", "token": .string(apnsToken("token-of-\(user)")),
                 "region": "DE", "time_zone": "Europe/Berlin", "os_permission": "granted",
                 "critical_alerts": false,
             ])
@@ -685,7 +685,7 @@ struct Simulation {
             "product", "PUT", "/v1/recipients/\(people[index].user)/devices/d_1",
             [
                 "platform": "ios", "app": "no.getdrop.app",
-                "token": .string("token-of-\(people[index].user)-\(dice.below(3))"),
+                "token": .string(apnsToken("token-of-\(people[index].user)-\(dice.below(3))")),
                 "region": "DE", "time_zone": "Europe/Berlin",
                 "os_permission": dice.onceIn(3) ? "denied" : "granted", "critical_alerts": false,
             ])

@@ -143,7 +143,7 @@ import Testing
         ("base64urlP256Point", .base64urlP256Point), ("instant", .instant), ("minuteOfDay", .minuteOfDay),
         ("region", .region), ("locale", .locale), ("timeZone", .timeZone), ("deepLink", .deepLink),
         ("app", .app),
-        ("token", .token), ("phoneNumber", .phoneNumber), ("email", .email),
+        ("apnsToken", .apnsToken), ("fcmToken", .fcmToken), ("phoneNumber", .phoneNumber), ("email", .email),
         ("sender", .sender),
     ])
     func `a text rule's check and its pattern agree on texts near its own`(_ name: String, _ rule: TextRule)

@@ -28,8 +28,7 @@ struct CoverPage {
             "brand", hint: "the company's name, as its customers know it",
             "Who writes, as recipients know the company: in front of every text message, every subject, and every text that says nothing else."
         )
-        self.brand = brand?.text(byteCountMax: 32) ?? ""
-        brand?.check(self.brand, against: PlainTextRule(allowing: [.domainNames]))
+        self.brand = brand?.checkedText(byteCountMax: 32, by: PlainTextRule(allowing: [.domainNames])) ?? ""
         languages =
             members.optional("languages", "In which of its languages the bundle writes to readers of others.")
             .map { ReaderLanguages($0) } ?? .english

@@ -2,26 +2,14 @@ package import CanonicalJSON
 package import GateVocabulary
 
 extension PluralForm {
-    /// The forms whole numbers take in a language besides ``other`` (CLDR `supplemental/plurals.xml`, release 46);
-    /// none where this build does not know.
+    /// The forms that whole numbers take in a language besides ``other``; none where this build does not know.
     ///
     /// - Parameter locale: A BCP 47 tag.
     package static func needed(in locale: String) -> [PluralForm] {
-        switch locale.split(separator: "-").first ?? "" {
-        case "en", "nb", "nn", "no", "sv", "da", "de", "nl", "fi", "et", "sq", "el", "hu", "tr", "bg", "is",
-            "mk", "fr", "pt", "es", "it", "ca", "eu", "fo", "fy", "gl", "hi", "bn", "fa", "ur", "hy", "ka",
-            "lb",
-            "fil", "tl", "so", "sw", "ku", "ps", "ta", "te", "ti", "am":
-            [.one]
-        case "bs", "hr", "sr", "sh", "cs", "sk", "lt", "ro", "mo": [.one, .few]
-        case "pl", "ru", "uk", "be": [.one, .few, .many]
-        case "sl", "gd": [.one, .two, .few]
-        case "he", "iw": [.one, .two]
-        case "lv": [.zero, .one]
-        case "ga", "mt": [.one, .two, .few, .many]
-        case "cy", "ar": [.zero, .one, .two, .few, .many]
-        default: []
-        }
+        guard let tag = LanguageTag(locale) else { return [] }
+        // Every rule for whole numbers but that for millions, which Romance languages write with `other`, shows below 200.
+        let forms = Set((0...200).map { PluralForm(of: $0, in: tag) })
+        return allCases.filter { $0 != .other && forms.contains($0) }
     }
 }
 
@@ -45,14 +33,14 @@ package struct LocaleMessages: Hashable, Sendable {
 
 extension LocaleMessages {
     /// The locale every chain ends in.
-    package static let lastLocale = "en"
+    package static let lastLocale = LanguageTag.last.description
 
     init(locale: String, _ reader: NodeReader) {
         self.locale = locale
         let members = reader.members()
         let fallback = members.optional(
             "fallback", "The language of a text that is not here; `en` when unsaid.")?
-            .shown(as: .text(.localeOfPage)).text(byteCountMax: 35)
+            .shown(as: .text(.localeOfPage)).text(byteCountMax: LanguageTag.byteCountMax)
         self.fallback = locale == Self.lastLocale ? nil : fallback ?? Self.lastLocale
         generic = [:]
         let tiers = members.required(
@@ -73,7 +61,7 @@ extension LocaleMessages {
             for part in [title, body] {
                 guard let violation = MessageTexts.rule.violation(in: part) else { continue }
                 text.reader.problem(
-                    LinkSearch(part).findsLink
+                    PlainTextRule.findsLink(in: part)
                         ? "has a link, and a generic text says nothing but that there is something"
                         : violation.replacing("expected", with: "must have"),
                     hint: "the notification opens the app by itself; a link of a type is its `deep_link`")

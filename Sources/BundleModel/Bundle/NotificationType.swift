@@ -240,7 +240,7 @@ package struct MandatoryRule: Hashable, Sendable {
     package var reviewOn: CalendarDate
 
     /// By which a recipient is reached whom no notification reached.
-    package static let waysOut = ["email", "sms", "letter", "phone"]
+    package static let waysOut = [DischargeMeans.email, .sms, .letter, .phone].map(\.rawValue)
     /// Sixty days. The law a duty stands on leaves less (``DutyLaw/all``).
     package static let dischargeHoursMax = 1_440
     /// Months from the day the bundle takes effect in which a duty is looked at again, at the latest.
@@ -329,8 +329,7 @@ extension NotificationType {
         mandatory?.dischargedBy.contains(DischargeMeans(channel)) == true && form == body[channel]
     }
 
-    /// 28 days, in seconds: the longest time FCM stores a message (FCM, "Set the lifespan of a message").
-    package static let ttlSecondsMax: Int64 = 28 * 86_400
+    package static let ttlSecondsMax = SendRequest.ttlSecondsMax
 
     /// S0's classes in the platform's words. Critical delivery is asked for by a send, never by a type, so
     /// the highest tier starts at `time_sensitive` like the next.
@@ -401,7 +400,9 @@ extension NotificationType {
         func isLetter(_ byte: UInt8) -> Bool {
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
         }
-        guard (1...64).contains(bytes.count), isLetter(bytes[0]) else { return false }
+        guard (1...SendRequest.paramNameCharacterCountMax).contains(bytes.count), isLetter(bytes[0]) else {
+            return false
+        }
         return bytes.allSatisfy {
             isLetter($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "_")
         }

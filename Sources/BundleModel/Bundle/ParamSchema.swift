@@ -1,5 +1,5 @@
 import CanonicalJSON
-import GateVocabulary
+package import GateVocabulary
 
 /// What one param of a type must look like.
 package struct ParamSchema: Hashable, Sendable {
@@ -90,16 +90,30 @@ extension ParamSchema {
         reader.problem(
             "is no kind of param",
             hint:
-                "known: uuid, money, totals, text, {text: {bytes_max: n, allows: [line_breaks, domain_names, email_addresses, phone_numbers, reference, abbreviations]}}, integer, {integer: {min: n, max: n}}, timestamp, country, code, {url: {under: [https://…]}}, a list of values, {optional: …}"
+                "known: \(plain.map(\.key).joined(separator: ", ")), {text: {bytes_max: n, allows: [\(TextAllowance.allCases.map(\.rawValue).joined(separator: ", "))]}}, {integer: {min: n, max: n}}, {url: {under: [https://…]}}, a list of values, {optional: …}"
         )
         return .uuid
     }
 
     private static func values(_ reader: NodeReader) -> Kind {
-        let values = reader.elements(countMin: 1, countMax: 256).map { $0.text(byteCountMax: 64) }
+        let values = reader.elements(countMin: 1, countMax: 256).map { element in
+            let value = element.text(byteCountMax: 64)
+            // A value is what a send has, byte for byte, and what its text says.
+            if let problem = Self.problem(ofValue: value) { element.problem(problem) }
+            return value
+        }
         if values.isEmpty { reader.problem("is a list of no values, so nothing could fit it") }
         if values.namesOneTwice { reader.problem("names one value twice") }
         return .oneOf(values)
+    }
+
+    private static func problem(ofValue value: String) -> String? {
+        do throws(TextViolation) {
+            let isCanonical = CodeUnits.equal(try PlainTextRule().checked(value).text, value)
+            return isCanonical ? nil : "has other blanks than one between two words"
+        } catch {
+            return error.expectation.replacing("expected", with: "must have")
+        }
     }
 
     private static func text(_ reader: NodeReader) -> Kind {

@@ -1,3 +1,5 @@
+import GateVocabulary
+
 /// A place that links may lead to, with everything below it: `drop://send` covers `drop://send/7?step=2`.
 ///
 /// Link and place are read (``LinkReading``) and compared part by part: the same scheme, the same host, the segments of
@@ -9,17 +11,11 @@ package struct LinkPrefix: Hashable, Sendable {
     private let place: LinkReading
 
     /// Bytes of a link, as the wire has it.
-    package static let byteCountMax = 512
-
-    /// The schemes that a browser, a telephone or an operating system answers to.
-    private static let foreignSchemes: Set<String> = [
-        "http", "https", "javascript", "data", "file", "ftp", "intent", "content", "about", "blob", "tel",
-        "sms", "mailto", "itms", "itms-apps", "market", "ws", "wss",
-    ]
+    package static let byteCountMax = SendRequest.deepLinkByteCountMax
 
     /// A place in an app: a scheme of its own, and a path that may be empty.
     package init?(inApp text: String) {
-        guard let place = LinkReading(text), !Self.foreignSchemes.contains(place.scheme) else { return nil }
+        guard let place = LinkReading(text), !LinkSchemes.followed.contains(place.scheme) else { return nil }
         self.init(place, text)
     }
 

@@ -1,5 +1,5 @@
 package import CanonicalJSON
-import GateVocabulary
+package import GateVocabulary
 
 /// One param, or the link, that does not fit the type. Says where and what was expected, never what was found: params
 /// carry what the recipient must not lose, and violations are recorded.
@@ -15,14 +15,63 @@ package struct ParamsViolation: Hashable, Sendable {
     }
 }
 
+/// Params of a send that fit its type, each text in the form in which its rule judged it.
+///
+/// Composing takes this type, so a param that nothing judged reaches no body.
+package struct CheckedParams: Hashable, Sendable {
+    /// The params with each text in its canonical form.
+    package let json: JSONObject
+    /// The params of the kind `text`, by name.
+    private let texts: [Text]
+
+    fileprivate struct Text: Hashable, Sendable {
+        var name: String
+        var text: CheckedText
+    }
+
+    /// Of a type without params.
+    package static let none = CheckedParams(json: [:], texts: [])
+
+    private init(json: JSONObject, texts: [Text]) {
+        self.json = json
+        self.texts = texts
+    }
+
+    fileprivate init(_ params: JSONObject, texts: [Text]) {
+        var json = params
+        for text in texts {
+            if case .string(let given)? = params[text.name], !CodeUnits.equal(given, text.text.text) {
+                json[text.name] = .string(text.text.text)
+            }
+        }
+        self.init(json: json, texts: texts)
+    }
+
+    /// - Returns: `nil` for a param that is absent or of another kind than `text`.
+    package func text(_ name: String) -> CheckedText? {
+        texts.first { CodeUnits.equal($0.name, name) }?.text
+    }
+}
+
 extension NotificationType {
     /// How `params` and `deepLink` fall short of what the type declares; empty when they fit.
     ///
     /// At most one violation per param, in the order of the names.
     package func violations(in params: JSONObject, deepLink: String?) -> [ParamsViolation] {
+        switch check(params, deepLink: deepLink) {
+        case .success: []
+        case .failure(let misfit): misfit.violations
+        }
+    }
+
+    /// The params as they are used, or how `params` and `deepLink` fall short of what the type declares.
+    package func check(
+        _ params: JSONObject, deepLink: String?
+    ) -> Result<CheckedParams, ParamsMisfit> {
         let schemas = self.params
         var root: JSONPointer { JSONPointer(["params"]) }
         var violations: [ParamsViolation] = []
+        var texts: [CheckedParams.Text] = []
         if let deepLink, !linkPrefixes.contains(where: { $0.covers(deepLink) }) {
             violations.append(ParamsViolation(JSONPointer(["deep_link"]), linkExpectation))
         }
@@ -31,23 +80,47 @@ extension NotificationType {
                 violations.append(ParamsViolation(root.appending(name), "the type has no such param"))
                 continue
             }
-            if let violation = schema.kind.violation(value, at: { root.appending(name) }) {
+            var text: CheckedText?
+            if let violation = schema.kind.violation(value, at: { root.appending(name) }, writing: &text) {
                 violations.append(violation)
             }
+            if let text { texts.append(CheckedParams.Text(name: name, text: text)) }
         }
         for (name, schema) in schemas where !schema.isOptional && params[name] == nil {
             violations.append(ParamsViolation(root.appending(name), "the param is missing"))
         }
-        return violations.sorted { CodeUnits.precedes($0.pointer.text, $1.pointer.text) }
+        guard violations.isEmpty else {
+            return .failure(
+                ParamsMisfit(
+                    violations: violations.sorted { CodeUnits.precedes($0.pointer.text, $1.pointer.text) }))
+        }
+        return .success(CheckedParams(params, texts: texts))
     }
+}
+
+/// Params that do not fit their type.
+package struct ParamsMisfit: Error, Hashable, Sendable {
+    /// At least one, in the order of the names.
+    package let violations: [ParamsViolation]
 }
 
 extension ParamSchema.Kind {
     /// Whether a value is of this kind.
-    package func accepts(_ value: JSONValue) -> Bool { violation(value, at: { .root }) == nil }
+    package func accepts(_ value: JSONValue) -> Bool { canonical(value) != nil }
 
-    /// - Parameter pointer: Of the value; asked for only where it does not fit.
-    func violation(_ value: JSONValue, at pointer: () -> JSONPointer) -> ParamsViolation? {
+    /// The value as it is used, compared and written; `nil` where it is not of this kind.
+    package func canonical(_ value: JSONValue) -> JSONValue? {
+        var text: CheckedText?
+        guard violation(value, at: { .root }, writing: &text) == nil else { return nil }
+        return text.map { .string($0.text) } ?? value
+    }
+
+    /// - Parameters:
+    ///   - pointer: Of the value; asked for only where it does not fit.
+    ///   - text: Becomes what a value of the kind `text` is written as.
+    fileprivate func violation(
+        _ value: JSONValue, at pointer: () -> JSONPointer, writing text: inout CheckedText?
+    ) -> ParamsViolation? {
         func unless(_ fits: Bool, _ message: String) -> ParamsViolation? {
             fits ? nil : ParamsViolation(pointer(), message)
         }
@@ -69,11 +142,16 @@ extension ParamSchema.Kind {
             }
             return nil
         case .text(let byteCountMax, let rule):
-            guard let text = value.stringValue else { return ParamsViolation(pointer(), "expected a text") }
-            guard (1...byteCountMax).contains(text.utf8.count) else {
+            guard let given = value.stringValue else { return ParamsViolation(pointer(), "expected a text") }
+            guard (1...byteCountMax).contains(given.utf8.count) else {
                 return ParamsViolation(pointer(), "expected 1 to \(byteCountMax) bytes of UTF-8")
             }
-            return rule.violation(in: text).map { ParamsViolation(pointer(), $0) }
+            do throws(TextViolation) {
+                text = try rule.checked(given)
+                return nil
+            } catch {
+                return ParamsViolation(pointer(), error.expectation)
+            }
         case .integer(let least, let most):
             return unless(
                 value.integerValue.map { (least...most).contains($0) } ?? false,
@@ -113,7 +191,8 @@ extension ParamSchema.Kind {
             return ParamsViolation(
                 pointer().appending("minor"), "expected an integer of the currency's smallest unit")
         }
-        guard let currency = object["currency"]?.stringValue, ISOCodes.currencies.contains(currency) else {
+        guard let currency = object["currency"]?.stringValue, ISOCodes.fractionDigitCounts[currency] != nil
+        else {
             return ParamsViolation(
                 pointer().appending("currency"), "expected an ISO 4217 code of three capital letters")
         }

@@ -109,8 +109,8 @@ extension StepContext {
         _ body: AcknowledgeBody, by caller: CallerName, at now: Instant
     ) throws -> Citing<AcknowledgeAnswer> {
         let type = try rules(at: now).acknowledged(body.type, by: caller)
-        guard type.isDeduplicated, let param = type.dedupeBy, let value = body.params[param],
-            type.params[param]?.kind.accepts(value) == true
+        guard type.isDeduplicated, let param = type.dedupeBy, let given = body.params[param],
+            let value = type.params[param]?.kind.canonical(given)
         else {
             let needed = type.dedupeBy.map { "`params` needs a valid `\($0)`" }
             throw StepRefusal(

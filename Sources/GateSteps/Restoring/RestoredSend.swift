@@ -80,7 +80,9 @@ extension SendEntry {
     ) -> Bool {
         guard let recorded = request.eventTags[other.channel],
             let asked = person?.eventTag(
-                policy.type(other.type), other.params, of: attested.caller, on: other.channel)
+                policy.type(other.type),
+                (try? policy.check(other.params, of: other.type).get())?.json ?? other.params,
+                of: attested.caller, on: other.channel)
         else { return true }
         return recorded == asked
     }

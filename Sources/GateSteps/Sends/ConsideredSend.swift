@@ -1,4 +1,5 @@
 import BundleModel
+import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import RecipientModel
@@ -27,12 +28,13 @@ package final class ConsideredSend: Sendable {
         let type = terms.type
         // Gate 0 comes first, and its reason would show a caller that may not send this type what the recipient was told
         // before and when their quiet hours are.
+        let params = paramsCheck.params?.json ?? request.params
         let isAdmitted = terms.rule.admits(params: paramsCheck.fact)
         let send = try step.identifiers.newSendID(at: now)
         let eventTags =
             isAdmitted && terms.rule.flags.contains(.deduplicated)
             ? person?.eventTags(
-                type, request.params, of: attested.caller, on: request.channel, under: policy) ?? [:] : [:]
+                type, params, of: attested.caller, on: request.channel, under: policy) ?? [:] : [:]
         let (fallback, replaced) = try store.fallback(
             for: request.fallbackFor, of: attested.caller, to: person?.subject.id)
         let repetition = try person.map { person in
@@ -42,7 +44,8 @@ package final class ConsideredSend: Sendable {
         }
         let composer = SendComposer(
             step,
-            material: Self.material(request, as: attested, of: type, to: person, send: send, at: now),
+            material: Self.material(
+                request, saying: params, as: attested, of: type, to: person, send: send, at: now),
             under: terms, paramsCheck: paramsCheck,
             fallback: fallback, repetition: repetition ?? .first, telling: eventTags[request.channel], at: now
         )
@@ -71,15 +74,15 @@ package final class ConsideredSend: Sendable {
 
     /// The content of the send, without its recipient.
     private static func material(
-        _ request: SendRequest, as attested: AttestedRequest, of type: NotificationType?,
-        to person: RecipientSnapshot?, send: SendID, at now: Instant
+        _ request: SendRequest, saying params: JSONObject, as attested: AttestedRequest,
+        of type: NotificationType?, to person: RecipientSnapshot?, send: SendID, at now: Instant
     ) -> SendMaterial {
         let collapse = type.flatMap {
             SendMaterial.collapseText(
-                of: request.collapseKey, request.params, for: $0, by: attested.caller)
+                of: request.collapseKey, params, for: $0, by: attested.caller)
         }
         return SendMaterial(
-            send: send, request: attested, params: request.params, deepLink: request.deepLink,
+            send: send, request: attested, params: params, deepLink: request.deepLink,
             locale: request.locale,
             collapse: collapse.flatMap { text in person?.subject.tag(.collapseKey, text) }, of: type,
             ttlSeconds: request.ttlSeconds, sentAt: now)

@@ -100,13 +100,14 @@ struct SendComposer {
         }
         // A send that its caller may not make is not composed, and a text that cannot be written has no size: the gate that
         // gives the reason comes before the size gate.
-        let content =
-            terms.rule.admits(params: paramsCheck.fact)
-            ? SendContent(
-                material, under: terms, recipientLocale: person.record.locale,
-                utcOffsetSeconds: LocalTime.offsetSeconds(
-                    at: now, zones: destination.timeZones(account: person.record.timeZone)),
-                of: policy) : nil
+        let content = (terms.rule.admits(params: paramsCheck.fact) ? paramsCheck.params : nil)
+            .flatMap { params in
+                SendContent(
+                    material, saying: params, under: terms, recipientLocale: person.record.locale,
+                    utcOffsetSeconds: LocalTime.offsetSeconds(
+                        at: now, zones: destination.timeZones(account: person.record.timeZone)),
+                    of: policy)
+            }
         let message = try message ?? step.identifiers.newMessageID()
         let channel = material.request.channel
         var link: UnsubscribeLink?

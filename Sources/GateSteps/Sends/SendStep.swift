@@ -22,8 +22,7 @@ package struct SendStep: Sendable {
     /// if it is in force then.
     private let policy: CompiledPolicy
     private let terms: RequestTerms
-    /// Whether the params fit their type; where they do not, the step says why.
-    private let fits: Bool
+    private let paramsCheck: ParamsCheck
     /// What it is certain to read, with the seconds for which caps count under the policy of the moment the send came in.
     package let asks: [Ask]
 
@@ -38,9 +37,8 @@ package struct SendStep: Sendable {
         self.idHash = idHash
         self.contentMAC = contentMAC
         self.isSecurity = isSecurity
-        let paramsCheck = ParamsCheck(
+        paramsCheck = ParamsCheck(
             request.params, deepLink: request.deepLink, of: request.type, under: policy)
-        fits = paramsCheck.violations.isEmpty
         self.policy = policy
         terms = policy.terms(of: attested)
         asks = [
@@ -121,8 +119,8 @@ package struct SendStep: Sendable {
         let snapshot = try RecipientSnapshot.load(request.user, from: step.view)
         if !isSamePolicy { try step.requireForwards(to: snapshot, under: terms.needs, at: now) }
         let paramsCheck =
-            isSamePolicy && fits
-            ? ParamsCheck.fits
+            isSamePolicy
+            ? self.paramsCheck
             : ParamsCheck(request.params, deepLink: request.deepLink, of: request.type, under: policy)
         let considered = try ConsideredSend(
             request, as: attested, under: terms, to: snapshot, paramsCheck: paramsCheck,
@@ -133,7 +131,7 @@ package struct SendStep: Sendable {
         // Asked of a type that owes something: of another, nothing follows from them.
         var (duty, isUnreached, owed): (Tag?, Bool, [DischargeMeans]) = (nil, false, [])
         if let type, type.isMandatory {
-            duty = person?.duty(type, request.params)
+            duty = person?.duty(type, paramsCheck.params?.json ?? request.params)
             isUnreached = self.isUnreached(drafts)
             owed = try step.owed(
                 after: drafts, of: type, duty: duty, to: person?.subject.id,

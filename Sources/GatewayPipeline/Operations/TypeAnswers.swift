@@ -85,30 +85,20 @@ extension ParamSchema.Kind {
         }
     }
 
-    /// - Parameter name: The param's; a text that belongs to it says more than any text.
+    /// - Parameter name: The param's, which says what a text or a number in it is.
     fileprivate func example(of name: String) -> JSONValue {
         switch self {
         case .uuid: "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"
         case .money: ["minor": 500_000, "currency": "NOK"]
         case .totals: [["minor": 500_000, "currency": "NOK"]]
-        case .text(let most, _): .string(Self.exampleText(of: name, byteCountMax: most))
-        case .integer(let least, _): .integer(max(least, 0))
+        case .text(let most, let rule):
+            .string(ParamExamples.text(of: name, byteCountMax: most, by: rule) ?? "x")
+        case .integer(let least, let most): .integer(ParamExamples.number(of: name, in: least...most))
         case .timestamp: "2026-11-21T05:00:00Z"
         case .country: "RS"
         case .code: "246810"
         case .url(let places): .string(places[0].text)
         case .oneOf(let values): .string(values[0])
         }
-    }
-
-    private static func exampleText(of name: String, byteCountMax: Int) -> String {
-        let texts = [
-            ("headline", "No fees this week"), ("device", "Pixel 9"), ("app", "Drop"),
-            ("bank", "Sparebanken"),
-            ("merchant", "Kaffebrenneriet"), ("payee", "Kaffebrenneriet"), ("venue", "Casino"),
-            ("account", "Savings"), ("name", "Ahmad Karimi"), ("sender", "Ahmad Karimi"),
-        ]
-        let text = texts.first { name.contains($0.0) }?.1 ?? "An example"
-        return text.utf8.count <= byteCountMax ? text : "x"
     }
 }

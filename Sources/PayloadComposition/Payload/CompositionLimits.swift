@@ -1,11 +1,12 @@
+import GateVocabulary
 import SealedFormat
 
 /// Every bound of a composed payload.
 package enum CompositionLimits {
     /// Seconds APNs stores a notification: 30 days (Apple, "Sending notification requests to APNs").
     static let apnsStorageSecondsMax: Int64 = 30 * 86_400
-    /// Seconds FCM stores a message: 4 weeks (FCM, `AndroidConfig.ttl`).
-    static let fcmStorageSecondsMax: Int64 = 28 * 86_400
+    /// Seconds FCM stores a message (FCM, `AndroidConfig.ttl`); no send lives longer.
+    static let fcmStorageSecondsMax = SendRequest.ttlSecondsMax
 
     /// The bucket of every sealed notification whose content it holds. A smaller one would tell the type: only a code is
     /// as short as 512 bytes. A larger one is for a content that does not fit, such as a long text of a partner's.

@@ -16,7 +16,7 @@ enum SMSPayload {
         }
         // A text message shows a number as its sender, so the text names the company (47 CFR 64.1200(b)(1) and (d)(4)).
         let named = "\(content.brand.text): \(text)"
-        let full = SMSEncoding.plainSpaces(content.unsubscribeLink.map { "\(named)\n\($0.text)" } ?? named)
+        let full = content.unsubscribeLink.map { "\(named)\n\($0.text)" } ?? named
         let encoding = SMSEncoding(full)
         json.object { json in
             json.member("encoding", name: encoding.alphabet)
@@ -73,9 +73,9 @@ package struct SMSEncoding: Hashable, Sendable {
         return count
     }
 
-    /// Typographic spaces and minus signs as their plain kin: one NO-BREAK SPACE inside an amount would turn
-    /// the whole message to UCS-2 and so double its price.
-    static func plainSpaces(_ text: String) -> String {
+    /// A number of the gateway's with plain blanks and a plain minus sign: one NO-BREAK SPACE inside an amount would turn the whole
+    /// message to UCS-2 and so double its price. A text that somebody chose is written as it was judged.
+    static func plainNumber(_ text: String) -> String {
         var plain = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             switch scalar.value {

@@ -3,10 +3,10 @@ package import GateVocabulary
 
 /// The value of one param, of the kind its type declares.
 package enum ParamValue: Hashable, Sendable {
-    /// Free text, ids, countries and links. Cleaned by ``PlainText`` when it is shown.
-    case text(String)
-    /// Free text of several lines, each cleaned alone.
-    case paragraphs(String)
+    /// A text that somebody chose, of one or several lines.
+    case text(CheckedText)
+    /// An id, a code, a country, a link, or one of a list that the bundle has: its kind says which bytes it may have.
+    case literal(String)
     case integer(Int64)
     /// In the smallest unit of an ISO 4217 currency.
     case money(minor: Int64, currency: String)
@@ -33,6 +33,8 @@ package protocol ParamValues {
     var language: LanguageTag { get }
     /// For moments; `nil` prints them in UTC.
     var utcOffsetSeconds: Int? { get }
+    /// Whether numbers have the blanks and the minus sign of ASCII, as in a text message.
+    var hasPlainNumbers: Bool { get }
     /// `nil` for a param that is optional and absent.
     subscript(name: String) -> ParamValue? { get }
 }
@@ -41,11 +43,9 @@ extension ParamValues {
     /// - Returns: Empty for a param that is optional and absent.
     func text(_ name: String) throws(CompositionError) -> String {
         switch self[name] {
-        case .text(let text): return PlainText.line(text)
-        case .paragraphs(let text):
-            return text.split(separator: "\n", omittingEmptySubsequences: false)
-                .map { PlainText.line(String($0)) }.joined(separator: "\n")
-        case .integer(let number): return NumberConventions(language).text(number)
+        case .text(let text): return text.isolated
+        case .literal(let text): return text
+        case .integer(let number): return plain(NumberConventions(language).text(number))
         case .money(let minor, let currency): return try text(minor, currency)
         case .totals(let amounts):
             var texts: [String] = []
@@ -61,12 +61,17 @@ extension ParamValues {
         guard let text = MoneyText.text(minor: minor, currency: currency, in: language) else {
             throw .unknownCurrency(currency)
         }
-        return text
+        return plain(text)
+    }
+
+    /// A number that the gateway writes, with the characters that ``hasPlainNumbers`` asks for.
+    private func plain(_ number: String) -> String {
+        hasPlainNumbers ? SMSEncoding.plainNumber(number) : number
     }
 }
 
 extension MessageTemplate {
-    /// Fills the places. The template's own line breaks stay, and those of ``ParamValue/paragraphs(_:)``.
+    /// Fills the places. The template's own line breaks stay, and those of paragraphs.
     func filled(with params: some ParamValues) throws(CompositionError) -> String {
         if parts.count == 1 {
             switch parts[0] {

@@ -33,7 +33,7 @@ package enum MomentText {
     private static func date(year: Int64, month: Int, day: Int, in tag: LanguageTag) -> String {
         switch tag.language {
         // With the month as a word, so that Americans and Europeans read the same day.
-        case "en": "\(day) \(englishMonths[month - 1]) \(year)"
+        case "en": "\(day) \(Instant.englishMonths[month - 1]) \(year)"
         case "nb", "no", "nn", "da", "fi", "de", "et", "lv", "pl", "cs", "sk", "sl", "hr", "bs", "sr", "mk",
             "ro", "bg",
             "uk", "ru", "be", "is", "tr", "sq":
@@ -42,10 +42,6 @@ package enum MomentText {
         default: "\(year)-\(twoDigits(month))-\(twoDigits(day))"
         }
     }
-
-    private static let englishMonths = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ]
 
     private static func zone(_ offset: Int) -> String {
         guard offset != 0 else { return "UTC" }

@@ -1,5 +1,6 @@
 import Glibc
 import NIOCore
+import WireProtocol
 import Synchronization
 
 /// An address to listen on.
@@ -15,8 +16,7 @@ package enum PageAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Longest path of a socket, in bytes: the size of `sun_path` (108) less the zero at its end.
-    package static let pathByteCountMax = 107
+    package static let pathByteCountMax = WireLimits.socketPathByteCountMax
 }
 
 /// A bound socket that does not accept connections yet: its port is known before anything is served.

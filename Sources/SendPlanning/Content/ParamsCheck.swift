@@ -5,19 +5,19 @@ package import GateVocabulary
 
 /// Whether the params and the link fit their type, and where they do not.
 package struct ParamsCheck: Hashable, Sendable {
+    /// The params in the form in which they are composed, compared and kept; `nil` where something is wrong with them.
+    package let params: CheckedParams?
     /// Each with its sentence, for the answer to the producer. Never a value.
     package let violations: [ParamsViolation]
-
-    /// Nothing is wrong with them.
-    package static let fits = ParamsCheck(violations: [])
-
-    private init(violations: [ParamsViolation]) { self.violations = violations }
 
     /// - Parameter deepLink: The send's own; the type's default is no caller's to choose.
     package init(
         _ params: JSONObject, deepLink: String? = nil, of type: TypeID, under policy: CompiledPolicy
     ) {
-        violations = policy.paramsViolations(params, deepLink: deepLink, of: type)
+        switch policy.check(params, deepLink: deepLink, of: type) {
+        case .success(let checked): (self.params, violations) = (checked, [])
+        case .failure(let misfit): (self.params, violations) = (nil, misfit.violations)
+        }
     }
 
     package var fact: ParamsFact { violations.isEmpty ? .valid : .invalid }

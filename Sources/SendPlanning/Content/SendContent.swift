@@ -1,4 +1,4 @@
-import BundleModel
+package import BundleModel
 package import CompliancePolicy
 import CanonicalJSON
 package import GateVocabulary
@@ -7,6 +7,7 @@ package import PayloadComposition
 /// What a send says to one recipient, and in which language; its texts are filled for the notification that has them.
 package struct SendContent: Sendable {
     private let type: NotificationType
+    private let params: CheckedParams
     private let locale: LocaleTexts
     private let found: LocaleTexts.Found
     /// Of ``language``, which is made of it where a text needs one: most have no number and no moment.
@@ -14,13 +15,14 @@ package struct SendContent: Sendable {
     private let utcOffsetSeconds: Optional<Int>
 
     /// - Parameters:
-    ///   - material: Its params must fit the type: composing is asked for only after ``ParamsCheck``.
+    ///   - params: The material's, as ``ParamsCheck`` judged them.
     ///   - terms: What the policy says of the material's request.
     ///   - recipientLocale: A BCP 47 tag; used when the send names none, or one without texts.
     ///   - utcOffsetSeconds: Where the recipient's clocks stand, for moments in a text; `nil` prints UTC.
     /// - Returns: `nil` for a type that is not in the registry.
     package init?(
-        _ material: borrowing SendMaterial, under terms: borrowing RequestTerms, recipientLocale: String?,
+        _ material: borrowing SendMaterial, saying params: CheckedParams, under terms: borrowing RequestTerms,
+        recipientLocale: String?,
         utcOffsetSeconds: @autoclosure () -> Int?, of policy: CompiledPolicy
     ) {
         guard let type = terms.type else { return nil }
@@ -45,6 +47,7 @@ package struct SendContent: Sendable {
             languageTag = language.description
         }
         self.type = type
+        self.params = params
         self.utcOffsetSeconds = type.hasMoment ? utcOffsetSeconds() : nil
     }
 
@@ -63,8 +66,9 @@ package struct SendContent: Sendable {
             material.request.channel == .push && (type.body.push == .sealed || privacy != .full)
         let texts = try found.filled(
             with: SendParams(
-                params: material.params, kinds: type.paramKinds, languageTag: languageTag,
-                utcOffsetSeconds: utcOffsetSeconds), isPublic: isPublic)
+                params: params, kinds: type.paramKinds, languageTag: languageTag,
+                utcOffsetSeconds: utcOffsetSeconds, hasPlainNumbers: material.request.channel == .sms),
+            isPublic: isPublic)
         let generic = locale.generic(type.tier)
         let link = policy.hasUnsubscribeLink(type) ? unsubscribeLink() : nil
         return NotificationContent(
@@ -72,7 +76,7 @@ package struct SendContent: Sendable {
             hasAlertRecord: type.hasAlertRecord,
             category: type.category, tier: type.tier, brand: policy.brand,
             texts: texts, constantText: .init(title: generic.title, body: generic.body),
-            params: material.params, referenceNames: type.referenceNames,
+            params: params.json, referenceNames: type.referenceNames,
             deepLink: material.deepLink.map { CountedText($0) } ?? type.deepLink, thread: type.thread,
             sound: type.sound,
             actionCategory: type.apnsCategory, androidChannel: type.androidChannel, badge: type.badge,
@@ -106,15 +110,17 @@ extension LocaleTexts.Found {
 
 /// The params of a send, each read as what its type says it is.
 private struct SendParams: ParamValues {
-    let params: JSONObject
+    let params: CheckedParams
     let kinds: [(name: String, kind: ParamSchema.Kind)]
     let languageTag: String
     let utcOffsetSeconds: Int?
+    let hasPlainNumbers: Bool
 
     var language: LanguageTag { LanguageTag(languageTag) ?? .last }
 
     subscript(name: String) -> ParamValue? {
-        guard let json = params[name] else { return nil }
+        if let text = params.text(name) { return .text(text) }
+        guard let json = params.json[name] else { return nil }
         for index in kinds.indices where CodeUnits.equal(kinds[index].name, name) {
             return Self.value(json, of: kinds[index].kind)
         }
@@ -127,9 +133,9 @@ private struct SendParams: ParamValues {
         case (.totals, .array(let amounts)): .totals(amounts.compactMap { amount($0) })
         case (.timestamp, .string(let text)): Instant(rfc3339: text).map { .moment($0) }
         case (.integer, .integer(let number)): .integer(number)
-        case (.text(_, let rule), .string(let text)) where rule.allowances.contains(.lineBreaks):
-            .paragraphs(text)
-        case (_, .string(let text)): .text(text)
+        // A text is there only as its rule judged it.
+        case (.text, _): nil
+        case (_, .string(let text)): .literal(text)
         default: nil
         }
     }

@@ -363,6 +363,9 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
             self.previousHash = previousHash
         }
 
+        /// What ``state`` may be: the states of a record of the ledger, which is above this module. A test holds the two equal.
+        package static let states = ["given", "refused", "withdrawn", "shown", "undone"]
+
         /// The text that was shown, with its words where the archive was asked.
         private struct ShownNotice: WireAnswer {
             let notice: ConsentBody.Notice
@@ -410,7 +413,7 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
             fields.required("sequence", answer, \.sequence, "Its position.")
             fields.required("source", answer, \.source, "The caller that reported it.")
             fields.required(
-                "state", as: .choice(["given", "refused", "withdrawn", "shown", "undone"]), answer, \.state,
+                "state", as: .choice(Self.states), answer, \.state,
                 "What was said; `undone` takes back the withdrawal that it names.")
             fields.optional("withdraws", answer, \.withdraws, "The record it withdraws.")
         }

@@ -95,6 +95,7 @@ extension QuietHoursBody: AnswerValue {
 package struct DeviceBody: WireBody, Hashable {
     package var platform: Platform
     package var app: String
+    /// In the one spelling that it is kept, compared and handed over in.
     package var token: String
     package var osPermission: OSPermission
     package var criticalAlerts: Bool
@@ -115,12 +116,28 @@ package struct DeviceBody: WireBody, Hashable {
     ]
 
     package init(from fields: BodyFields) {
-        platform = fields.required("platform", "Which push service it listens to.")
+        platform = fields.variant(
+            "platform", "Which push service it listens to.",
+            [
+                ([.ios], "An iPhone or iPad, reached by APNs."),
+                ([.android], "An Android device, reached by FCM."),
+            ])
         app = fields.required(
             "app", as: .text(.app), "The app's bundle id or package name; the push topic.")
-        token = fields.required(
-            "token", as: .text(.token),
-            "The push service's token. Stored encrypted, and used only at hand-over.")
+        let token: String = fields.required(
+            "token",
+            oneOf: [
+                (
+                    fields.only(Platform.ios), .text(.apnsToken),
+                    "The APNs device token. Stored encrypted, in lower case, and used only at hand-over."
+                ),
+                (
+                    fields.only(Platform.android), .text(.fcmToken),
+                    "The FCM registration token. Stored encrypted, and used only at hand-over."
+                ),
+            ])
+        // One token has one spelling, so that it leads to one device.
+        self.token = platform == .ios ? token.lowercased() : token
         osPermission = fields.required(
             "os_permission", "What the operating system lets the app do, as the app sees it now.")
         criticalAlerts = fields.optional(
@@ -129,7 +146,7 @@ package struct DeviceBody: WireBody, Hashable {
         region = fields.optional(
             "region", "Where the device is; a traveller is protected by both laws.")
         regionSource = fields.optional(
-            "region_source", as: .choice(["device", "ip", "sim"]), default: .device,
+            "region_source", as: .choice([RegionSource.device, .ip, .sim].map(\.rawValue)), default: .device,
             "How the region became known.")
         regionObservedAt = fields.optional("region_at", "When the region was observed; now when absent.")
         timeZone = fields.optional("time_zone", as: .text(.timeZone), "For quiet hours.")

@@ -68,7 +68,7 @@ class Canary:
             body["quiet_hours"] = {"start": f"{(hour - 1) % 24:02}:00", "end": f"{(hour + 2) % 24:02}:00"}
         self.expect(200, "product", "PUT", person, body)
         self.expect(200, "product", "PUT", f"{person}/devices/{self.mark('d-' + state)}", {
-            "platform": "ios", "app": "no.getdrop.app", "token": self.mark(f"token-{state}"),
+            "platform": "ios", "app": "no.getdrop.app", "token": self.mark(f"token-{state}").encode().hex(),
             "os_permission": "granted", "time_zone": "Etc/UTC"})
         for name, body in (
             (f"sms-{state}", {"kind": "sms", "value": f"+1{self.number}{STATES.index(state)}"}),

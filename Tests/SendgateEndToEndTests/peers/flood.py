@@ -232,7 +232,7 @@ def quiet_now(options):
 
 def register_person(user, recipient, edit):
     edit("recipient", "PUT", f"/v1/recipients/{user}", recipient)
-    edit("device", "PUT", f"/v1/recipients/{user}/devices/d_1", dict(DEVICE, token=f"token-{user}"))
+    edit("device", "PUT", f"/v1/recipients/{user}/devices/d_1", dict(DEVICE, token=f"token-{user}".encode().hex()))
 
 
 def register(options, journal):

@@ -148,7 +148,7 @@ class Story:
             "privacy": "generic", "age": "adult", "push_enabled": True})
         for device, platform in (("d_1", "ios"), ("d_2", "android")):
             self.expect(200, "product", "PUT", f"{person}/devices/{device}", {
-                "platform": platform, "app": "no.getdrop.app", "token": f"{self.mark}-token-of-{device}",
+                "platform": platform, "app": "no.getdrop.app", "token": f"{self.mark}-token-of-{device}".encode().hex(),
                 "region": "DE", "region_at": utc(1), "time_zone": "Europe/Berlin", "os_permission": "granted",
                 "critical_alerts": True})
         self.expect(200, "product", "PUT", f"{person}/addresses/a_1",

@@ -1,5 +1,3 @@
-package import GateVocabulary
-
 extension PluralForm {
     /// The form of a whole number in a language: CLDR's cardinal rules (`supplemental/plurals.xml`,
     /// release 46) for integers. A language not listed has the root rule, ``other`` for every number.

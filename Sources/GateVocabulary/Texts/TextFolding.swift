@@ -3,12 +3,13 @@
 ///
 /// Unicode's compatibility forms (``CompatibilityForms``), digits of any script, blanks, and what stands in for the
 /// separators of a link: full stops of other scripts (RFC 3490 section 3.1 names the ideographic ones), slashes and colons
-/// that look the same (UTS 39). Marks are dropped.
+/// that look the same (UTS 39). Marks and joiners are dropped: neither keeps a reader, or a browser (UTS 46), from seeing the
+/// letters beside it as one word.
 package enum TextFolding {
     package static func folded(_ text: String) -> [Unicode.Scalar] { text.unicodeScalars.flatMap(folded) }
 
-    /// - Returns: Nothing for a mark.
-    static func folded(_ scalar: Unicode.Scalar) -> [Unicode.Scalar] {
+    /// - Returns: Nothing for a mark or a joiner.
+    package static func folded(_ scalar: Unicode.Scalar) -> [Unicode.Scalar] {
         if scalar.isASCII { return [scalar] }
         if let form = CompatibilityForms[scalar] { return form.compactMap(lookalike) }
         return lookalike(scalar).map { [$0] } ?? []
@@ -17,6 +18,8 @@ package enum TextFolding {
     private static func lookalike(_ scalar: Unicode.Scalar) -> Unicode.Scalar? {
         if scalar.isASCII { return scalar }
         switch scalar.value {
+        // ZERO WIDTH NON-JOINER and JOINER.
+        case 0x200C, 0x200D: return nil
         // UTS 39, confusables of the full stop that bear another name.
         case 0x0701, 0x0702, 0xA4F8, 0x1_0A50, 0x1_D16D: return "."
         case 0x2044, 0x2215, 0x29F8, 0x2571: return "/"
@@ -37,7 +40,7 @@ package enum TextFolding {
         case .spaceSeparator: return " "
         case .otherPunctuation, .otherSymbol:
             return scalar.properties.name.map { $0.hasSuffix("FULL STOP") } ?? false ? "." : scalar
-        case .decimalNumber, .otherNumber:
+        case .decimalNumber, .otherNumber, .letterNumber:
             if let value = scalar.properties.numericValue, value == value.rounded(), (0...9).contains(value) {
                 return Unicode.Scalar(UInt8(ascii: "0") + UInt8(value))
             }

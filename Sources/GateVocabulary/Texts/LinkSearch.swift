@@ -1,5 +1,3 @@
-import GateVocabulary
-
 /// Looks for what a phone, a mail program or a browser would make into a link, and for what is written so that a reader
 /// makes one of it (`evil[.]com`, `hxxp:`).
 struct LinkSearch {
@@ -9,7 +7,8 @@ struct LinkSearch {
         var isPlain: Bool
     }
 
-    private let letters: [Letter]
+    /// As they stand, which a phone reads, and without separators in brackets, which a reader does.
+    private let readings: [[Letter]]
     private let allowances: Set<TextAllowance>
 
     init(_ text: String, allowing allowances: Set<TextAllowance> = []) {
@@ -19,13 +18,16 @@ struct LinkSearch {
             letters += folded.map { Letter(scalar: $0, isPlain: scalar.isASCII) }
             if folded.isEmpty, let last = letters.indices.last { letters[last].isPlain = false }
         }
-        self.letters = Self.unbracketed(letters)
+        let isBracketed = letters.contains { "[({<".unicodeScalars.contains($0.scalar) }
+        readings = isBracketed ? [letters, Self.unbracketed(letters)] : [letters]
         self.allowances = allowances
     }
 
     var findsLink: Bool {
-        letters.split { !Self.isOfLink($0.scalar) }.contains { word in
-            isLink(word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain))
+        readings.contains { letters in
+            letters.split { !Self.isOfLink($0.scalar) }.contains { word in
+                isLink(word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain))
+            }
         }
     }
 
@@ -38,7 +40,6 @@ struct LinkSearch {
 
     /// `[.]`, `(dot)` and `[://]` as the separators they stand for, and `evil[.com]` without its brackets.
     private static func unbracketed(_ letters: [Letter]) -> [Letter] {
-        guard letters.contains(where: { "[({<".unicodeScalars.contains($0.scalar) }) else { return letters }
         var result: [Letter] = []
         var index = 0
         while index < letters.count {
@@ -49,10 +50,10 @@ struct LinkSearch {
                     "])}>".unicodeScalars.contains($0.scalar)
                 }), let separator = separators[word(letters[(index + 1)..<close])]
             {
-                while result.last?.scalar == " " { result.removeLast() }
+                while let last = result.last, isBlank(last) { result.removeLast() }
                 result += separator.unicodeScalars.map { Letter(scalar: $0, isPlain: false) }
                 index = close + 1
-                while index < letters.count, letters[index].scalar == " " { index += 1 }
+                while index < letters.count, isBlank(letters[index]) { index += 1 }
             } else {
                 func isLetter(_ place: Int) -> Bool {
                     letters.indices.contains(place)
@@ -72,6 +73,8 @@ struct LinkSearch {
         }
         return result
     }
+
+    private static func isBlank(_ letter: Letter) -> Bool { letter.scalar == " " || letter.scalar == "\n" }
 
     private static func word(_ letters: ArraySlice<Letter>) -> String {
         String(String.UnicodeScalarView(letters.map(\.scalar))).lowercased().filter { !$0.isWhitespace }
@@ -94,7 +97,7 @@ struct LinkSearch {
             return true
         }
         if let colon = text.firstIndex(of: ":"), text.index(after: colon) < text.endIndex,
-            Self.schemes.contains(String(text[..<colon].drop { !$0.isLetter }))
+            LinkSchemes.followed.contains(String(text[..<colon].drop { !$0.isLetter }))
         {
             return true
         }
@@ -190,14 +193,18 @@ struct LinkSearch {
         }
         return isChanged ? String(result) : nil
     }
+}
 
-    /// Schemes a phone follows without two slashes, and how such a one is written to be read past a filter.
-    private static let schemes: Set<String> = [
-        "http", "https", "hxxp", "hxxps", "javascript", "vbscript", "data", "file", "ftp", "intent",
-        "content",
-        "blob", "about", "tel", "callto", "sip", "sms", "smsto", "mms", "mailto", "geo", "maps", "market",
-        "itms",
-        "itms-apps", "facetime", "whatsapp", "viber", "skype", "tg", "bitcoin", "ethereum", "magnet",
+/// The schemes of links that are no app's own.
+package enum LinkSchemes {
+    /// What a browser, a telephone or an operating system answers to, without two slashes too, and how such a one is written
+    /// to be read past a filter. A text has none of them, and no app's place begins with one.
+    package static let followed: Set<String> = [
+        "http", "https", "hxxp", "hxxps", "ws", "wss", "javascript", "vbscript", "data", "file", "ftp",
+        "intent",
+        "content", "blob", "about", "tel", "callto", "sip", "sms", "smsto", "mms", "mailto", "geo", "maps",
+        "market", "itms", "itms-apps", "facetime", "whatsapp", "viber", "skype", "tg", "bitcoin", "ethereum",
+        "magnet",
     ]
 }
 

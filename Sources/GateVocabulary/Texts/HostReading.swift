@@ -1,8 +1,6 @@
-import GateVocabulary
-
 /// How a browser or a phone would read some text where a host may stand (RFC 3986 section 3.2.2; WHATWG URL,
 /// "host parsing", which takes more spellings of an IPv4 address).
-enum HostReading: Equatable {
+package enum HostReading: Equatable {
     case none
     /// A registered name, in any case of its letters.
     ///
@@ -15,7 +13,7 @@ enum HostReading: Equatable {
     case number
 
     /// - Parameter host: Folded (``TextFolding``), in its own case, without port and user information.
-    init(_ host: some Collection<Unicode.Scalar>) {
+    package init(_ host: some Collection<Unicode.Scalar>) {
         var labels = host.split(separator: ".", omittingEmptySubsequences: false).map { Array($0) }
         // The full stop that ends a sentence, or the root of a name; and what was left out before it.
         while labels.last?.isEmpty == true { labels.removeLast() }
@@ -31,10 +29,8 @@ enum HostReading: Equatable {
                     && labels.allSatisfy({ $0.first.map(Self.isDigit) ?? false })
         {
             self = .address
-        } else if labels.count >= 2, labels.suffix(2).allSatisfy({ !$0.isEmpty }) {
-            self = Self.name(endingIn: labels[labels.count - 1])
         } else {
-            self = .none
+            self = Self.name(of: labels)
         }
     }
 
@@ -53,10 +49,26 @@ enum HostReading: Equatable {
         text.contains(".") && HostReading(text.unicodeScalars) == .address
     }
 
-    private static func name(endingIn last: [Unicode.Scalar]) -> HostReading {
-        guard last.count >= 2, last.allSatisfy({ $0.properties.isAlphabetic }) else { return .none }
-        return .name(isCertain: DomainEndings.contains(String(String.UnicodeScalarView(last))))
+    /// A phone looks for a known ending and links what stands before it, whatever follows but a letter or a digit: of
+    /// `evil.com-`, `evil.com-a` and `evil.com.7` it makes a link to `evil.com`.
+    private static func name(of labels: [[Unicode.Scalar]]) -> HostReading {
+        for (label, before) in zip(labels.dropFirst(), labels) where !before.isEmpty {
+            let word = label.prefix { !Self.isDash($0) }
+            if isWord(word), DomainEndings.contains(String(String.UnicodeScalarView(word))) {
+                return .name(isCertain: true)
+            }
+        }
+        guard labels.count >= 2, labels.suffix(2).allSatisfy({ !$0.isEmpty }) else { return .none }
+        var last = labels[labels.count - 1][...]
+        while let dash = last.last, isDash(dash) { last.removeLast() }
+        return isWord(last) ? .name(isCertain: false) : .none
     }
+
+    private static func isWord(_ label: ArraySlice<Unicode.Scalar>) -> Bool {
+        label.count >= 2 && label.allSatisfy { $0.properties.isAlphabetic }
+    }
+
+    private static func isDash(_ scalar: Unicode.Scalar) -> Bool { scalar == "-" || scalar == "_" }
 
     private static func isDigit(_ scalar: Unicode.Scalar) -> Bool { ("0"..."9").contains(scalar) }
 
