@@ -327,6 +327,10 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
                 #expect(PlainTextRule(allowing: [.emailAddresses]).violation(in: name) != nil, "\(name)")
             }
             guard !unheard.contains(ending) else { continue }
+            // A phone links what stands before a dash, or before a label that is no ending.
+            for name in ["evil.\(ending)-", "evil.\(ending)-x", "evil.\(ending).7", "evil.\(ending)_"] {
+                #expect(PlainTextRule().violation(in: "see \(name) now") != nil, "\(name)")
+            }
             #expect(
                 PlainTextRule(allowing: [.abbreviations]).violation(in: "Dr.\(ending.capitalized)") != nil,
                 "\(ending)")
@@ -449,7 +453,8 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
     static let links = [
         "https://evil.com", "http://evil", "hxxp://evil.com", "hxxps:evil", "//evil", "ftp://x",
         "javascript:alert(1)",
-        "tel:+4790000000", "evil.com", "evil[.]com", "evil(dot)com", "evil [dot] com", "evil{.}com",
+        "tel:+4790000000", "evil.com", "evil[.]com", "evil(dot)com", "evil.com-",
+        "evil.com\u{FF0D}a", "evil.com.7", "evil.com[.]34", "evil [dot] com", "evil{.}com",
         "evil[.com].net",
         "hxxps[:]//evil[.]com", "user[at]evil[.]com", "localhost:8080", "localhost/x", "[::1]",
         "[2001:db8::1]:80",
@@ -475,7 +480,10 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
 
     static let linksDespiteNames =
         links.filter {
-            !["evil.com", "EVIL.COM", "Evil.Com", "evil.com.", "evil.capital", "router.local"].contains($0)
+            ![
+                "evil.com", "EVIL.COM", "Evil.Com", "evil.com.", "evil.com-", "evil.com.7", "evil.capital",
+                "router.local",
+            ].contains($0)
         } + [
             "paypal.com@evil.com", "a@b@evil.com", "Amazon.com/x", "Amazon.com:443", "booking.com?x",
             "b\u{E5}nk.no",

@@ -38,6 +38,8 @@ struct BodyCase: CustomStringConvertible, Sendable {
     static let accepted: [(body: String, value: JSONValue)] = [
         ("Address", ["kind": "email", "value": "a@b.no", "verified_at": nil]),
         ("Address", ["kind": "sms", "value": "+1234567"]),
+        ("Device", device("ios", "00AAff")), ("Device", device("ios", String(repeating: "a0", count: 100))),
+        ("Device", device("android", "c1:APA91b-_Z")), ("Device", device("android", "t")),
         (
             "Receipt",
             [
@@ -88,6 +90,13 @@ struct BodyCase: CustomStringConvertible, Sendable {
         ("SendRequest", send(["params": ["a": [["b": [nil, true, -9_007_199_254_740_991, "æ"]]]]])),
         ("SendRequest", send(["type": "No Such Type!"])),
     ]
+
+    private static func device(_ platform: String, _ token: String) -> JSONValue {
+        [
+            "platform": .string(platform), "app": "no.getdrop.app", "token": .string(token),
+            "os_permission": "granted",
+        ]
+    }
 
     static func send(_ changes: JSONObject) -> JSONValue { changed(SendRequest.example, changes) }
     static func consent(_ changes: JSONObject) -> JSONValue { changed(ConsentBody.example, changes) }

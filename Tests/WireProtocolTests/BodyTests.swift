@@ -32,6 +32,23 @@ import Testing
         #expect(violations.map(\.place) == [.body(JSONPointer(["os_permission"]))])
     }
 
+    @Test func `a token is checked by its platform, and one of Apple's has one spelling`() throws {
+        func token(_ platform: String, _ token: String) -> String? {
+            let body: JSONObject = [
+                "platform": .string(platform), "app": "a.b", "token": .string(token),
+                "os_permission": "granted",
+            ]
+            return try? DeviceBody.read(CanonicalJSON.write(body)).get().token
+        }
+        #expect(token("ios", "00AAbb") == "00aabb")
+        #expect(token("android", "Aa:_-0") == "Aa:_-0")
+        for (platform, text) in [
+            ("ios", "00a"), ("ios", "zz"), ("ios", "fcm:Aa"), ("ios", ""), ("ios", "AKq1Zw=="),
+            ("ios", String(repeating: "a", count: 202)), ("android", "a b"), ("android", "a[b]"),
+            ("android", ""),
+        ] { #expect(token(platform, text) == nil, "\(platform) \(text)") }
+    }
+
     @Test func `an address is checked by its kind`() throws {
         func accepts(_ kind: String, _ value: String) -> Bool {
             let body: JSONObject = ["kind": .string(kind), "value": .string(value)]

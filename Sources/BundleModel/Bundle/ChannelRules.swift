@@ -275,7 +275,8 @@ extension RevocationRule {
             "What confirms a withdrawal, by the locale of the word it was said in; the brand stands in front."
         )
         for (locale, text) in answers?.members().others(.locales) ?? [] {
-            confirmations[locale] = text.text(byteCountMax: Self.confirmationByteCountMax)
+            confirmations[locale] = text.checkedText(
+                byteCountMax: Self.confirmationByteCountMax, by: PlainTextRule())
             if words[locale] == nil {
                 text.problem(
                     "confirms in `\(locale)`, in which no word takes consent back",

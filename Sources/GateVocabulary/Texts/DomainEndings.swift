@@ -4,12 +4,16 @@
 /// and RFC 9476 keep for a network of one's own. The rule for links does not rest on it: a name with an ending that is not
 /// here is a name as well (``HostReading``). It tells `kari.nordmann@…` from `paypal.com@…`, and `Md.Rahim` from `Md.Team`.
 package enum DomainEndings {
+    /// - Parameter ending: Folded (``TextFolding``), and so without the marks that some endings have.
     static func contains(_ ending: String) -> Bool {
-        all.contains(ending.lowercased())
+        folded.contains(ending.lowercased())
             || ending.utf8.count == 2 && ISOCodes.countries.contains(ending.uppercased())
     }
 
     package static let all = Set(table.split(whereSeparator: \.isWhitespace).map(String.init))
+
+    private static let folded = Set(
+        all.map { String(String.UnicodeScalarView(TextFolding.folded($0))).lowercased() })
 
     private static let table = """
         aaa aarp abarth abb abbott abbvie abc able abogado abudhabi ac academy accenture accountant

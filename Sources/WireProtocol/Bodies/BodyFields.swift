@@ -184,7 +184,11 @@ final class BodyNotes {
             guard let means else { preconditionFailure("a body without variants has no sentence of its own") }
             return .object(ObjectShape(means, members.map(\.member), rules: rules))
         }
-        precondition(means == nil && rules.isEmpty, "each variant of a body has its own sentence")
+        precondition(means == nil, "each variant of a body has its own sentence")
+        func object(_ means: String, _ isOfVariant: ([String]) -> Bool) -> ObjectShape {
+            let members = members.filter { $0.only.map(isOfVariant) ?? true }.map(\.member)
+            return ObjectShape(means, members, rules: rules)
+        }
         return .variants(
             VariantShape(
                 variants.key, variants.means,
@@ -192,10 +196,6 @@ final class BodyNotes {
                     (variant.names, object(variant.means) { $0.contains { variant.names.contains($0) } })
                 },
                 withoutKey: variants.withoutKey.map { means in object(means) { $0.isEmpty } }))
-    }
-
-    private func object(_ means: String, _ isOfVariant: ([String]) -> Bool) -> ObjectShape {
-        ObjectShape(means, members.filter { $0.only.map(isOfVariant) ?? true }.map(\.member))
     }
 }
 

@@ -105,8 +105,7 @@ package struct DeviceBody: WireBody, Hashable {
     package var timeZone: String?
 
     package static let shape = declared(
-        "Device", "One device that can be pushed to. Replaces what was registered under its id.",
-        rules: [.needs("region_source", "region"), .needs("region_at", "region")])
+        "Device", rules: [.needs("region_source", "region"), .needs("region_at", "region")])
 
     package static let example: JSONValue = [
         "platform": "ios", "app": "no.getdrop.app",
@@ -119,8 +118,14 @@ package struct DeviceBody: WireBody, Hashable {
         platform = fields.variant(
             "platform", "Which push service it listens to.",
             [
-                ([.ios], "An iPhone or iPad, reached by APNs."),
-                ([.android], "An Android device, reached by FCM."),
+                (
+                    [.ios],
+                    "An iPhone or iPad, which APNs pushes to. Replaces what was registered under its id."
+                ),
+                (
+                    [.android],
+                    "An Android device, which FCM pushes to. Replaces what was registered under its id."
+                ),
             ])
         app = fields.required(
             "app", as: .text(.app), "The app's bundle id or package name; the push topic.")
