@@ -76,7 +76,7 @@ package struct SendStep: Sendable {
     /// Whether the type is registered and the params fit it.
     private func hasShape(under policy: CompiledPolicy) -> Bool {
         policy === self.policy
-            ? fits && terms.type != nil
+            ? paramsCheck.params != nil && terms.type != nil
             : policy.type(request.type) != nil
                 && ParamsCheck(request.params, deepLink: request.deepLink, of: request.type, under: policy)
                     .violations.isEmpty
