@@ -158,7 +158,8 @@ package struct PlainTextRule: Hashable, Sendable {
             let isHidden = Self.isHidden(scalar)
             if isHidden, !Self.joins(scalars, at: index) {
                 throw TextViolation(
-                    "expected no invisible or unassigned characters and none that turn the direction of text")
+                    "expected no invisible characters, no unassigned ones and none that turn the direction of text"
+                )
             }
             hasRightToLeft = hasRightToLeft || scalar.isRightToLeft
             switch scalar.properties.generalCategory {
