@@ -34,6 +34,8 @@ package enum Observation: Hashable, Sendable {
     ///   24 hours before, and `nil` when there was none.
     /// - isAfterSend: Whether a send of this category was forwarded to the person in the 24 hours before.
     case disabled(DisabledBy, category: Category?, isAfterSend: Bool)
+    /// A recipient answered a text or an e-mail.
+    case reply(ReplyEffect, channel: Channel)
     /// A notice that the law requires did not reach its recipient.
     case unreached(TypeID)
     /// The gateway found something that an operator has to review.

@@ -7,11 +7,19 @@ package struct Recorded {
     package var isReplayed = false
     /// Why what was recorded changes no consent and no preference; `nil` where it does, or is about something else.
     package var noEffect: NoEffect?
+    /// Who says that it goes on, and what can be changed: with ``WireProtocol/NoEffect/notOptional``.
+    package var notOptional: NotOptional?
+    /// More people share the number or mailbox than one step changes: the same request goes on with the others.
+    package var isUnfinished = false
 
-    init(_ entry: EntryReference, isReplayed: Bool = false, noEffect: NoEffect? = nil) {
+    init(
+        _ entry: EntryReference, isReplayed: Bool = false, noEffect: NoEffect? = nil,
+        isUnfinished: Bool = false
+    ) {
         self.entry = entry
         self.isReplayed = isReplayed
         self.noEffect = noEffect
+        self.isUnfinished = isUnfinished
     }
 }
 

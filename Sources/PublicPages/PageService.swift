@@ -4,7 +4,7 @@ import GatewayPipeline
 /// Answers a request with its page.
 ///
 ///     GET  /u/TOKEN      the state of the link; changes nothing, because mail scanners open links too
-///     POST /u/TOKEN      action=mute, action=undo, or List-Unsubscribe=One-Click (RFC 8058)
+///     POST /u/TOKEN      mutes, whatever the body is, but for a form that says action=undo
 ///     GET  /u/style.css
 ///
 /// Whatever is wrong with a token, the page is the same, byte for byte.
@@ -59,14 +59,7 @@ final class PageService: Sendable {
         case "GET":
             let notice = query.flatMap(Pages.Notice.init(rawValue:))
             handler.standing(of: token) { [self] answer in reply(page(answer, notice ?? .none, languages)) }
-        case "POST":
-            let action: Action
-            do throws(FormBody.Failure) {
-                action = try Self.action(of: request)
-            } catch {
-                return reply(refusal(error == .unsupportedMediaType ? 415 : 400, languages))
-            }
-            perform(action, token, languages, reply: reply)
+        case "POST": perform(Self.action(of: request), token, languages, reply: reply)
         default: reply(notAllowed("GET, HEAD, POST", languages))
         }
     }
@@ -75,15 +68,18 @@ final class PageService: Sendable {
 
     private enum Action { case mute, undo, oneClick }
 
-    private static func action(of request: PageRequest) throws(FormBody.Failure) -> Action {
-        let fields = try FormBody.read(request.body, as: request.contentType)
+    /// The token is the authority: a `POST` to it is a no, whatever its body is and however it is labelled (RFC 8058 section
+    /// 3.1 lets a receiver act on the token alone, and mail programs and gateways in front of them send `text/plain`, no type
+    /// at all, or the field twice). Only a form that says `action=undo` and nothing else takes a no back; where it is
+    /// not certain what was meant, a no is taken for a no.
+    private static func action(of request: PageRequest) -> Action {
+        guard let fields = try? FormBody.read(request.body, as: request.contentType) else { return .oneClick }
         let known = fields.filter { $0.name == "action" || $0.name == "List-Unsubscribe" }
-        guard known.count == 1, let field = known.first else { throw .malformed }
-        switch (field.name, field.value) {
-        case ("action", "mute"): return .mute
-        case ("action", "undo"): return .undo
-        case ("List-Unsubscribe", "One-Click"): return .oneClick
-        default: throw .malformed
+        guard known.count == 1, let field = known.first, field.name == "action" else { return .oneClick }
+        switch field.value {
+        case "mute": return .mute
+        case "undo": return .undo
+        default: return .oneClick
         }
     }
 

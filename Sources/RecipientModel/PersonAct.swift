@@ -17,7 +17,8 @@ package enum PersonAct: String, CaseIterable, Sendable, Hashable {
     case stop
     /// `user_off` without a channel, or a withdrawal with `every_channel` (GDPR Art. 21(2)).
     case objection
-    /// `user_off` from the source `unsubscribe_link` (RFC 8058, GDPR Art. 7(3)).
+    /// `user_off` from the source `unsubscribe_link` (RFC 8058, GDPR Art. 7(3)), of the person or of somebody else with the same
+    /// number or mailbox.
     case unsubscribeLink = "unsubscribe_link"
     case userOff = "user_off"
     /// The category back to its default. The default of marketing is off, so consent to it ends, and to nothing else.
@@ -99,7 +100,9 @@ extension PersonAct {
         case .userOff, .userOffStepUp:
             self =
                 isForEveryChannel
-                ? .objection : choice.source == .unsubscribeLink ? .unsubscribeLink : .userOff
+                ? .objection
+                : choice.source == .unsubscribeLink || choice.source == .sharedAddress
+                    ? .unsubscribeLink : .userOff
         }
     }
 }

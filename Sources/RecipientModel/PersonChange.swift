@@ -152,7 +152,8 @@ extension PersonChange {
                 eventTime: record.eventTime, method: record.method, jurisdiction: record.jurisdiction,
                 notice: record.notice.map {
                     .init(id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
-                }, expiresAt: record.expiresAt, withdraws: record.withdraws, previous: record.previousHash)
+                }, expiresAt: record.expiresAt, statedTime: record.statedTime, withdraws: record.withdraws,
+                previous: record.previousHash)
         case .preference(let choice):
             PreferenceEntry(
                 subject: subject, caller: caller, scope: choice.scope, channel: choice.channel,
@@ -204,7 +205,8 @@ extension PersonChange {
             let record = ConsentRecord(
                 subject: read.subject, id: "", idTag: read.consent, purpose: read.purpose,
                 channel: read.channel, address: read.address, state: try read.state.name(),
-                eventTime: read.eventTime, receivedAt: entry.time, method: read.method, source: read.caller,
+                eventTime: read.eventTime, statedTime: read.statedTime, receivedAt: entry.time,
+                method: read.method, source: read.caller,
                 jurisdiction: read.jurisdiction,
                 notice: read.notice.map {
                     .init(id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)

@@ -246,8 +246,10 @@ package struct ConsentRecord: Hashable, Sendable {
     /// The tag of the number or mailbox for SMS and e-mail; `nil` for push, and for a withdrawal of the whole channel.
     package var address: Tag?
     package var state: State
-    /// When the person spoke.
+    /// When the person spoke, and never after ``receivedAt``.
     package var eventTime: Instant
+    /// The time that was stated of a no, where a clock ahead of the gateway's made it a later one than ``receivedAt``.
+    package var statedTime: Instant?
     /// When the gate heard of it.
     package var receivedAt: Instant
     package var method: ConsentMethod
@@ -284,8 +286,9 @@ package struct ConsentRecord: Hashable, Sendable {
 
     package init(
         sequence: Int64 = 0, subject: SubjectID, id: String, idTag: Tag, purpose: Purpose, channel: Channel,
-        address: Tag?, state: State, eventTime: Instant, receivedAt: Instant, method: ConsentMethod,
-        source: CallerName, jurisdiction: String?, notice: NoticeReference?, expiresAt: Instant?,
+        address: Tag?, state: State, eventTime: Instant, statedTime: Instant? = nil, receivedAt: Instant,
+        method: ConsentMethod, source: CallerName, jurisdiction: String?, notice: NoticeReference?,
+        expiresAt: Instant?,
         withdraws: Tag?, previousHash: String, entryIndex: UInt64 = 0
     ) {
         self.sequence = sequence
@@ -297,6 +300,7 @@ package struct ConsentRecord: Hashable, Sendable {
         self.address = address
         self.state = state
         self.eventTime = eventTime
+        self.statedTime = statedTime
         self.receivedAt = receivedAt
         self.method = method
         self.source = source

@@ -6,7 +6,7 @@ extension GateReading {
     private static let reply = StatementText(
         "reply", key: 2,
         """
-        SELECT caller, id_hash, content_mac, entry, is_withdrawal, at, address_hash, locale FROM reply WHERE caller = ? AND id_hash = ?
+        SELECT caller, id_hash, content_mac, entry, effect, at, address_hash, locale FROM reply WHERE caller = ? AND id_hash = ?
         """)
 
     final func reply(_ key: RequestKey) throws -> ReplyRecord? {
@@ -19,7 +19,7 @@ extension GateReading {
             _ = row.byteArray()
             var record = ReplyRecord(
                 key: key, contentMAC: row.byteArray(), entryIndex: UInt64(bitPattern: row.integer()),
-                isWithdrawal: row.integer() == 1, at: try row.instant())
+                effect: try row.code(), at: try row.instant())
             if let address = row.optionalByteArray() {
                 record.confirmation = ReplyConfirmation(addressHash: address, locale: row.text())
             }
@@ -55,7 +55,7 @@ extension GateTransaction {
             $0.add(reply.key.idHash)
             $0.add(reply.contentMAC)
             $0.add(Int64(bitPattern: reply.entryIndex))
-            $0.add(Int64(reply.isWithdrawal ? 1 : 0))
+            $0.add(reply.effect)
             $0.add(reply.at)
             $0.add(reply.confirmation?.addressHash)
             $0.add(reply.confirmation?.locale)

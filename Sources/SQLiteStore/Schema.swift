@@ -309,7 +309,7 @@ extension Schema {
                     [
                         "caller": "INTEGER NOT NULL", "id_hash": "BLOB NOT NULL",
                         "content_mac": "BLOB NOT NULL", "entry": "INTEGER NOT NULL",
-                        "is_withdrawal": "INTEGER NOT NULL CHECK (is_withdrawal IN (0, 1))",
+                        "effect": "INTEGER NOT NULL",
                         "at": "INTEGER NOT NULL", "address_hash": "BLOB", "locale": "TEXT",
                     ], key: "caller, id_hash"),
                 "CREATE INDEX reply_by_time ON reply (at);\n",

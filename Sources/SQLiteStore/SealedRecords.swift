@@ -19,6 +19,7 @@ extension ConsentRecord: SealedRow {
             idTag: try fields.required(record?.idTag), purpose: try fields.required(record?.purpose),
             channel: try fields.required(record?.channel), address: try fields.optional(record?.address),
             state: try fields.required(record?.state), eventTime: try fields.required(record?.eventTime),
+            statedTime: try fields.optional(record?.statedTime),
             receivedAt: try fields.required(record?.receivedAt), method: try fields.required(record?.method),
             source: try fields.required(record?.source),
             jurisdiction: try fields.optional(record?.jurisdiction),

@@ -71,6 +71,12 @@ extension PreferenceState: StoredCode {
 extension PreferenceSource: StoredCode {
     static let codes: [PreferenceSource] = [
         .inAppSettings, .osSettingsSync, .inAppStepUp, .unsubscribeLink, .adminOverride, .driftAudit,
+        .consent, .reply, .sharedAddress, .restore,
+    ]
+}
+extension ReplyEffect: StoredCode {
+    static let codes: [ReplyEffect] = [
+        .withdrawn, .notAWithdrawal, .nothingKnownHere, .alreadySo, .notAnAddress,
     ]
 }
 extension DriftKind: StoredCode {

@@ -223,26 +223,26 @@ import Testing
             try await gate.call("product", "DELETE", "/v1/recipients/u_2/addresses/n").status == 200)
         try #require(try await gate.call("product", "DELETE", "/v1/recipients/u_3").status == 200)
         let answer = try await reply("STOP")
-        #expect(answer["effect"] == "withdrawn")
+        #expect(answer["effect"] == "none" && answer["why"] == "nothing_known_here", "\(answer.json)")
         #expect(try #require(try entries(of: "reply").first)["subjects"] == [])
     }
 
-    @Test func `the answer tells nobody whose a number is`() async throws {
+    @Test func `the answer says withdrawn where something ended, and else why nothing did`() async throws {
         try await customer()
-        func told(_ id: String, _ from: String) async throws -> JSONObject {
-            let answer = try await reply("STOP", id: id, from: from)
-            #expect(answer.status == 200)
-            var said = answer.json
-            said["trail"] = nil
-            return said
-        }
-        let known = try await told("a", Self.number)
-        #expect(try await told("b", "+4790009999") == known)
-        // What it has said before makes the same difference to both: it is confirmed no second time.
-        #expect(known["confirmation"] != nil)
-        let again = try await told("c", Self.number)
-        #expect(try await told("d", "+4790009999") == again)
-        #expect(again["confirmation"] == nil && again["effect"] == known["effect"])
+        let unknown = try await reply("STOP", id: "a", from: "+4790009999")
+        #expect(unknown.status == 200 && unknown["effect"] == "none", "\(unknown.json)")
+        #expect(unknown["why"] == "nothing_known_here" && unknown.json["confirmation"] == nil)
+        let known = try await reply("STOP", id: "b")
+        #expect(known["effect"] == "withdrawn" && known["why"] == nil && known.json["confirmation"] != nil)
+        // Everything has ended before; a day later the person is told so again.
+        let again = try await reply("STOP", id: "c")
+        #expect(again["effect"] == "none" && again["why"] == "already_so", "\(again.json)")
+        #expect(again.json["confirmation"] == nil)
+        gate.clock.advance(seconds: 86_400)
+        let later = try await reply("STOP", id: "d")
+        #expect(later["why"] == "already_so" && later.json["confirmation"] != nil)
+        let why = try entries(of: "reply").map { $0["why"]?.stringValue }
+        #expect(why == ["nothing_known_here", nil, "already_so", "already_so"])
     }
 
     @Test func `a carrier that tells it again gets the first answer, and nothing is recorded twice`()
@@ -270,7 +270,8 @@ import Testing
         #expect(!stored.contains { String(decoding: $0.bytes, as: UTF8.self).contains("4790000017") })
     }
 
-    @Test func `a word that came late counts from when it is heard, and one from the future is refused`()
+    @Test
+    func `a word that came late counts from when it is heard, and so does one from a clock that is ahead`()
         async throws
     {
         try await customer()
@@ -278,10 +279,20 @@ import Testing
         late["received_at"] = .string(gate.clock.now().advanced(bySeconds: -400 * 86_400).rfc3339)
         #expect(try await gate.call("replies", "POST", "/v1/replies", late)["effect"] == "withdrawn")
         #expect(try await standing()["marketing sms n"] == "withdrawn")
-        var early = body("STOP", id: "r2")
-        early["received_at"] = .string(gate.clock.now().advanced(byMilliseconds: 1).rfc3339)
-        let refused = try await gate.call("replies", "POST", "/v1/replies", early)
-        #expect(refused.status == 422 && refused["type"] == "urn:sendgate:problem:event_in_future")
+        gate.clock.advance(seconds: 1)
+        try await agree("again", on: "sms", at: "n")
+        for (id, ahead) in [("r2", 1), ("r3", 3_600_000), ("r4", 250_000_000_000_000)] as [(String, Int64)] {
+            var early = body("STOP", id: id)
+            let stated = gate.clock.now().advanced(byMilliseconds: ahead)
+            early["received_at"] = .string(stated.rfc3339)
+            let answer = try await gate.call("replies", "POST", "/v1/replies", early)
+            #expect(answer.status == 200, "\(answer.json)")
+            #expect(answer["effect"] == (id == "r2" ? "withdrawn" : "none"))
+            let entry = try #require(try entries(of: "reply").last)
+            #expect(entry["at"]?.integerValue == gate.clock.now().milliseconds, "\(entry)")
+            #expect(entry["stated_at"]?.integerValue == stated.milliseconds, "\(entry)")
+        }
+        #expect(try await standing()["marketing sms n"] == "withdrawn")
     }
 
     @Test func `what is no reply is refused whole`() async throws {
@@ -368,6 +379,38 @@ import Testing
         ] { #expect(!rule.contains(text), "\(text)") }
     }
 
+    @Test(
+        arguments: [
+            ("REMOVE", "en"), ("unsub", "en"), ("pls stop", "en"), ("BAJA", "es"), ("ARRET", "fr"),
+            ("Arr\u{EA}t.", "fr"), ("TD", "zh"), ("td!", "zh"), ("End", "en"),
+            ("please cancel all messages", "en"),
+            ("Cancel\nSent from my phone", "en"), ("\u{421}\u{422}\u{41E}\u{41F}", "ru"),
+            ("\u{43E}\u{434}\u{458}\u{430}\u{432}\u{430}!", "bs"), ("\u{9000}\u{8BA2}", "zh"),
+            ("Abmelden bitte", "de"),
+            ("wypisz mnie", "pl"), ("B A J A", "es"), ("\u{FF22}\u{FF21}\u{FF2A}\u{FF21}", "es"),
+            ("sluta", "sv"),
+            ("AFMELD", "da"), ("Re: remove me", "en"), ("\u{3A3}\u{3A4}\u{39F}\u{3A0}", "en"),
+        ] as [(String, String)])
+    func `a word of any listed language that says nothing else is a withdrawal`(
+        _ text: String, _ locale: String
+    ) throws {
+        let rule = try #require(try Repository.policy().bundle.channels.smsRevocation)
+        #expect(rule.locale(of: text) == locale, "\(rule.locale(of: text) ?? "none")")
+    }
+
+    @Test(arguments: [
+        "end of the month?", "End of the month it is", "Remove which card?", "cancel my card",
+        "Delete my account",
+        "Cancel the transfer to Ahmad", "the end", "Fin de mes?", "Ende der Woche", "aus Berlin",
+        "Basta pasta", "no",
+        "nei", "ne", "Unde e banca?", "ok", "baja california", "td bank", "What is TD?", "Sluttidspunkt?",
+        "retail",
+    ])
+    func `a sentence that begins with such a word is no withdrawal`(_ text: String) throws {
+        let rule = try #require(try Repository.policy().bundle.channels.smsRevocation)
+        #expect(rule.locale(of: text) == nil, "\(rule.locale(of: text) ?? "")")
+    }
+
     // MARK: An address that is not registered when its owner says no
 
     @Test func `what is taken back at a number that is removed stays so when it is registered again`()
@@ -377,7 +420,7 @@ import Testing
         let removed = try await gate.call("product", "DELETE", "/v1/recipients/u_1/addresses/n")
         try #require(removed.status == 200)
         gate.clock.advance(seconds: 60)
-        #expect(try await reply("STOP")["effect"] == "withdrawn")
+        #expect(try await reply("STOP")["why"] == "nothing_known_here")
         gate.clock.advance(seconds: 60)
         try await address("n", "sms", Self.number)
         #expect(
@@ -398,7 +441,7 @@ import Testing
     {
         try await customer()
         try await address("n", "sms", "+4790000018")
-        #expect(try await reply("STOP")["effect"] == "withdrawn")
+        #expect(try await reply("STOP")["why"] == "nothing_known_here")
         gate.clock.advance(seconds: 60)
         try await address("n", "sms", Self.number)
         #expect(try await offer("x1").status == 403)
@@ -420,12 +463,16 @@ import Testing
         ("Stopp!", "nb", "avmeldt"),
         ("meld av", "nb", "avmeldt"), ("Slutt", "nb", "avmeldt"), ("STANI!", "bs", "Odjavljeni"),
         ("Otkaži", "bs", "Odjavljeni"), ("ndalo", "sq", "\u{E7}regjistruat"),
+        ("REMOVE", "en", "unsubscribed"),
+        ("Afmeld", "nb", "avmeldt"), ("sluta", "nb", "avmeldt"), ("BAJA", "es", "baja"),
+        ("\u{441}\u{442}\u{43E}\u{43F}", "ru", "\u{43D}\u{43E}\u{43C}\u{435}\u{440}"),
+        ("\u{41E}\u{414}\u{408}\u{410}\u{412}\u{410}", "bs", "Odjavljeni"),
     ])
     func `a withdrawal is confirmed in the language of its word, to whoever said it`(
         text: String, language: String, word: String
     ) async throws {
-        // The number is not registered.
-        let reply = try await gate.call("replies", "POST", "/v1/replies", body(text, from: "+4790000099"))
+        try await customer()
+        let reply = try await reply(text)
         let said = try #require(confirmation(reply), "\(reply.json)")
         #expect(said["language"] == language && said["text"]?.contains(word) == true, "\(said)")
         #expect(said["text"]?.hasPrefix("\(gate.policy.bundle.brand): ") == true, "\(said)")
@@ -451,8 +498,8 @@ import Testing
         gate.clock.advance(seconds: 3_600)
         let again = try await gate.call("replies", "POST", "/v1/replies", first)
         #expect(again.json["replayed"] == true && confirmation(again) == told, "\(again.json)")
-        // Another number is another one.
-        #expect(try await say("stop", "r4", from: "+4790000018")?["language"] == "en")
+        // Another number is another one, and nobody has it.
+        #expect(try await say("stop", "r4", from: "+4790000018") == nil)
         gate.clock.advance(seconds: 86_400 - 3_660 - 1)
         #expect(try await say("stop", "r5") == nil)
         gate.clock.advance(seconds: 1)
@@ -462,18 +509,23 @@ import Testing
                 $0["kind"] == "reply"
             }
         #expect(
-            entries.map { $0["confirmation"]?.stringValue } == ["en", nil, nil, "en", nil, "nb"], "\(entries)"
+            entries.map { $0["confirmation"]?.stringValue } == ["en", nil, nil, nil, nil, "nb"], "\(entries)"
         )
     }
 
     @Test func `what comes late is not confirmed, and neither is an e-mail`() async throws {
         for (secondsAgo, isConfirmed) in [(300, true), (301, false)] as [(Int64, Bool)] {
-            var late = body("stop", id: "l\(secondsAgo)", from: "+47900001\(secondsAgo)")
+            let number = "+47900001\(secondsAgo)"
+            let user = "u_\(secondsAgo)"
+            try await gate.register(user)
+            try await address("n", "sms", number, of: user)
+            var late = body("stop", id: "l\(secondsAgo)", from: number)
             late["received_at"] = .string(gate.clock.now().advanced(bySeconds: -secondsAgo).rfc3339)
             let reply = try await gate.call("replies", "POST", "/v1/replies", late)
             #expect(reply["effect"] == "withdrawn")
             #expect((confirmation(reply) != nil) == isConfirmed, "\(reply.json)")
         }
+        try await address("m", "email", "kari@example.org", of: "u_300")
         let mail = try await gate.call(
             "replies", "POST", "/v1/replies",
             body("stop", id: "m", from: "kari@example.org", channel: "email"))
@@ -500,5 +552,15 @@ import Testing
                 .contains("confirms nothing that was said in `nb`"))
         #expect(try diagnostics(["en": ["stop"], "nb": ["STOP!"]], nil).contains("has as well"))
         #expect(try diagnostics(["stop"], nil).contains("must be a mapping"))
+        // A language without a confirmation has that of one which its readers read as well.
+        var bundle = TestBundle.minimal.setting(
+            "channels.yaml", "sms", "revocation", "words", to: ["en": ["stop"], "nb": ["stopp"]])
+        bundle.set("channels.yaml", "sms", "revocation", "alone", to: ["da": ["afmeld"]])
+        bundle.set(
+            "channels.yaml", "sms", "revocation", "confirmation",
+            to: ["en": "You are out.", "nb": "Du er ute."])
+        #expect("\(bundle.diagnostics)".contains("confirms nothing that was said in `da`"))
+        bundle.set("bundle.yaml", "languages", to: ["first": "en", "also_read": ["da": "nb"]])
+        #expect(bundle.diagnostics == [], "\(bundle.diagnostics)")
     }
 }

@@ -34,9 +34,6 @@ import Testing
                 ],
             ]
         },
-        Row(testDescription: "event_time of a withdrawal", target: person + "/consents/c1/withdraw") {
-            _, _, time in ["event_time": time]
-        },
         Row(testDescription: "shown_at of a prompt", target: person + "/permission-prompts") { _, _, time in
             ["device": "d_1", "shown_at": time]
         },
@@ -87,5 +84,55 @@ import Testing
         }
         #expect(try await ask(0).status == 200)
         #expect(try gate.entries().count > entryCount)
+    }
+
+    enum No: String, CaseIterable { case withdrawal, objection, refusal }
+
+    /// The clock of a phone may be seconds or hours ahead, and a year that is none is a no all the same.
+    @Test(arguments: No.allCases, [1, 10_800_000, 250_000_000_000_000])
+    func `a no from a clock that is ahead counts from now, and what was stated is kept`(
+        _ no: No, _ ahead: Int64
+    ) async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        try await gate.consent("u_1")
+        gate.clock.advance(seconds: 60)
+        let stated = gate.clock.now().advanced(byMilliseconds: ahead)
+        let time: JSONValue = .string(stated.rfc3339)
+        func say() async throws -> GatewayHarness.Reply {
+            switch no {
+            case .withdrawal:
+                return try await gate.call(
+                    "product", "POST", Self.person + "/consents/c1/withdraw", ["event_time": time])
+            case .objection:
+                return try await gate.call(
+                    "product", "POST", Self.person + "/consents/c1/withdraw",
+                    ["event_time": time, "every_channel": true])
+            case .refusal:
+                var body = Self.rows[0].body(gate, "", time)
+                body["state"] = "refused"
+                return try await gate.call("product", "POST", Self.person + "/consents", body)
+            }
+        }
+        let answer = try await say()
+        #expect(answer.status == 200 && answer["effect"] == nil, "\(answer.json)")
+        let refused = try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p", to: "u_1"))
+        #expect(refused.status == 403, "\(refused.json)")
+        let entry = try #require(
+            try gate.entries("consent").first { $0["stated_time"]?.integerValue == stated.milliseconds })
+        #expect(entry["event_time"]?.integerValue == gate.clock.now().milliseconds, "\(entry)")
+        let ledger = try await gate.call("product", "GET", Self.person + "/consents")
+        #expect("\(ledger.json)".contains("stated_time"))
+        // Reported again after a lost answer, a refusal is the same record.
+        if no == .refusal {
+            gate.clock.advance(seconds: 1)
+            let again = try await say()
+            #expect(again["why"] == "recorded_before", "\(again.json)")
+        }
+        // A yes of the moment after counts: nothing of the future stands against it.
+        gate.clock.advance(seconds: 1)
+        try await gate.consent("u_1", id: "c9")
+        let sent = try await gate.call("marketing", "POST", "/v1/sends", gate.promo("p2", to: "u_1"))
+        #expect(sent.status == 202, "\(sent.json)")
     }
 }

@@ -29,7 +29,11 @@ import Testing
         #expect(
             PreferenceSource.codes.map(\.rawValue) == [
                 "in_app_settings", "os_settings_sync", "in_app_step_up", "unsubscribe_link", "admin_override",
-                "drift_audit",
+                "drift_audit", "consent", "reply", "shared_address", "restore",
+            ])
+        #expect(
+            ReplyEffect.codes.map(\.rawValue) == [
+                "withdrawn", "not_a_withdrawal", "nothing_known_here", "already_so",
             ])
         #expect(
             DriftKind.codes.map(\.rawValue) == [
@@ -69,7 +73,8 @@ import Testing
         check(OSPermission.self)
         check(ConsentMethod.self)
         check(PreferenceState.self)
-        check(PreferenceSource.self, besides: [.driftAudit])
+        check(PreferenceSource.self, besides: [.driftAudit, .consent, .reply, .sharedAddress, .restore])
+        check(ReplyEffect.self)
         check(DriftKind.self)
         check(DriftAction.self)
         check(ConsentRecord.State.self)

@@ -144,8 +144,14 @@ extension Simulation {
         ]
         let before = states()
         let reply = call("replies", "POST", "/v1/replies", body)
+        let isHeld = people.contains { $0.line.number == number }
+        // Where everything had ended before, nothing ends again.
+        let wanted: Set<String?> =
+            !isWithdrawal ? ["not_a_withdrawal"] : isHeld ? [nil, "already_so"] : ["nothing_known_here"]
+        let why = reply["why"]
         require(
-            reply.status == 200 && reply["effect"] == (isWithdrawal ? "withdrawn" : "none"),
+            reply.status == 200 && wanted.contains(why)
+                && reply["effect"] == (why == nil ? "withdrawn" : "none"),
             "the reply \(word) is answered \(reply.status): \(reply.json)")
         requireEntry(of: reply)
         count(isWithdrawal ? "stop" : "other reply")

@@ -218,20 +218,24 @@ package struct ReplyEntry: EntryBody {
     package var caller: CallerName
     package var channel: Channel
     package var idTag: String
+    /// When the carrier received it, and never after the entry.
     package var at: Instant
+    /// When the carrier says that it received it, where its clock was ahead of the gateway's.
+    package var statedAt: Instant?
     /// `withdrawn` or `none`.
     package var effect: Code
     package var subjects: [SubjectID]
+    /// A `ReplyEffect`, of one without effect.
     package var why: Code?
     /// The locale of the text that confirmed it.
     package var confirmation: String?
 
     package init(
-        caller: CallerName, channel: Channel, idTag: String, at: Instant, effect: Code, subjects: [SubjectID],
-        why: Code? = nil, confirmation: String? = nil
+        caller: CallerName, channel: Channel, idTag: String, at: Instant, statedAt: Instant? = nil,
+        effect: Code, subjects: [SubjectID], why: Code? = nil, confirmation: String? = nil
     ) {
         (self.caller, self.channel, self.idTag, self.at, self.effect) = (caller, channel, idTag, at, effect)
-        (self.subjects, self.why, self.confirmation) = (subjects, why, confirmation)
+        (self.statedAt, self.subjects, self.why, self.confirmation) = (statedAt, subjects, why, confirmation)
     }
 
     package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
@@ -241,6 +245,7 @@ package struct ReplyEntry: EntryBody {
         try fields.optional("confirmation", \.confirmation, as: .text(byteCountMax: 35))
         try fields.required("effect", \.effect)
         try fields.required("id_tag", \.idTag, as: .tag)
+        try fields.optional("stated_at", \.statedAt)
         try fields.required("subjects", \.subjects)
         try fields.optional("why", \.why)
     }

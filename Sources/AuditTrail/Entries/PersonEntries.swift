@@ -238,19 +238,22 @@ package struct ConsentEntry: EntryBody {
     package var jurisdiction: String?
     package var notice: Notice?
     package var expiresAt: Instant?
+    /// What was stated of a no by a clock that was ahead; its `event_time` is then the entry's time.
+    package var statedTime: Instant?
     package var withdraws: Tag?
     package var previous: String
 
     package init(
         subject: SubjectID, caller: CallerName, consent: Tag, purpose: Purpose, channel: Channel,
         address: Tag? = nil, state: Code, eventTime: Instant, method: ConsentMethod,
-        jurisdiction: String? = nil, notice: Notice? = nil, expiresAt: Instant? = nil, withdraws: Tag? = nil,
-        previous: String
+        jurisdiction: String? = nil, notice: Notice? = nil, expiresAt: Instant? = nil,
+        statedTime: Instant? = nil, withdraws: Tag? = nil, previous: String
     ) {
         (self.subject, self.caller, self.consent, self.purpose) = (subject, caller, consent, purpose)
         (self.channel, self.address, self.state, self.eventTime) = (channel, address, state, eventTime)
         (self.method, self.jurisdiction, self.notice) = (method, jurisdiction, notice)
-        (self.expiresAt, self.withdraws, self.previous) = (expiresAt, withdraws, previous)
+        (self.expiresAt, self.statedTime, self.withdraws) = (expiresAt, statedTime, withdraws)
+        self.previous = previous
     }
 
     package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
@@ -266,6 +269,7 @@ package struct ConsentEntry: EntryBody {
         try fields.required("previous", \.previous, as: .text(byteCountMax: 64))
         try fields.required("purpose", \.purpose, as: .name)
         try fields.required("state", \.state)
+        try fields.optional("stated_time", \.statedTime)
         try fields.required("subject", \.subject)
         try fields.optional("withdraws", \.withdraws)
     }

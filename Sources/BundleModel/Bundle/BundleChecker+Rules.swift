@@ -393,11 +393,24 @@ extension BundleChecker {
         }
         checkReplacementNotice()
         checkContestedNotice()
+        checkConfirmations()
         for (index, region) in (bundle.channels.smsHours?.regions ?? []).enumerated()
         where bundle.regions.regions[region.country] == nil {
             problem(
                 "channels.yaml", ["sms", "hours", "regions", String(index)],
                 "is `\(region)`, which has no line in regions.yaml")
+        }
+    }
+
+    /// Where a withdrawal is confirmed, one in every language of the words is, in a language that its readers read.
+    private func checkConfirmations() {
+        guard let rule = bundle.channels.smsRevocation, !rule.confirmations.isEmpty else { return }
+        for locale in Set(rule.words.keys).union(rule.aloneWords.keys).sorted()
+        where rule.confirmation(toWordsIn: locale, under: bundle.languages) == nil {
+            problem(
+                "channels.yaml", ["sms", "revocation", "confirmation"],
+                "confirms nothing that was said in `\(locale)`",
+                hint: "add a text for it, or a line to `languages.also_read` of bundle.yaml")
         }
     }
 

@@ -51,45 +51,100 @@ package struct RevocationRule: Hashable, Sendable {
     package var honouredWithinBusinessDays: Int
     /// How long after a reply its confirmation may be sent.
     package var confirmationWithinMinutes: Int
-    /// By locale.
-    package var words: [String: [String]]
-    /// What confirms a withdrawal, by the locale of the word it was said in; empty where nothing does.
-    package var confirmations: [String: String]
+    /// Words that a reply begins with, by locale: whatever follows, it is a withdrawal.
+    package let words: [String: [String]]
+    /// Words that are a withdrawal where a reply says nothing else, by locale: in ordinary speech a sentence may begin with
+    /// them (`End of the month?`).
+    package let aloneWords: [String: [String]]
+    /// Words that say nothing by themselves, by locale: `please`, `thanks`, `messages`. A reply may have them beside one of
+    /// ``aloneWords``.
+    package let fillers: [String: [String]]
+    /// What confirms a withdrawal, by locale; empty where nothing does. A locale without one has that of a language that its
+    /// readers read as well (``ReaderLanguages``).
+    package let confirmations: [String: String]
     /// The first day, in UTC, on which such a reply ends every text that the recipient can switch off; `nil` where it ends
     /// what was consented to and what is marketing.
     package var endsAllTextsFrom: CalendarDate?
     package var rationale: Rationale
+    /// By their letters, with the locale of each: ``words``, and all that counts alone; and the letters of ``fillers``.
+    private let beginnings: WordTable
+    private let wholes: WordTable
+    private let fillerLetters: Set<String>
 
-    /// Whether a reply begins with one of the words, whatever follows: `Stop!`, `OPT-OUT`, `optout`, `"ＳＴＯＰ"`,
-    /// `stop please` and the subject `Re: STOP` do, `non-stop` and `stopped` do not.
+    /// Whether a reply is a withdrawal. It is where it begins with one of ``words``, whatever follows: `Stop!`, `OPT-OUT`,
+    /// `optout`, `"ＳＴＯＰ"`, `stop please`, `СТОП` and the subject `Re: STOP` are, `non-stop` and `stopped` are not. And where its
+    /// first line says a word of either list and else only ``fillers``: `END`, `Cancel all messages please`, not `End of the month?`.
     ///
     /// Letters and digits are compared (``TextFolding``), without case; where the blanks are does not matter.
     package func contains(_ reply: String) -> Bool { locale(of: reply) != nil }
 
-    /// The locale of the word that a reply begins with, the longest one where there are several; `nil` for one that is no
-    /// withdrawal.
+    /// The locale of the word by which a reply is a withdrawal, the longest one where there are several; `nil` for one that is
+    /// no withdrawal.
     package func locale(of reply: String) -> String? {
-        var beginnings: Set<String> = []
-        var said = ""
-        for word in Self.letters(of: Self.withoutReplyMarks(reply)).prefix(Self.wordCountMax) {
-            said += word
-            beginnings.insert(said)
-        }
-        return words.flatMap { locale, words in
-            words.map { (locale: locale, letters: Self.letters(of: $0).joined()) }
-        }.filter { beginnings.contains($0.letters) }
-            .max { ($0.letters.count, $1.locale) < ($1.letters.count, $0.locale) }?.locale
+        let text = Self.withoutReplyMarks(reply)
+        let words = Array(Self.letters(of: text).prefix(Self.wordCountMax))
+        // What follows the first line of a reply that says one word is a signature.
+        let line = text.split(whereSeparator: \.isNewline).lazy.map(Self.letters(of:)).first { !$0.isEmpty }
+        // As it is written before any other spelling: `стоп` is Russian before it is `stop`.
+        return locale(of: words, alone: line ?? [], in: \.own)
+            ?? locale(
+                of: words.map(LatinLetters.spelling), alone: (line ?? []).map(LatinLetters.spelling),
+                in: \.latin)
     }
 
-    /// Every word, in the order of their locales.
+    private func locale(
+        of words: [String], alone line: [String], in spelling: KeyPath<WordTable, [String: String]>
+    ) -> String? {
+        var said = ""
+        var found: String?
+        for word in words {
+            said += word
+            // The last to be found is the longest.
+            if let locale = beginnings[keyPath: spelling][said] { found = locale }
+        }
+        if let found { return found }
+        guard line.count <= Self.wordCountMax else { return nil }
+        let wholes = wholes[keyPath: spelling]
+        return wholes[line.joined()] ?? wholes[line.filter { !fillerLetters.contains($0) }.joined()]
+    }
+
+    /// Words of any locale, by their letters: as they are, and in Latin ones (`одјава` is `odjava`), so that a word of the list
+    /// counts in the other scripts that its language is written in.
+    private struct WordTable: Hashable, Sendable {
+        private(set) var own: [String: String] = [:]
+        private(set) var latin: [String: String] = [:]
+
+        init(_ words: [String: [String]]) {
+            for (locale, words) in words.sorted(by: { $0.key < $1.key }) {
+                for word in words {
+                    let letters = RevocationRule.letters(of: word).joined()
+                    if own[letters] == nil { own[letters] = locale }
+                    let plain = LatinLetters.spelling(letters)
+                    if latin[plain] == nil { latin[plain] = locale }
+                }
+            }
+        }
+    }
+
+    /// What confirms a withdrawal that was said by a word of a locale, and in which locale: its own, or one that its readers read
+    /// as well. The bundle's first language is no answer to somebody who wrote in another.
+    package func confirmation(
+        toWordsIn locale: String, under languages: ReaderLanguages
+    ) -> (locale: String, text: String)? {
+        languages.readable(of: [locale]).lazy.compactMap { tag in
+            confirmations[tag.description].map { (tag.description, $0) }
+        }.first
+    }
+
+    /// Every word that a reply may begin with, in the order of their locales.
     package var allWords: [String] { words.sorted { $0.key < $1.key }.flatMap(\.value) }
 
     /// Words of a reply that are read: none of the list's is spelled in more, even letter by letter.
     private static let wordCountMax = 64
 
     /// What mail programs put before the subject of an answer: `Re:` (RFC 5322 section 3.6.5), in Norwegian also `SV:`, in
-    /// Bosnian `Odg:`; some count the answers, as in `Re[2]:`.
-    private static let replyMarks: Set<String> = ["re", "sv", "odg"]
+    /// Bosnian `Odg:`, in German `AW:`, in Polish `Odp:`; some count the answers, as in `Re[2]:`.
+    private static let replyMarks: Set<String> = ["re", "sv", "odg", "aw", "odp"]
 
     private static func withoutReplyMarks(_ reply: String) -> Substring {
         var text = Substring(reply)
@@ -253,23 +308,46 @@ extension RevocationRule {
         confirmationWithinMinutes = members.integer(
             "confirmation_within_minutes", 0...1440,
             "Minutes after a reply in which its confirmation may be sent.")
-        words = [:]
         var localeOfWord: [String: String] = [:]
-        let lists = members.required("words", "Words that take consent back, by locale.")
-        for (locale, list) in lists?.members().others(.locales) ?? [] {
-            let own = list.texts(countMin: 1)
-            words[locale] = own
-            for word in own {
-                let letters = Self.letters(of: word).joined()
-                if letters.isEmpty { list.problem("has the word `\(word)`, in which there is no letter") }
-                if let other = localeOfWord.updateValue(locale, forKey: letters), other != locale {
-                    list.problem(
-                        "has the word `\(word)`, which `\(other)` has as well",
-                        hint: "a word is said in one language; keep one")
+        /// Each word once, so that it has one language.
+        func read(_ lists: NodeReader?) -> [String: [String]] {
+            var read: [String: [String]] = [:]
+            for (locale, list) in lists?.members().others(.locales) ?? [] {
+                let own = list.texts(countMin: 1)
+                read[locale] = own
+                for word in own {
+                    let letters = Self.letters(of: word).joined()
+                    if letters.isEmpty {
+                        list.problem("has the word `\(word)`, in which there is no letter")
+                    }
+                    if let other = localeOfWord.updateValue(locale, forKey: letters), other != locale {
+                        list.problem(
+                            "has the word `\(word)`, which `\(other)` has as well",
+                            hint: "a word is said in one language; keep one")
+                    }
                 }
             }
+            return read
         }
-        confirmations = [:]
+        words = read(
+            members.required(
+                "words", "Words that take consent back where a reply begins with them, by locale."))
+        aloneWords = read(
+            members.optional(
+                "alone",
+                "Words that take consent back where a reply says nothing else, by locale: an ordinary sentence may begin with them."
+            ))
+        var fillers: [String: [String]] = [:]
+        let courtesies = members.optional(
+            "beside_alone",
+            "Words that say nothing by themselves and may stand beside one of `alone`, by locale.")
+        for (locale, list) in courtesies?.members().others(.locales) ?? [] {
+            fillers[locale] = list.texts(countMin: 1)
+        }
+        self.fillers = fillers
+        fillerLetters = Set(fillers.values.joined().flatMap { Self.letters(of: $0) })
+        (beginnings, wholes) = (WordTable(words), WordTable(words.merging(aloneWords, uniquingKeysWith: +)))
+        var confirmations: [String: String] = [:]
         let answers = members.optional(
             "confirmation",
             "What confirms a withdrawal, by the locale of the word it was said in; the brand stands in front."
@@ -277,17 +355,13 @@ extension RevocationRule {
         for (locale, text) in answers?.members().others(.locales) ?? [] {
             confirmations[locale] = text.checkedText(
                 byteCountMax: Self.confirmationByteCountMax, by: PlainTextRule())
-            if words[locale] == nil {
+            if words[locale] == nil, aloneWords[locale] == nil {
                 text.problem(
                     "confirms in `\(locale)`, in which no word takes consent back",
                     hint: "the locales of `words`: \(words.keys.sorted().joined(separator: ", "))")
             }
         }
-        let confirmed = Set(confirmations.keys)
-        if !confirmed.isEmpty, let missing = Set(words.keys).subtracting(confirmed).min() {
-            reader.problem(
-                "confirms nothing that was said in `\(missing)`", hint: "give `confirmation` a text for it")
-        }
+        self.confirmations = confirmations
         endsAllTextsFrom = members.optional(
             "ends_all_texts_from",
             "The first day (UTC) on which such a reply ends every text that the recipient can switch off."

@@ -54,7 +54,8 @@ extension ActRules {
 
     /// Everything that is asked of a record `given`, `refused` or `shown`, besides who may report it so.
     func requireTrue(_ record: ConsentRecord, of person: RecipientWithLedger) throws {
-        guard record.eventTime <= now else {
+        // A no that a clock ahead of the gateway's dates later counts from now, and keeps what was stated.
+        guard record.eventTime <= now, record.statedTime == nil || record.state == .refused else {
             throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
         }
         if let expiry = record.expiresAt, expiry <= record.eventTime {

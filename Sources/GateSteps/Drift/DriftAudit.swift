@@ -156,7 +156,9 @@ extension StepContext {
         guard let known = person.devices.first(where: { $0.id == device }) else {
             throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
-        let observedAt = body.observedAt ?? now
+        // A report that something is off there is a no, which a clock that is ahead does not lose.
+        let isNo = body.states.values.contains(false)
+        let observedAt = isNo ? min(body.observedAt ?? now, now) : body.observedAt ?? now
         try rules(at: now).requireNewest(observedAt, of: known)
         return Recorded(
             try record(

@@ -35,7 +35,7 @@ extension StepContext {
         if let earlier = person.consents.first(where: { $0.idTag == idTag }) {
             // The same record again, after a lost answer, is no new event.
             guard earlier.purpose == body.purpose, earlier.channel == body.channel,
-                earlier.address == address, earlier.eventTime == body.eventTime,
+                earlier.address == address, earlier.statedTime ?? earlier.eventTime == body.eventTime,
                 earlier.state == state, earlier.method == body.method,
                 earlier.jurisdiction == jurisdiction, earlier.expiresAt == ends,
                 earlier.notice == shown
@@ -47,18 +47,19 @@ extension StepContext {
             return Recorded(
                 try reference(toEntry: earlier.entryIndex), isReplayed: true, noEffect: .recordedBefore)
         }
+        // A no from a clock that is ahead is a no all the same, and counts from now; a yes is never of a later day.
+        let said = SaidTime(body.eventTime, heardAt: now)
         let record = ConsentRecord(
             subject: person.subject.id, id: body.id, idTag: idTag, purpose: body.purpose,
-            channel: body.channel, address: address, state: state,
-            eventTime: body.eventTime, receivedAt: now, method: body.method, source: caller,
-            jurisdiction: jurisdiction,
-            notice: shown, expiresAt: ends, withdraws: nil,
+            channel: body.channel, address: address, state: state, eventTime: said.counts,
+            statedTime: said.stated, receivedAt: now, method: body.method, source: caller,
+            jurisdiction: jurisdiction, notice: shown, expiresAt: ends, withdraws: nil,
             previousHash: person.consents.last.map(Self.hash) ?? ""
         )
         try rules.requireTrue(record, of: person)
         let recorded = try append(record, of: person, by: caller, at: now)
         try recordDisabling(record, on: [record.channel], before: person.person, at: now)
-        return recorded
+        return record.state == .refused ? try notOptional(recorded, record, at: now) : recorded
     }
 
     /// Withdraws one recorded consent, whatever the clocks say (``ConsentLedger/moment(of:in:)``). As easy as giving it
@@ -70,38 +71,47 @@ extension StepContext {
             let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) })
         else { throw StepRefusal(.notFound, detail: "no consent of this id is recorded") }
         if let reply = body.reply, policy.bundle.channels.smsRevocation?.contains(reply) != true {
-            let words = policy.bundle.channels.smsRevocation?.allWords ?? []
+            let words = policy.bundle.channels.smsRevocation?.words[LanguageTag.last.description] ?? []
             throw StepRefusal(
                 .invalid,
                 violations: [
                     Violation(
                         .body(JSONPointer(["reply"])),
-                        "expected a text that begins with \(words.joined(separator: ", ")), so nothing was withdrawn; if another word meant it, withdraw without `reply`"
+                        "expected one of the words of `channels.yaml` (\(words.joined(separator: ", ")), and others), so nothing was withdrawn; if another word meant it, withdraw without `reply`"
                     )
                 ])
         }
-        let eventTime = body.eventTime ?? now
-        guard eventTime <= now else {
-            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
+        let said = SaidTime(body.eventTime ?? now, heardAt: now)
+        let (eventTime, method) = (said.counts, body.method ?? given.method)
+        let category = Category(rawValue: given.purpose.text)
+        var withdrawal = self.withdrawal(
+            of: given, at: eventTime, method: method, by: caller, person: person, receivedAt: now)
+        withdrawal.statedTime = said.stated
+        // An objection, and a reply to a text, are about the number or mailbox as well, whoever has it (SG-0045).
+        if let category {
+            let places =
+                body.isForEveryChannel
+                ? person.person.addresses.filter { $0.verifiedAt != nil }
+                : method == .smsKeyword
+                    ? person.person.addresses.filter { $0.tag == given.address } : []
+            if let last = try shareNo(category, at: places, besides: person.subject.id, by: caller, at: now) {
+                return Recorded(last, isUnfinished: true)
+            }
         }
-        let withdrawal = self.withdrawal(
-            of: given, at: eventTime, method: body.method ?? given.method, by: caller, person: person,
-            receivedAt: now)
         let recorded = try append(withdrawal, of: person, by: caller, at: now)
         guard body.isForEveryChannel else {
             try recordDisabling(withdrawal, on: [withdrawal.channel], before: person.person, at: now)
-            return recorded
+            return try notOptional(recorded, given, at: now)
         }
         var after = try reloaded(person)
-        let category = Category(rawValue: given.purpose.text)
-        let method = body.method ?? given.method
         for channel in Channel.allCases {
             for purpose in category.map(policy.purposes(endedWith:)) ?? [given.purpose] {
                 after = try withdrawConsents(
                     to: purpose, on: channel, of: after, at: eventTime, method: method, by: caller,
                     receivedAt: now)
             }
-            guard let category else { continue }
+            // What only a step-up switches off is not switched off by an objection.
+            guard let category, policy.category(category).switchOff == .anyone else { continue }
             let objection = PreferenceRecord(
                 subject: person.subject.id, scope: category.rawValue, channel: channel, destination: nil,
                 state: .userOff, source: method.preferenceSource, at: eventTime, caller: caller)
@@ -113,10 +123,34 @@ extension StepContext {
         let isStillGiven = Channel.allCases.contains {
             !ConsentLedger.givenScopes(of: given.purpose, channel: $0, in: after.consents).isEmpty
         }
-        return Recorded(
-            recorded.entry,
-            noEffect: ConsentsAndChoices(after) == ConsentsAndChoices(person)
-                ? isStillGiven ? .newerWord : .alreadySo : nil)
+        return try notOptional(
+            Recorded(
+                recorded.entry,
+                noEffect: ConsentsAndChoices(after) == ConsentsAndChoices(person)
+                    ? isStillGiven ? .newerWord : .alreadySo : nil), given, at: now)
+    }
+
+    /// The answer to a consent that ended, where what it was to goes on without one: a category that only a step-up switches
+    /// off (security), at a place where no law asks for a consent to it.
+    private func notOptional(
+        _ recorded: Recorded, _ record: ConsentRecord, at now: Instant
+    ) throws -> Recorded {
+        guard let category = Category(rawValue: record.purpose.text),
+            policy.category(category).switchOff == .stepUp, recorded.noEffect != .newerWord,
+            let subject = try view.subject(record.subject),
+            let person = try RecipientSnapshot.load(subject, from: view)
+        else { return recorded }
+        let place = record.address.flatMap { person.destination(tagged: $0, on: record.channel) }
+        let standing = PreferenceEffect(
+            scope: category.rawValue, channel: record.channel, destination: place, person: person,
+            facts: FactsLoading(policy: policy, now: now))
+        guard standing.isOn else { return recorded }
+        var answer = recorded
+        answer.noEffect = .notOptional
+        answer.notOptional = NotOptional(
+            law: policy.category(category).rationale.law, because: policy.category(category).rationale.because
+        )
+        return answer
     }
 
     /// Ends consent to a purpose on one channel up to a moment.
@@ -188,6 +222,13 @@ extension StepContext {
             do {
                 let recorded = try setPreference(
                     choice.choice, scope: choice.scope, of: user, by: caller, at: now)
+                guard !recorded.isUnfinished else {
+                    throw StepRefusal(
+                        .unavailable,
+                        detail:
+                            "so many people have this number or mailbox that it is switched off for a part of them at a time; put this choice alone"
+                    )
+                }
                 return (choice, recorded.entry, recorded.noEffect)
             } catch var refusal as StepRefusal {
                 refusal.detail = "`/preferences/\(position)`: \(refusal.description); nothing was recorded"
@@ -228,10 +269,59 @@ extension StepContext {
             }
         }
         choice.destination = destination
+        // An objection, and a link in a message, are about the number or mailbox as well, whoever has it (SG-0045).
+        if let category = Category(rawValue: scope), choice.state.isOff {
+            let places =
+                body.channel == nil
+                ? person.person.addresses.filter { $0.verifiedAt != nil }
+                : source == .unsubscribeLink
+                    ? person.person.addresses.filter { $0.tag == destination } : []
+            if let last = try shareNo(category, at: places, besides: person.subject.id, by: caller, at: now) {
+                return Recorded(last, isUnfinished: true)
+            }
+        }
         // An objection names no channel and holds for all of them, in this one transaction.
         return try choose(
             choice, on: body.channel.map { [$0] } ?? Channel.allCases,
             isForEveryChannel: body.channel == nil, of: person)
+    }
+
+    /// Switches a category off for everybody else who registered some numbers or mailboxes, as a link in their own message would:
+    /// a no that came by an address, or an objection of somebody who has it, is about the address (SG-0045). At most
+    /// ``replyHolderCountMax`` people in one step.
+    ///
+    /// - Returns: `nil` where it holds for all of them; else the last entry that was recorded: an alarm was raised, and the same
+    ///   act goes on with the others.
+    func shareNo(
+        _ category: GateVocabulary.Category, at addresses: [AddressRecord], besides own: SubjectID,
+        by caller: CallerName, at now: Instant
+    ) throws -> EntryReference? {
+        guard policy.category(category).switchOff == .anyone else { return nil }
+        var recorded: [EntryReference] = []
+        for address in addresses where address.channel != .push {
+            for holder in try view.holders(of: AddressKey(address)) where holder != own {
+                guard let subject = try view.subject(holder),
+                    let person = try RecipientWithLedger.load(subject, from: view),
+                    let place = person.person.addresses[AddressKey(address)]?.tag
+                else { continue }
+                let link = UnsubscribeLink(
+                    of: subject, category: category, channel: address.channel, destination: place)
+                guard try !LinkTarget.load(link, from: view).isMuted(under: policy, byAnybody: true) else {
+                    continue
+                }
+                guard recorded.count < Self.replyHolderCountMax else {
+                    alarm(
+                        "a no came by a number or mailbox of more than \(Self.replyHolderCountMax) people, and counts for so many of them at a time. Find out why so many have one address"
+                    )
+                    return recorded.last
+                }
+                let choice = PreferenceRecord(
+                    subject: holder, scope: category.rawValue, channel: address.channel, destination: place,
+                    state: .userOff, source: .sharedAddress, at: now, caller: caller)
+                recorded.append(try choose(choice, on: [choice.channel], of: person).entry)
+            }
+        }
+        return nil
     }
 
     /// Records one choice on each of some channels, and the consent that follows from it.
@@ -294,9 +384,8 @@ extension StepContext {
         else { return false }
         let before = ConsentsAndChoices(person)
         let channel = address.channel
-        // A link is never a reply to a text, nor a keyword to a number one to an e-mail.
-        let (method, source): (ConsentMethod, PreferenceSource) =
-            channel == .sms ? (.smsKeyword, .inAppSettings) : (.webForm, .unsubscribeLink)
+        // A keyword to a number is no reply to an e-mail.
+        let method: ConsentMethod = channel == .sms ? .smsKeyword : .webForm
         let ofMarketing = policy.purposes(endedWith: .marketing)
         let purposes = Set(person.consents.map(\.purpose)).union(ofMarketing)
         var ended = Set([Category.marketing])
@@ -333,7 +422,7 @@ extension StepContext {
             try appendPreference(
                 PreferenceRecord(
                     subject: person.subject.id, scope: category.rawValue, channel: channel,
-                    destination: place, state: .userOff, source: source, at: now, caller: caller),
+                    destination: place, state: .userOff, source: .reply, at: now, caller: caller),
                 receivedAt: now)
         }
         person = try reloaded(person)
@@ -423,7 +512,9 @@ extension StepContext {
         let level: PersonAct.Level = record.address == nil ? .account : .address
         guard let category = Category(rawValue: record.purpose.text),
             let state = PersonAct(record)?.effect(at: level, on: category).preference,
-            (fact.state == .given) == (record.state == .given)
+            (fact.state == .given) == (record.state == .given),
+            // What only a step-up switches off is not switched off by the end of a consent.
+            !state.isOff || policy.category(category).switchOff == .anyone
         else { return }
         let moment = ConsentLedger.moment(of: record, in: person.consents)
         var places = [record.address]
@@ -557,6 +648,7 @@ extension StepContext {
         ]
         if let address = record.address { object["address"] = .string(address.hexadecimal) }
         if let jurisdiction = record.jurisdiction { object["jurisdiction"] = .string(jurisdiction) }
+        if let stated = record.statedTime { object["stated_time"] = .integer(stated.milliseconds) }
         if let expiry = record.expiresAt { object["expires_at"] = .integer(expiry.milliseconds) }
         if let withdraws = record.withdraws { object["withdraws"] = .string(withdraws.hexadecimal) }
         if let notice = record.notice {
@@ -605,8 +697,11 @@ extension ConsentMethod {
     /// Where the choice was made, when consent and preference are recorded in one step.
     var preferenceSource: PreferenceSource {
         switch self {
-        case .inAppToggle, .webForm, .doubleOptIn, .smsKeyword: .inAppSettings
-        case .paperForm, .phoneCall, .existingCustomer, .expressConsent, .writtenConsent: .adminOverride
+        case .inAppToggle: .inAppSettings
+        case .smsKeyword: .reply
+        case .webForm, .doubleOptIn, .paperForm, .phoneCall, .existingCustomer, .expressConsent,
+            .writtenConsent:
+            .consent
         }
     }
 }
@@ -616,10 +711,24 @@ extension PreferenceSource {
     var consentMethod: ConsentMethod {
         switch self {
         case .inAppSettings, .osSettingsSync, .inAppStepUp: .inAppToggle
-        case .unsubscribeLink: .webForm
-        case .adminOverride: .phoneCall
+        case .unsubscribeLink, .sharedAddress, .consent: .webForm
+        case .reply: .smsKeyword
+        case .adminOverride, .restore: .phoneCall
         // An audit's record is no choice of the person.
         case .driftAudit: preconditionFailure("what an audit suppresses withdraws no consent")
         }
+    }
+}
+
+/// When something was said: from when it counts, and what was stated where that is a later time. A phone's clock may be
+/// hours ahead; a no counts from the earlier of the two, and the stated time stays as evidence.
+struct SaidTime {
+    let counts: Instant
+    /// `nil` where it is the time that counts.
+    let stated: Instant?
+
+    init(_ stated: Instant, heardAt now: Instant) {
+        counts = min(stated, now)
+        self.stated = stated > now ? stated : nil
     }
 }

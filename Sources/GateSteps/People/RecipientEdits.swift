@@ -172,7 +172,8 @@ extension StepContext {
         guard person.devices.contains(where: { $0.tag == tag }) else {
             throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
-        let shownAt = body.shownAt ?? now
+        // A no from a phone whose clock is ahead is a no all the same.
+        let shownAt = body.answer == .denied ? min(body.shownAt ?? now, now) : body.shownAt ?? now
         let earlier = try view.permissionPrompts(of: person.subject.id).first { $0.device == tag }
         try rules(at: now).requireFirst(
             promptShownAt: shownAt, isAnswered: body.answer != nil, after: earlier)

@@ -268,7 +268,10 @@ extension EvidenceFold {
             // ends what anyone may switch off, and at that place.
             guard choice.state == .userOff, choice.source != .adminOverride, choice.level == .address,
                 Category(rawValue: choice.scope).map({ rules.policy.category($0).switchOff }) == .anyone,
-                (try? rules.require(oneOf: [.addReply, .putAddress], of: choice.caller)) != nil
+                (try? rules.require(
+                    oneOf: choice.source == .sharedAddress
+                        ? [.putPreference, .withdrawConsent] : [.addReply, .putAddress], of: choice.caller))
+                    != nil
             else { throw refusal }
         }
     }
@@ -315,7 +318,8 @@ extension EvidenceFold {
             }
             return
         }
-        if choice.state.isOff, choice.source != .adminOverride || acts.isRestoring { return }
+        let isOfRestore = choice.source == .restore || choice.source == .adminOverride
+        if choice.state.isOff, !isOfRestore || acts.isRestoring { return }
         try rules.requireUndo(choice, after: choices[choice.subject, default: []], of: person.state)
     }
 

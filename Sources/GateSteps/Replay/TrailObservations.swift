@@ -130,6 +130,9 @@ package struct TrailObservations {
         case .switchOff:
             let switchOff: SwitchOffEntry = try entry.knownBody()
             return [switchOff.observation(try switchOff.means.name())]
+        case .reply:
+            let reply: ReplyEntry = try entry.knownBody()
+            return [.reply(try reply.why?.name() ?? .withdrawn, channel: reply.channel)]
         case .mandatoryUnreached: return [.unreached(try entry.knownBody(MandatoryUnreachedEntry.self).type)]
         case .review:
             let review: ReviewEntry = try entry.knownBody()

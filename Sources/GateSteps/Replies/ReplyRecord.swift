@@ -8,20 +8,20 @@ package struct ReplyRecord: Hashable, Sendable {
     /// MAC of everything but the id; 32 bytes.
     package var contentMAC: [UInt8]
     package var entryIndex: UInt64
-    package var isWithdrawal: Bool
+    package var effect: ReplyEffect
     /// `nil` where no text confirmed it.
     package var confirmation: ReplyConfirmation?
     /// When it was taken.
     package var at: Instant
 
     package init(
-        key: RequestKey, contentMAC: [UInt8], entryIndex: UInt64, isWithdrawal: Bool,
+        key: RequestKey, contentMAC: [UInt8], entryIndex: UInt64, effect: ReplyEffect,
         confirmation: ReplyConfirmation? = nil, at: Instant
     ) {
         self.key = key
         self.contentMAC = contentMAC
         self.entryIndex = entryIndex
-        self.isWithdrawal = isWithdrawal
+        self.effect = effect
         self.confirmation = confirmation
         self.at = at
     }

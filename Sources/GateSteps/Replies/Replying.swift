@@ -17,12 +17,12 @@ extension StepContext {
     /// Takes a reply. A reply that begins with a word of the bundle ends the consents of all people who registered the
     /// number or mailbox; any other reply changes nothing. Every reply is recorded.
     ///
-    /// The answer follows from what came from the address, so it is the same whether the address is registered or
-    /// not.
+    /// The answer says what the reply did: a word that found nothing to end is not answered as a withdrawal, and a number that
+    /// nobody registered is sent no confirmation (SG-0025). A time ahead of the gateway's clock counts as now.
     ///
     /// - Returns: `nil` where more people registered the number or mailbox than one step ends the consents of: the reply is
     ///   not answered then, and the same one goes on with the others.
-    /// - Throws: ``StepRefusal`` `eventInFuture`, and `idConflict` for an id that another reply had.
+    /// - Throws: ``StepRefusal`` `idConflict` for an id that another reply had.
     package func takeReply(
         _ body: ReplyBody, by caller: CallerName, at now: Instant
     ) throws -> Citing<ReplyAnswer?> {
@@ -35,21 +35,20 @@ extension StepContext {
                     detail: "this id was used for a reply of other content; pass on the carrier's own id")
             }
             let trail = try reference(toEntry: earlier.entryIndex)
-            let why = earlier.isWithdrawal ? nil : noEffect(of: body)
-            let confirmation = earlier.confirmation.flatMap { self.confirmation(in: $0.locale, of: body) }
-            return {
-                ReplyAnswer(trail: $0[trail], noEffect: why, confirmation: confirmation, isReplayed: true)
+            let confirmation = earlier.confirmation.flatMap {
+                self.confirmation(in: $0.locale, from: min(body.receivedAt, earlier.at))
             }
-        }
-        guard body.receivedAt <= now else {
-            throw StepRefusal(.eventInFuture, detail: "`received_at` is in the future")
+            return {
+                ReplyAnswer(
+                    trail: $0[trail], effect: earlier.effect, confirmation: confirmation, isReplayed: true)
+            }
         }
         let rule = policy.bundle.channels.smsRevocation
         let locale = rule?.locale(of: body.text)
         // Nobody can have registered a sender that is no address, so no consent is taken back there.
         let address = locale == nil ? nil : body.sender
-        let isWithdrawal = address != nil
         var (holders, waiting, stopped): ([SubjectID], [SubjectID], [SubjectID]) = ([], [], [])
+        var isNews = false
         if let address {
             let everyText = endsEveryText(on: body.channel, at: now)
             holders = try view.holders(of: address)
@@ -57,8 +56,11 @@ extension StepContext {
             stopped = Array(waiting.prefix(Self.replyHolderCountMax))
             for holder in stopped {
                 let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
-                let isNews = try stop(address, of: holder, everyText: everyText, by: caller, at: now)
-                if isNews, let before, let place = before.addresses[address] {
+                guard try stop(address, of: holder, everyText: everyText, by: caller, at: now) else {
+                    continue
+                }
+                isNews = true
+                if let before, let place = before.addresses[address] {
                     try recordDisabling(
                         by: .reply, on: [body.channel], at: place.tag, before: before, at: now)
                 }
@@ -70,27 +72,34 @@ extension StepContext {
             )
             return { _ in nil }
         }
-        let why = isWithdrawal ? nil : noEffect(of: body)
+        let effect: ReplyEffect =
+            if address == nil {
+                body.sender == nil ? .notAnAddress : .notAWithdrawal
+            } else if holders.isEmpty {
+                .nothingKnownHere
+            } else {
+                isNews ? .withdrawn : .alreadySo
+            }
+        let receivedAt = min(body.receivedAt, now)
         let confirmation = try address.flatMap { address in
-            try locale.flatMap { try newConfirmation(in: $0, of: body, from: address, at: now) }
+            try locale.flatMap { locale in
+                holders.isEmpty ? nil : try newConfirmation(in: locale, to: address, from: receivedAt, at: now)
+            }
         }
-        let trail = try record(
-            ReplyEntry(
-                caller: caller, channel: body.channel, idTag: Hexadecimal.encode(key.idHash),
-                at: body.receivedAt, effect: Code(isWithdrawal ? "withdrawn" : "none"),
-                subjects: holders.count > Self.replyHolderCountMax ? stopped : holders,
-                why: why.map { Code($0) }, confirmation: confirmation?.answer.language), at: now)
+        let entry = ReplyEntry(
+            caller: caller, channel: body.channel, idTag: Hexadecimal.encode(key.idHash), at: receivedAt,
+            statedAt: body.receivedAt > now ? body.receivedAt : nil,
+            effect: Code(effect == .withdrawn ? "withdrawn" : "none"),
+            subjects: holders.count > Self.replyHolderCountMax ? stopped : holders,
+            why: effect == .withdrawn ? nil : Code(effect), confirmation: confirmation?.answer.language)
+        let trail = try record(entry, at: now)
+        observe(.reply(effect, channel: body.channel))
         view.putReply(
             ReplyRecord(
-                key: key, contentMAC: content, entryIndex: trail.index, isWithdrawal: isWithdrawal,
+                key: key, contentMAC: content, entryIndex: trail.index, effect: effect,
                 confirmation: confirmation?.record, at: now))
         if let address { try view.setSetting(takenBack(at: address), to: "\(now.milliseconds)") }
-        return { ReplyAnswer(trail: $0[trail], noEffect: why, confirmation: confirmation?.answer) }
-    }
-
-    /// Why a reply that takes nothing back has no effect.
-    private func noEffect(of body: ReplyBody) -> ReplyAnswer.NoEffect {
-        body.sender == nil ? .notAnAddress : .notAWithdrawal
+        return { ReplyAnswer(trail: $0[trail], effect: effect, confirmation: confirmation?.answer) }
     }
 
     /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
@@ -119,27 +128,26 @@ extension StepContext {
 
     /// The text that confirms a withdrawal by text message: one a day for each number, and none once its time is over.
     private func newConfirmation(
-        in locale: String, of body: ReplyBody, from address: AddressKey, at now: Instant
+        in locale: String, to address: AddressKey, from receivedAt: Instant, at now: Instant
     ) throws -> (answer: ReplyAnswer.Confirmation, record: ReplyConfirmation)? {
-        guard body.channel == .sms, let answer = confirmation(in: locale, of: body), now <= answer.until
-        else {
-            return nil
-        }
-        let address = settings.index.addressHash(address)
-        if let last = try view.confirmed(address),
+        guard address.channel == .sms, let answer = confirmation(in: locale, from: receivedAt),
+            now <= answer.until
+        else { return nil }
+        let hash = settings.index.addressHash(address)
+        if let last = try view.confirmed(hash),
             now.milliseconds - last.milliseconds < Self.confirmationIntervalMilliseconds
         {
             return nil
         }
-        return (answer, ReplyConfirmation(addressHash: address, locale: locale))
+        return (answer, ReplyConfirmation(addressHash: hash, locale: locale))
     }
 
-    private func confirmation(in locale: String, of body: ReplyBody) -> ReplyAnswer.Confirmation? {
-        guard let rule = policy.bundle.channels.smsRevocation, let text = rule.confirmations[locale] else {
-            return nil
-        }
+    private func confirmation(in locale: String, from receivedAt: Instant) -> ReplyAnswer.Confirmation? {
+        guard let rule = policy.bundle.channels.smsRevocation,
+            let found = rule.confirmation(toWordsIn: locale, under: policy.languages)
+        else { return nil }
         return ReplyAnswer.Confirmation(
-            language: locale, text: "\(policy.bundle.brand): \(text)",
-            until: body.receivedAt.advanced(bySeconds: Int64(rule.confirmationWithinMinutes) * 60))
+            language: found.locale, text: "\(policy.bundle.brand): \(found.text)",
+            until: receivedAt.advanced(bySeconds: Int64(rule.confirmationWithinMinutes) * 60))
     }
 }

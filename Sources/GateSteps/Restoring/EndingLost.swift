@@ -82,7 +82,7 @@ extension StepView {
             ConsentRecord(
                 subject: person.id, id: id, idTag: person.tag(.consent, id), purpose: scope.purpose,
                 channel: scope.channel, address: scope.address, state: .withdrawn, eventTime: now,
-                receivedAt: now, method: method ?? PreferenceSource.adminOverride.consentMethod,
+                receivedAt: now, method: method ?? PreferenceSource.restore.consentMethod,
                 source: .gateway, jurisdiction: nil, notice: nil, expiresAt: nil, withdraws: nil,
                 previousHash: ledger.last.map(StepContext.hash) ?? "", entryIndex: upcomingIndex))
         try apply(change, to: person.id)
@@ -95,7 +95,7 @@ extension StepView {
         let change = PersonChange.preference(
             PreferenceRecord(
                 subject: subject, scope: category.rawValue, channel: channel, destination: nil,
-                state: .userOff, source: .adminOverride, at: now, caller: .gateway))
+                state: .userOff, source: .restore, at: now, caller: .gateway))
         try apply(change, to: subject)
         try record(change.entry(of: subject, by: .gateway, at: now), at: now)
     }

@@ -5,16 +5,24 @@ import RecipientModel
 
 /// What a link can do: switch its one category off at its one destination, and take that back once.
 extension StepContext {
-    /// Switches off the category of a link, which withdraws the consent as every choice from `unsubscribe_link` does.
-    /// A second time changes and records nothing.
+    /// Switches off the category of a link, which withdraws the consent as every choice from `unsubscribe_link` does; at a
+    /// number or mailbox for everybody who registered it (SG-0045). A second time changes and records nothing.
     ///
+    /// The others come first: the link stands as used once it counts for all.
+    ///
+    /// - Returns: `nil` where more people have the number or mailbox than one step switches off: the same mute goes on.
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
-    package func mute(_ id: Tag, at now: Instant) throws -> LinkStanding {
+    package func mute(_ id: Tag, at now: Instant) throws -> LinkStanding? {
         var target = try LinkTarget.load(try view.unsubscribeLink(id), from: view)
         // A category that only a step-up switches off has no links. Links from before it became such a one do not work.
         guard policy.category(target.link.category).switchOff == .anyone else {
             throw StepRefusal(.notFound, detail: "the link does not work any more")
         }
+        guard
+            try shareNo(
+                target.link.category, at: target.address.map { [$0] } ?? [], besides: target.link.subject,
+                by: .gateway, at: now) == nil
+        else { return nil }
         if !target.isMuted(under: policy) {
             let choice = PreferenceRecord(
                 subject: target.link.subject, scope: target.link.category.rawValue,
@@ -37,6 +45,15 @@ extension StepContext {
         guard let mute = target.undoableMute(at: now, under: policy) else {
             return (target.standing(at: now, under: policy), false)
         }
+        try takeBack(mute, of: target, at: now)
+        if let address = target.address {
+            try takeBackShared(mute.choice, at: address, at: now)
+        }
+        target = try LinkTarget.load(target.link, from: view)
+        return (target.standing(at: now, under: policy), true)
+    }
+
+    private func takeBack(_ mute: LinkTarget.Mute, of target: LinkTarget, at now: Instant) throws {
         try appendPreference(
             mute.choice.before(
                 in: try view.preferenceHistory(of: target.link.subject), of: target.person.person.state,
@@ -46,10 +63,29 @@ extension StepContext {
             try appendLedger(undoing(withdrawal, of: person, at: now), at: now)
             person = try reloaded(person)
         }
-        target = try LinkTarget.load(target.link, from: view)
-        try reconsider(
-            target.link.subject, as: target.person.person, because: .preferenceChanged, at: now)
-        return (target.standing(at: now, under: policy), true)
+        let after = try LinkTarget.load(target.link, from: view)
+        try reconsider(target.link.subject, as: after.person.person, because: .preferenceChanged, at: now)
+    }
+
+    /// Gives back to each of the others at a number or mailbox what the same mute took from them: what was switched off in the
+    /// step of the mute, where nothing else was said there since.
+    private func takeBackShared(
+        _ mute: PreferenceRecord, at address: AddressRecord, at now: Instant
+    ) throws {
+        guard let category = Category(rawValue: mute.scope) else { return }
+        for holder in try view.holders(of: AddressKey(address)) where holder != mute.subject {
+            guard let subject = try view.subject(holder),
+                let place = try view.state(of: holder)?.addresses[AddressKey(address)]?.tag
+            else { continue }
+            let target = try LinkTarget.load(
+                UnsubscribeLink(
+                    of: subject, category: category, channel: address.channel, destination: place), from: view
+            )
+            guard let shared = target.undoableMute(at: now, under: policy, from: .sharedAddress),
+                shared.choice.at == mute.at
+            else { continue }
+            try takeBack(shared, of: target, at: now)
+        }
     }
 
     private func undoing(
@@ -72,6 +108,8 @@ package struct LinkTarget {
     /// Where the choice is made. A link lives on in an inbox after its address or device is gone; the no then holds for
     /// the whole channel.
     let place: Tag?
+    /// The number or mailbox that is ``place``; `nil` of a device, and of an address that is gone.
+    let address: AddressRecord?
     /// When links switched the category off at that place, while the newest choice there is such a mute.
     private let mutes: [Instant]
     /// Whether a link ever switched the category off at that place.
@@ -84,13 +122,14 @@ package struct LinkTarget {
         guard let link, let subject = try store.subject(link.subject),
             let person = try RecipientWithLedger.load(subject, from: store)
         else { throw StepRefusal(.notFound, detail: "the link does not work any more") }
-        let place = person.person.destination(tagged: link.destination, on: link.channel)?.tag
+        let destination = person.person.destination(tagged: link.destination, on: link.channel)
+        let place = destination?.tag
         let choice = Self.choice(of: link, at: place, in: person.person.state)
         let mutes = try choice.map { choice in
             try store.preferenceHistory(of: link.subject).filter { $0.isMute && $0.isAbout(choice) }
         }
         return LinkTarget(
-            link: link, person: person, place: place,
+            link: link, person: person, place: place, address: destination?.address,
             mutes: choice?.isMute == true ? mutes?.map(\.at) ?? [] : [], wasMuted: mutes?.isEmpty == false)
     }
 
@@ -123,8 +162,12 @@ package struct LinkTarget {
     }
 
     /// Whether muting would change nothing: the link was used, and no consent that it ends counts.
-    func isMuted(under policy: CompiledPolicy) -> Bool {
-        guard let choice, choice.state.isOff, choice.source == .unsubscribeLink else { return false }
+    ///
+    /// - Parameter byAnybody: Whether the use of another's link to the same number or mailbox is one.
+    func isMuted(under policy: CompiledPolicy, byAnybody: Bool = false) -> Bool {
+        guard let choice, choice.state.isOff,
+            choice.source == .unsubscribeLink || byAnybody && choice.source == .sharedAddress
+        else { return false }
         let address = choice.level == .address ? place : nil
         return !policy.purposes(endedWith: link.category).contains { purpose in
             ConsentLedger.givenScopes(of: purpose, channel: link.channel, in: person.consents).contains {
@@ -139,8 +182,14 @@ package struct LinkTarget {
     }
 
     /// The mute that can still be taken back: this link's own, and the newest word on its category and channel.
-    func undoableMute(at now: Instant, under policy: CompiledPolicy) -> Mute? {
-        guard let choice, choice.isMute, now < choice.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+    ///
+    /// - Parameter source: `sharedAddress` for one by another's link to the same number or mailbox, which goes with that
+    ///   link's own and with no other.
+    func undoableMute(
+        at now: Instant, under policy: CompiledPolicy, from source: PreferenceSource = .unsubscribeLink
+    ) -> Mute? {
+        guard let choice, choice.isMute, choice.source == source,
+            now < choice.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
         else { return nil }
         let windowStart = now.advanced(bySeconds: -UnsubscribeLink.undoWindowSeconds)
         guard mutes.count(where: { $0 > windowStart }) <= UnsubscribeLink.undoCountMax else { return nil }
@@ -214,8 +263,10 @@ extension PreferenceRecord {
         return choice
     }
 
-    /// Whether a link on the gateway's own pages switched it off.
-    fileprivate var isMute: Bool { state.isOff && source == .unsubscribeLink && caller == .gateway }
+    /// Whether a link on the gateway's own pages switched it off, the person's or another's to the same number or mailbox.
+    fileprivate var isMute: Bool {
+        state.isOff && (source == .unsubscribeLink || source == .sharedAddress) && caller == .gateway
+    }
 
     /// Whether it brings back what a mute took the place of (``StepContext/undoMute(_:at:)``).
     fileprivate var isUndo: Bool { !state.isOff && source != .driftAudit && caller == .gateway }

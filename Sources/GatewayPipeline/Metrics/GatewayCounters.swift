@@ -109,6 +109,7 @@ private struct CounterTables: Sendable {
     private static let obstacles = HandOverObstacle.allCases
     private static let events = SendEventKind.allCases
     private static let means = DisabledBy.allCases
+    private static let replyEffects = ReplyEffect.allCases
     private static let reviewCauses = ReviewCause.allCases
     private static let driftKinds = DriftKind.allCases
     private static let driftActions = DriftAction.allCases
@@ -130,6 +131,7 @@ private struct CounterTables: Sendable {
     private var timeToOpen = (0...categories.count).map { _ in TimeHistogram(of: .timeToOpen) }
     private var disables = CountTable(means.count, categories.count + 1)
     private var disablesAfterSend = CountTable(means.count, categories.count)
+    private var replies = CountTable(replyEffects.count, channels.count)
     private var reviews = CountTable(reviewCauses.count, categories.count)
     private var drifts = CountTable(driftKinds.count, driftActions.count)
 
@@ -181,6 +183,8 @@ private struct CounterTables: Sendable {
             let place = Self.place(of: means, in: Self.means)
             disables.add(place, Self.place(category))
             if isAfterSend, let category { disablesAfterSend.add(place, Self.place(category)) }
+        case .reply(let effect, let channel):
+            replies.add(Self.place(of: effect, in: Self.replyEffects), Self.place(channel))
         case .review(let cause, let category):
             reviews.add(Self.place(of: cause, in: Self.reviewCauses), Self.place(category))
         case .drift(let kind, let action):
@@ -260,6 +264,9 @@ private struct CounterTables: Sendable {
         }
         disablesAfterSend.forEach(withZeros: true) { places, count in
             page.add(.disablesAfterSend, [Self.means[places[0]].rawValue, categories[places[1]]], count)
+        }
+        replies.forEach { places, count in
+            page.add(.replies, [Self.replyEffects[places[0]].rawValue, channels[places[1]]], count)
         }
         reviews.forEach(withZeros: true) { places, count in
             page.add(.reviews, [Self.reviewCauses[places[0]].rawValue, categories[places[1]]], count)

@@ -91,6 +91,10 @@ extension MetricFamily {
         .counter, "disables_after_send_total",
         "Recipients who switched the category off within 24 hours of a forwarded send of it, each once a UTC day.",
         by: [MetricLabel("means", DisabledBy.allCases.map(\.rawValue)), .category])
+    package static let replies = MetricFamily(
+        .counter, "replies_total",
+        "Replies of recipients, by what each came to. A rising share of `nothing_known_here` means that numbers are not recognised.",
+        by: [MetricLabel("effect", ReplyEffect.allCases.map(\.rawValue)), .channel])
     package static let reviews = MetricFamily(
         .counter, "reviews_total", "What the gateway found that a person has to look at.",
         by: [MetricLabel("cause", ReviewCause.allCases.map(\.rawValue)), .category])

@@ -322,7 +322,8 @@ extension ConsentsAnswer.Record {
         self.init(
             sequence: record.sequence, id: record.id, purpose: record.purpose, channel: record.channel,
             address: record.address.map { names[$0] ?? $0.hexadecimal }, state: record.state.rawValue,
-            eventTime: record.eventTime, receivedAt: record.receivedAt, method: record.method,
+            eventTime: record.eventTime, statedTime: record.statedTime, receivedAt: record.receivedAt,
+            method: record.method,
             source: record.source, jurisdiction: record.jurisdiction,
             notice: record.notice.map {
                 ConsentBody.Notice(

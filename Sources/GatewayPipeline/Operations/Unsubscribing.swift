@@ -30,7 +30,9 @@ package final class LinkHandler: UnsubscribeHandler {
     }
 
     package func mute(_ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
-        change(token, reply: reply) { step, id, now in .known(try step.mute(id, at: now)) }
+        change(token, reply: reply) { step, id, now in
+            try step.mute(id, at: now).map { .known($0) }
+        }
     }
 
     package func undo(_ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
@@ -86,23 +88,28 @@ package final class LinkHandler: UnsubscribeHandler {
 
     private func change(
         _ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void,
-        _ change: @escaping @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer
+        _ change: @escaping @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer?
     ) {
         let id = id(in: token)
         admit(reply) { [self] reply in
             // Looked up first, so that what leads nowhere never waits in the engine's queue.
             look(at: id) { [gateway] found in
                 guard case .known = found else { return reply(found) }
-                gateway.engine.submit(LinkOperation(id: id, change: change, reply: reply))
+                gateway.engine.submit(
+                    LinkOperation(id: id, engine: gateway.engine, change: change, reply: reply))
             }
         }
     }
 }
 
-/// Switches the category of a link off, or takes that back, as one step of the engine.
+/// Switches the category of a link off, or takes that back, as one step of the engine; as several where more people have
+/// its number or mailbox than one step changes. Each step commits what it did, so a stop between two leaves the link as one
+/// that was not used yet, and the next use goes on.
 private struct LinkOperation: EngineOperation {
     let id: Tag
-    let change: @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer
+    let engine: Engine
+    /// `nil` where more is to be done.
+    let change: @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer?
     let reply: @Sendable (LinkAnswer) -> Void
 
     var caller: CallerName? { nil }
@@ -110,13 +117,15 @@ private struct LinkOperation: EngineOperation {
     var asks: [Ask] { [.unsubscribeLink(id)] }
 
     func perform(in batch: Batch) throws -> Completion {
-        let answer: LinkAnswer
+        let answer: LinkAnswer?
         do {
             answer = try batch.step { try change($0, id, $0.now()) }
         } catch is StepRefusal {
             answer = .unknown
         }
-        return { [answer, reply] _ in reply(answer) }
+        return { [answer, self] _ in
+            if let answer { reply(answer) } else { engine.submit(self) }
+        }
     }
 
     func refuse(_ failure: EngineFailure) { reply(.busy) }

@@ -164,9 +164,18 @@ extension Problem {
 
 extension Recorded {
     var answer: Citing<Answer> {
-        { [entry, isReplayed, noEffect] places in
-            Answer(
-                RecordedAnswer(trail: places[entry], isReplayed: isReplayed, noEffect: noEffect))
+        { [entry, isReplayed, noEffect, notOptional, isUnfinished] places in
+            guard !isUnfinished else {
+                return Problem(
+                    .unavailable,
+                    detail:
+                        "so many people have this number or mailbox that it is switched off for a part of them at a time; ask the same again"
+                ).answer
+            }
+            return Answer(
+                RecordedAnswer(
+                    trail: places[entry], isReplayed: isReplayed, noEffect: noEffect, notOptional: notOptional
+                ))
         }
     }
 }

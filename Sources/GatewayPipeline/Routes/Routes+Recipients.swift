@@ -178,10 +178,10 @@ extension Route {
             "withdrawConsent", .post, "/v1/recipients/{user}/consents/{consent}/withdraw", .user, .consent,
             tag: "Consents", "Withdraw consent",
             means:
-                "Ends the named consent whatever the clocks say: dated before it was given, the withdrawal counts from then. Removes what waits in the outbox on the strength of it, in the same transaction.",
+                "Ends the named consent whatever the clocks say: dated before it was given, the withdrawal counts from then, and dated later than now, from now. With `every_channel` or the method `sms_keyword` it also switches the category off for everybody else who has the number or mailbox. Removes what waits in the outbox on the strength of it, in the same transaction.",
             grants: CallerAct.withdrawConsent.grants,
             body: .optional(ConsentWithdrawBody.self, "Withdrawn in the app", adding: ("Now", [:])),
-            answers: [.recorded], problems: [.notFound, .wrongState, .eventInFuture, .assertionNotPermitted]
+            answers: [.recorded], problems: [.notFound, .wrongState, .assertionNotPermitted]
         ) { request, user, consent in
             .record(.change(user), lane: .security) {
                 try $0.withdrawConsent(consent, request.body, of: user, by: request.caller, at: $1)
@@ -191,7 +191,7 @@ extension Route {
             "putPreference", .put, "/v1/recipients/{user}/preferences/{scope}", .user, .scope,
             tag: "Preferences", "Record a choice and where it was made",
             means:
-                "`user_off` and `default` of marketing for the account or an address withdraw that consent, and so does `user_off` of any category from an unsubscribe link or without a channel; a device's only mutes the device. Switching on never creates consent.",
+                "`user_off` and `default` of marketing for the account or an address withdraw that consent, and so does `user_off` of any category from an unsubscribe link or without a channel; a device's only mutes the device. From an unsubscribe link at an address, and without a channel, it is said for everybody who has that number or mailbox. Switching on never creates consent.",
             grants: CallerAct.putPreference.grants,
             also: [
                 ConditionalGrant(.preferencesStepUp, when: "when `source` is `in_app_step_up`"),

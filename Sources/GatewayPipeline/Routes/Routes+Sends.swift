@@ -176,7 +176,7 @@ extension Route {
         Route(
             "addReply", .post, "/v1/replies", tag: "Consents", "Pass on what a recipient answered",
             means:
-                "A text or an e-mail that begins with one of the bundle's revocation words ends every consent given for the number or mailbox, and marketing there, and takes what waits on the strength of it out of the outbox, in the same transaction. Anything else changes nothing; no reply gives consent. The answer follows from the text alone. The same `id` is answered the same way again for at least 31 days.",
+                "A text or an e-mail that the bundle's revocation words say is a withdrawal ends every consent given for the number or mailbox, and marketing there, and takes what waits on the strength of it out of the outbox, in the same transaction. Anything else changes nothing; no reply gives consent. The answer says what ended: nothing where nobody has registered the number or mailbox. The same `id` is answered the same way again for at least 31 days.",
             grants: CallerAct.addReply.grants,
             body: .json(
                 ReplyBody.self, "A text that says stop",
@@ -188,7 +188,7 @@ extension Route {
                     ]
                 )),
             answers: [.ok("Taken.", ReplyAnswer.shape, Samples.reply.json)],
-            problems: [.idConflict, .eventInFuture]
+            problems: [.idConflict]
         ) { request in
             // A reply names an address and no person, and must not wait behind what a flood of sends asks for.
             .edit(lane: .security, order: .change(nil)) { step, now in

@@ -5,7 +5,6 @@ import GateVocabulary
 /// RFC 8058 section 3.1 lets a mail program send either encoding.
 enum FormBody {
     enum Failure: Error, Equatable {
-        case unsupportedMediaType
         case malformed
     }
 
@@ -15,7 +14,7 @@ enum FormBody {
     static func read(_ body: [UInt8], as contentType: String?) throws(Failure) -> [(
         name: String, value: String
     )] {
-        guard let contentType else { throw .unsupportedMediaType }
+        guard let contentType else { throw .malformed }
         let pieces = contentType.split(separator: ";").map { $0.trimming(while: { $0 == " " || $0 == "\t" }) }
         switch pieces.first?.lowercased() {
         case "application/x-www-form-urlencoded": return try urlEncoded(body)
@@ -23,7 +22,7 @@ enum FormBody {
             let boundary = pieces.dropFirst().lazy.compactMap { parameter(of: $0, named: "boundary") }.first
             guard let boundary, (1...70).contains(boundary.utf8.count) else { throw .malformed }
             return try multipart(body, boundary: Array(boundary.utf8))
-        default: throw .unsupportedMediaType
+        default: throw .malformed
         }
     }
 

@@ -323,6 +323,8 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
         /// `given`, `refused`, `withdrawn`, `shown`, `undone`.
         package var state: String
         package var eventTime: Instant
+        /// Of a no: what was stated, where a clock was ahead.
+        package var statedTime: Instant?
         package var receivedAt: Instant
         package var method: ConsentMethod
         package var source: CallerName
@@ -340,7 +342,8 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
 
         package init(
             sequence: Int64, id: String, purpose: Purpose, channel: Channel, address: String?, state: String,
-            eventTime: Instant, receivedAt: Instant, method: ConsentMethod, source: CallerName,
+            eventTime: Instant, statedTime: Instant? = nil, receivedAt: Instant, method: ConsentMethod,
+            source: CallerName,
             jurisdiction: String?, notice: ConsentBody.Notice?, expiresAt: Instant?, withdraws: String?,
             previousHash: String, lawfulBasis: String?, noticeText: String? = nil
         ) {
@@ -351,6 +354,7 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
             self.address = address
             self.state = state
             self.eventTime = eventTime
+            self.statedTime = statedTime
             self.receivedAt = receivedAt
             self.method = method
             self.source = source
@@ -415,6 +419,10 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
             fields.required(
                 "state", as: .choice(Self.states), answer, \.state,
                 "What was said; `undone` takes back the withdrawal that it names.")
+            fields.optional(
+                "stated_time", answer, \.statedTime,
+                "RFC 3339; of a no whose stated time was ahead of the gateway's clock, that time. It counts from `event_time`."
+            )
             fields.optional("withdraws", answer, \.withdraws, "The record it withdraws.")
         }
     }
@@ -545,6 +553,9 @@ package struct PreferencesRecordedAnswer: WireAnswer, Hashable {
 
 /// `GET …/preferences`: chosen, effective, why, and how to change it.
 package struct PreferencesAnswer: WireAnswer, Hashable {
+    fileprivate static let sourceMeans =
+        "Where it was chosen, or what else it follows from: `consent` (given, refused or withdrawn otherwise than in the app), `reply` (to a text or an e-mail), `shared_address` (somebody else with the same number or mailbox said no), `drift_audit`, `restore`."
+
     /// One choice as it was made.
     package struct Transition: WireAnswer, Hashable {
         package var scope: String
@@ -581,7 +592,7 @@ package struct PreferencesAnswer: WireAnswer, Hashable {
             fields.optional(
                 "destination", answer, \.destination, "One device or address; the account when absent.")
             fields.required("scope", answer, \.scope, "A category or a type.")
-            fields.required("source", answer, \.source, "Where it was chosen.")
+            fields.required("source", answer, \.source, PreferencesAnswer.sourceMeans)
             fields.required("state", answer, \.state, "What was chosen.")
         }
     }
@@ -638,7 +649,7 @@ package struct PreferencesAnswer: WireAnswer, Hashable {
                 "Whether notifications get through.")
             fields.optional("how_to_fix", answer, \.howToFix, "What the person can do about it.")
             fields.required("scope", answer, \.scope, "A category or a type.")
-            fields.optional("source", answer, \.source, "Where it was chosen.")
+            fields.optional("source", answer, \.source, PreferencesAnswer.sourceMeans)
             fields.required(
                 "why", answer, \.why,
                 """

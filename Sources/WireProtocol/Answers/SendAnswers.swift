@@ -8,11 +8,17 @@ package struct RecordedAnswer: WireAnswer, Hashable {
     package var isReplayed: Bool
     /// Why what was recorded changes no consent and no preference; `nil` where it does, or is about something else.
     package var noEffect: NoEffect?
+    /// Present with ``NoEffect/notOptional``.
+    package var notOptional: NotOptional?
 
-    package init(trail: TrailReference, isReplayed: Bool = false, noEffect: NoEffect? = nil) {
+    package init(
+        trail: TrailReference, isReplayed: Bool = false, noEffect: NoEffect? = nil,
+        notOptional: NotOptional? = nil
+    ) {
         self.trail = trail
         self.isReplayed = isReplayed
         self.noEffect = noEffect
+        self.notOptional = notOptional
     }
 
     package static let name = "Recorded"
@@ -23,7 +29,10 @@ package struct RecordedAnswer: WireAnswer, Hashable {
     ) {
         fields.optional(
             "effect", as: .choice(["none"]), answer, { $0.noEffect.map { _ in "none" } },
-            "Present when no consent and no preference is other than before.")
+            "Present when the person gets and does not get the same as before.")
+        fields.optional(
+            "not_optional", answer, \.notOptional,
+            "Who says so, and what can be changed; present when `why` is `not_optional`.")
         fields.flag("replayed", answer, \.isReplayed, "True when the same was recorded before.")
         fields.required("trail", answer, \.trail, "The evidence.")
         fields.optional("why", answer, \.noEffect, "Why there is no effect; present with `effect`.")
@@ -36,6 +45,38 @@ package enum NoEffect: String, CaseIterable, Sendable, Hashable, AnswerValue {
     case shownOnly = "shown_only"
     case alreadySo = "already_so"
     case newerWord = "newer_word"
+    case notOptional = "not_optional"
+}
+
+/// Why a category goes on without a consent to it, and what the person can change.
+package struct NotOptional: WireAnswer, Hashable {
+    /// What the bundle cites for the category.
+    package var law: [String]
+    /// The bundle's reason, in a sentence.
+    package var because: String
+
+    package init(law: [String], because: String) {
+        self.law = law
+        self.because = because
+    }
+
+    package static let name = "NotOptional"
+    package static let means =
+        "Why a category goes on without a consent to it, and what the person can change."
+
+    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
+        _ answer: borrowing Fields.Source, to fields: inout Fields
+    ) {
+        fields.required(
+            "because", answer, \.because, "The reason, in the words of the policy (`categories.yaml`).")
+        fields.required(
+            "can_change", as: .choice([Self.change]), answer, { _ in Self.change },
+            "How the person can switch it off all the same: in the app, behind a second confirmation (`PUT …/preferences/{category}` with this `source`)."
+        )
+        fields.required("law", answer, \.law, "What the policy cites for it.")
+    }
+
+    private static let change = PreferenceSource.inAppStepUp.rawValue
 }
 
 extension NoEffect: DescribedChoice {
@@ -45,6 +86,8 @@ extension NoEffect: DescribedChoice {
         - `shown_only`: the notice was shown and nothing was said
         - `already_so`: what it says held before
         - `newer_word`: something the person said later stands
+        - `not_optional`: the consent ended, and what it was to goes on without one: no law asks for a consent there, and only a \
+        step-up switches it off
         """
     }
 }
@@ -217,16 +260,8 @@ package struct CancelAnswer: WireAnswer, Hashable {
 
 /// `POST /v1/replies`: follows from what came from the address, so that a caller does not learn from it whose the address is.
 package struct ReplyAnswer: WireAnswer, Hashable {
-    /// Why a reply changes nothing.
-    package enum NoEffect: String, CaseIterable, Sendable, Hashable, AnswerValue {
-        case notAWithdrawal = "not_a_withdrawal"
-        /// The sender is a short code, a name, or a number without its country: nobody can have registered it.
-        case notAnAddress = "not_an_address"
-    }
-
     package var trail: TrailReference
-    /// `nil` where consent is withdrawn.
-    package var noEffect: NoEffect?
+    package var effect: ReplyEffect
     /// What to send back to the number; `nil` where nothing is to be sent.
     package var confirmation: Confirmation?
     package var isReplayed: Bool
@@ -258,11 +293,11 @@ package struct ReplyAnswer: WireAnswer, Hashable {
     }
 
     package init(
-        trail: TrailReference, noEffect: NoEffect?, confirmation: Confirmation? = nil,
+        trail: TrailReference, effect: ReplyEffect, confirmation: Confirmation? = nil,
         isReplayed: Bool = false
     ) {
         self.trail = trail
-        self.noEffect = noEffect
+        self.effect = effect
         self.confirmation = confirmation
         self.isReplayed = isReplayed
     }
@@ -279,14 +314,15 @@ package struct ReplyAnswer: WireAnswer, Hashable {
         )
         fields.required(
             "effect", as: .choice(["withdrawn", "none"]), answer,
-            { $0.noEffect == nil ? "withdrawn" : "none" },
-            "`withdrawn`: whoever has the address is written to on the strength of no earlier consent. The same whether anybody has it."
+            { $0.effect == .withdrawn ? "withdrawn" : "none" },
+            "`withdrawn`: something that counted at the number or mailbox ended. `none`: nothing did, and `why` says why not."
         )
         fields.flag("replayed", answer, \.isReplayed, "True when a reply of this id was taken before.")
         fields.required("trail", answer, \.trail, "The evidence.")
         fields.optional(
-            "why", as: .choice(NoEffect.allCases.map(\.rawValue)), answer, \.noEffect,
-            "Why there is no effect: the text begins with none of the bundle's words (START is one of those; consent is given on the consent route alone), or the sender is no number or mailbox that anybody can have registered: a short code, a name."
+            "why", as: .choice(ReplyEffect.withoutEffect.map(\.rawValue)), answer,
+            { $0.effect == .withdrawn ? nil : $0.effect.rawValue },
+            "`not_a_withdrawal`: the text is none by the bundle's words (START is one of those; consent is given on the consent route alone). `not_an_address`: the sender is a short code, a name, or a number without its country, which nobody can have registered. `nothing_known_here`: nobody has registered the number or mailbox; who registers it later begins with the no. `already_so`: everything had ended before."
         )
     }
 }

@@ -117,11 +117,13 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
     package static let example: JSONValue = ["event_time": "2026-11-21T05:00:00Z", "method": "in_app_toggle"]
 
     package init(from fields: BodyFields) {
-        eventTime = fields.optional("event_time", "When the person spoke; now when absent.")
+        eventTime = fields.optional(
+            "event_time",
+            "When the person spoke; now when absent. A time later than now counts as now, and is kept.")
         let named: ConsentMethod? = fields.optional("method", "How; as it was given when absent.")
         reply = fields.optional(
             "reply", as: .text(.paramText),
-            "What the person answered to a text message, as it came. One of the words of `channels.yaml` at its beginning ends the consent (`sms_keyword`), whatever its case, width and punctuation; anything else is 422, and whoever reads it decides what was meant."
+            "What the person answered to a text message, as it came. What the words of `channels.yaml` make a withdrawal ends the consent (`sms_keyword`), whatever its case, width and punctuation; anything else is 422, and whoever reads it decides what was meant."
         )
         method = named ?? (reply == nil ? nil : .smsKeyword)
         isForEveryChannel = fields.optional(

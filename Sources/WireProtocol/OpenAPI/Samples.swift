@@ -54,7 +54,7 @@ package enum Samples {
         sendID: sendID, withdrawn: ["d_1"], underWay: [], gone: [], trail: trail)
 
     package static let reply = ReplyAnswer(
-        trail: trail, noEffect: nil,
+        trail: trail, effect: .withdrawn,
         confirmation: .init(
             language: "en", text: "Drop: You are unsubscribed at this number.",
             until: moment.advanced(bySeconds: 300)))
