@@ -346,6 +346,57 @@ import WireProtocol
         #expect(try await give("intervention_any_time", under: "intervention_any_time").status == 200)
     }
 
+    @Test(arguments: [("FR", false), ("US", true)])
+    func `the end of a consent to warnings says whether they go on, and who says so`(
+        _ region: String, _ isEnded: Bool
+    ) async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1", region: region)
+        let put = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/addresses/n",
+            [
+                "kind": "sms", "value": .string(region == "FR" ? "+33612345678" : "+12025550123"),
+                "verified_at": .string(gate.clock.now().rfc3339),
+            ])
+        try #require(put.status == 200, "\(put.json)")
+        var consent = try gate.consentBody("sec")
+        let notice = try #require(
+            gate.policy.bundle.notices.values.first { $0.key.id == "sms_service" && $0.key.language == "en" })
+        consent["purpose"] = "security"
+        consent["channel"] = "sms"
+        consent["address"] = "n"
+        consent["method"] = "phone_call"
+        consent["jurisdiction"] = .string(region)
+        consent["notice"] = [
+            "id": "sms_service", "version": .string(notice.key.version), "language": "en",
+            "sha256": .string(notice.sha256),
+        ]
+        if gate.policy.caller(CallerName("product"))?.methods.contains(.phoneCall) != true {
+            consent["method"] = "express_consent"
+        }
+        let given = try await gate.call("product", "POST", "/v1/recipients/u_1/consents", consent)
+        try #require(given.status == 200, "\(given.json)")
+        gate.clock.advance(seconds: 1)
+        let answer = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents/sec/withdraw", [:])
+        #expect(answer.status == 200, "\(answer.json)")
+        #expect(answer["why"] == (isEnded ? nil : "not_optional"), "\(answer.json)")
+        if !isEnded {
+            let said = try #require(answer.json["not_optional"])
+            #expect(said["law"]?.arrayValue?.isEmpty == false && said["can_change"] == "in_app_step_up")
+        }
+        var warning = try await gate.example("security.new_login", "s1", to: "u_1", as: "security")
+        warning["channel"] = "sms"
+        let sent = try await gate.call("security", "POST", "/v1/sends", warning)
+        #expect(sent.status == (isEnded ? 403 : 202), "\(sent.json)")
+        // Nothing that is shown says that an administrator chose.
+        for path in ["/preferences", ""] {
+            let shown = try await gate.call("product", "GET", "/v1/recipients/u_1\(path)")
+            #expect(!"\(shown.json)".contains("admin_override"), "\(shown.json)")
+        }
+        #expect(try !"\(gate.entries())".contains("admin_override"))
+    }
+
     @Test func `the reference's examples of explaining come out as they say`() async throws {
         let gate = try GatewayHarness()
         let inline = try #require(ExplainBody.example.objectValue)

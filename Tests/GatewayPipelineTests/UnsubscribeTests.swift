@@ -653,6 +653,141 @@ import Testing
         // Which device is not there any more, so the no is the account's.
         #expect(try state().preferences.contains { $0.destination == nil && $0.state == .userOff })
     }
+
+    // MARK: A mailbox of several people
+
+    private func share(_ user: String, _ mailbox: String = "family@example.org", consents: Bool = true)
+        async throws
+    {
+        try await gate.register(user)
+        let put = try await gate.call(
+            "product", "PUT", "/v1/recipients/\(user)/addresses/m",
+            [
+                "kind": "email", "value": .string(mailbox),
+                "verified_at": .string(gate.clock.now().rfc3339),
+            ])
+        try #require(put.status == 200, "\(put.json)")
+        guard consents else { return }
+        var consent = try gate.consentBody("mail-\(user)")
+        consent["channel"] = "email"
+        consent["address"] = "m"
+        let given = try await gate.call("product", "POST", "/v1/recipients/\(user)/consents", consent)
+        try #require(given.status == 200, "\(given.json)")
+    }
+
+    private func mail(_ id: String, to user: String) async throws -> Int {
+        var send = try await gate.promo(id, to: user)
+        send["channel"] = "email"
+        return try await gate.call("marketing", "POST", "/v1/sends", send).status
+    }
+
+    private func sources(_ user: String) async throws -> [String] {
+        let answer = try await gate.call("product", "GET", "/v1/recipients/\(user)/preferences")
+        return (answer.json["preferences"]?.arrayValue ?? []).filter { $0["channel"] == "email" }
+            .compactMap { $0["source"]?.stringValue }
+    }
+
+    @Test
+    func `a link switches a mailbox off for everybody who has it, and undo gives each back what it took`()
+        async throws
+    {
+        try await share("u_1")
+        try await share("u_2")
+        try await share("u_3")
+        try await share("u_4", "other@example.org")
+        gate.clock.advance(seconds: 1)
+        let own = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_3/preferences/marketing",
+            ["state": "user_off", "source": "in_app_settings", "channel": "email", "address": "m"])
+        #expect(own.status == 200)
+        gate.clock.advance(seconds: 1)
+        // A choice in the app is the person's own.
+        #expect(try await mail("own", to: "u_2") == 202)
+        gate.clock.advance(seconds: 8 * 86_400)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        gate.clock.advance(seconds: 1)
+        guard case .known(let standing) = await ask(.mute, token) else {
+            Issue.record("the link is unknown")
+            return
+        }
+        #expect(standing.isOff)
+        for user in ["u_1", "u_2", "u_3"] { #expect(try await mail("a-\(user)", to: user) == 403, "\(user)") }
+        #expect(try await mail("a-4", to: "u_4") == 202)
+        #expect(try await sources("u_1").contains("unsubscribe_link"))
+        #expect(try await sources("u_2").contains("shared_address"))
+        let count = try entryCount
+        _ = await ask(.mute, token)
+        #expect(try entryCount == count)
+
+        gate.clock.advance(seconds: 60)
+        guard case .known(let after) = await ask(.undo, token) else {
+            Issue.record("the undo was refused")
+            return
+        }
+        #expect(!after.isOff)
+        gate.clock.advance(seconds: 8 * 86_400)
+        #expect(try await mail("b-1", to: "u_1") == 202)
+        #expect(try await mail("b-2", to: "u_2") == 202)
+        // What was said in the app before stands.
+        #expect(try await mail("b-3", to: "u_3") == 403)
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
+        let (_, differences) = try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+    }
+
+    @Test(arguments: ["objection", "every_channel", "link reported", "choice in the app"])
+    func `a no that is about a mailbox ends it for everybody there, and a choice in the app for one`(
+        _ act: String
+    ) async throws {
+        try await share("u_1")
+        try await share("u_2")
+        gate.clock.advance(seconds: 1)
+        let preferences = "/v1/recipients/u_1/preferences/marketing"
+        let answer =
+            switch act {
+            case "objection":
+                try await gate.call(
+                    "product", "PUT", preferences, ["state": "user_off", "source": "in_app_settings"])
+            case "every_channel":
+                try await gate.call(
+                    "product", "POST", "/v1/recipients/u_1/consents/mail-u_1/withdraw",
+                    ["every_channel": true]
+                )
+            case "link reported":
+                try await gate.call(
+                    "product", "PUT", preferences,
+                    ["state": "user_off", "source": "unsubscribe_link", "channel": "email", "address": "m"])
+            default:
+                try await gate.call(
+                    "product", "PUT", preferences,
+                    ["state": "user_off", "source": "in_app_settings", "channel": "email", "address": "m"])
+            }
+        #expect(answer.status == 200 && answer["effect"] == nil, "\(answer.json)")
+        #expect(try await mail("a-1", to: "u_1") == 403)
+        #expect(try await mail("a-2", to: "u_2") == (act == "choice in the app" ? 202 : 403))
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
+        let (_, differences) = try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+    }
+
+    @Test
+    func `a link to a mailbox of more people than one step changes counts for all before it is answered`()
+        async throws
+    {
+        let count = StepContext.replyHolderCountMax + 5
+        for number in 1...count { try await share("u_\(number)", consents: number == 1) }
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        gate.clock.advance(seconds: 1)
+        guard case .known(let standing) = await ask(.mute, token) else {
+            Issue.record("the link is unknown")
+            return
+        }
+        #expect(standing.isOff)
+        for number in 2...count {
+            #expect(try await sources("u_\(number)").contains("shared_address"), "u_\(number)")
+        }
+    }
 }
 
 /// A store that counts how often it is read, and how often a step asks it for a link.

@@ -8,7 +8,8 @@ import Testing
     private func record(_ number: UInt8, at moment: Instant = .sample()) -> ReplyRecord {
         ReplyRecord(
             key: RequestKey(caller: CallerName("replies"), idHash: [UInt8](repeating: number, count: 16)),
-            contentMAC: [UInt8](repeating: number, count: 32), entryIndex: 0, effect: ReplyEffect.allCases[Int(number) % 4],
+            contentMAC: [UInt8](repeating: number, count: 32), entryIndex: 0,
+            effect: ReplyEffect.allCases[Int(number) % 4],
             at: moment)
     }
 

@@ -258,7 +258,8 @@ import Testing
             "replies": {
                 let key = RequestKey(caller: CallerName("replies"), idHash: [1])
                 $0.replies.append(
-                    ReplyRecord(key: key, contentMAC: [], entryIndex: 0, effect: .notAWithdrawal, at: .sample()))
+                    ReplyRecord(
+                        key: key, contentMAC: [], entryIndex: 0, effect: .notAWithdrawal, at: .sample()))
             },
             "dedupe": { $0.dedupe.set(SubjectTag(.sample(1), of: subject), to: nil) },
             "duties": { $0.duties.append(.remove(SubjectTag(.sample(1), of: subject))) },
