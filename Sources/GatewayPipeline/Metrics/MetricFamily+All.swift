@@ -221,7 +221,7 @@ extension MetricFamily {
     /// Every family there is, in the order of `/metrics` and of the handbook.
     package static let all: [MetricFamily] = [
         decisions, redecisions, withdrawals, unreached, handOvers, retries, timeToAccept, receipts, taps,
-        timeToOpen, disables, disablesAfterSend, reviews, reviewsToLookAt, persons, reachablePersons,
+        timeToOpen, disables, disablesAfterSend, replies, reviews, reviewsToLookAt, persons, reachablePersons,
         optedInPersons, personsCountAge, drifts, driftRunUnderWay, driftRunAge, batches, operationCount,
         failedBatches, queued, publishLag,
         trailEntries, publishedEntries,
