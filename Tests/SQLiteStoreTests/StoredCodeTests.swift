@@ -34,6 +34,7 @@ import Testing
         #expect(
             ReplyEffect.codes.map(\.rawValue) == [
                 "withdrawn", "not_a_withdrawal", "nothing_known_here", "already_so",
+                "not_an_address",
             ])
         #expect(
             DriftKind.codes.map(\.rawValue) == [

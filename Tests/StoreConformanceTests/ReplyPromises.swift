@@ -9,7 +9,7 @@ import Testing
         ReplyRecord(
             key: RequestKey(caller: CallerName("replies"), idHash: [UInt8](repeating: number, count: 16)),
             contentMAC: [UInt8](repeating: number, count: 32), entryIndex: 0,
-            effect: ReplyEffect.allCases[Int(number) % 4],
+            effect: ReplyEffect.allCases[Int(number) % 5],
             at: moment)
     }
 

@@ -83,7 +83,8 @@ extension StepContext {
         let receivedAt = min(body.receivedAt, now)
         let confirmation = try address.flatMap { address in
             try locale.flatMap { locale in
-                holders.isEmpty ? nil : try newConfirmation(in: locale, to: address, from: receivedAt, at: now)
+                holders.isEmpty
+                    ? nil : try newConfirmation(in: locale, to: address, from: receivedAt, at: now)
             }
         }
         let entry = ReplyEntry(
