@@ -150,11 +150,9 @@ package struct Sender: Hashable, Sendable {
     init(_ reader: NodeReader) {
         let members = reader.members()
         func line(_ member: String, byteCountMax: Int, _ means: String) -> String {
-            let node = members.required(member, means)
-            let text = node?.text(byteCountMax: byteCountMax) ?? ""
             // A postcode and a house number may have as many digits as a telephone number.
-            node?.check(text, against: PlainTextRule(allowing: [.domainNames, .phoneNumbers]))
-            return text
+            members.required(member, means)?.checkedText(
+                byteCountMax: byteCountMax, by: PlainTextRule(allowing: [.domainNames, .phoneNumbers])) ?? ""
         }
         name = line("name", byteCountMax: 128, "The registered name of the company.")
         postalAddress = line(

@@ -74,9 +74,8 @@ extension LocaleMessages {
             "unsubscribe",
             "What stands before the link that ends an e-mail of a category with `unsubscribe_link`.")?
             .shown(as: .text(.withoutParams(byteCountMax: 256)))
-        unsubscribeWords = words?.text(byteCountMax: 256)
+        unsubscribeWords = words?.checkedText(byteCountMax: 256, by: PlainTextRule())
         if let words, let unsubscribeWords {
-            words.check(unsubscribeWords, against: PlainTextRule())
             if unsubscribeWords.contains("{") {
                 words.problem("names a param, and the words are the same for all")
             }
