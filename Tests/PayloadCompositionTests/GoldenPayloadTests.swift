@@ -86,7 +86,7 @@ import Testing
     @Test(arguments: cases) func `a payload is what its golden file says`(_ sample: Case) throws {
         var notice = Sample(
             sample.language, privacy: sample.privacy, interruption: sample.interruption,
-            unsubscribeLink: sample.unsubscribeLink)
+            unsubscribeLink: sample.unsubscribeLink, hasPlainNumbers: sample.target.channel == .sms)
         notice.hasAlertRecord = sample.hasAlertRecord
         let payload = try compose(notice.content, for: sample.target, as: sample.form)
         var lines = [payload.headers, try payload.filledForTest()]

@@ -33,7 +33,8 @@ struct Sample {
 
     init(
         _ language: String = "en", name: String = "Ahmad Karimi", privacy: PrivacyLevel = .full,
-        interruption: Interruption = .timeSensitive, unsubscribeLink: String? = nil
+        interruption: Interruption = .timeSensitive, unsubscribeLink: String? = nil,
+        hasPlainNumbers: Bool = false
     ) {
         self.language = language
         self.privacy = privacy
@@ -49,7 +50,7 @@ struct Sample {
             [
                 ("amount", .money(minor: 500_000, currency: "NOK")), ("recipient_name", writtenName),
                 ("transaction_id", .literal(Self.transaction)),
-            ], in: LanguageTag(language)!)
+            ], in: LanguageTag(language)!, hasPlainNumbers: hasPlainNumbers)
         let isNorwegian = language == "nb"
         let body = MessageText.plain(
             MessageTemplate(

@@ -122,7 +122,9 @@ import Testing
         }
         return places(of: "22345678", in: seen).contains { place in
             !isCased(place.lowerBound - 1) && !isCased(place.upperBound)
-                && !seen[..<place.lowerBound].suffix(2).elementsEqual("0.".unicodeScalars)
+                && !["0.", "0,"].contains {
+                    seen[..<place.lowerBound].suffix(2).elementsEqual($0.unicodeScalars)
+                }
         }
     }
 
