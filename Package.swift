@@ -94,7 +94,7 @@ let package = Package(
         // Layer 2: a bundle made ready to decide, and the law that it is held against, which cannot ask it; one person as
         // one value.
         module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
-        module("PolicyStatutes", ["BundleModel", "GateVocabulary"]),
+        module("PolicyStatutes", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
 
         // Layer 3: everything known becomes everything to do; every decision a bundle can make, held against the law.
@@ -142,7 +142,7 @@ let package = Package(
         module(
             "PublicPages",
             [
-                "GatewayPipeline", "GateSteps", "GateVocabulary", "WireProtocol",
+                "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", "WireProtocol",
                 nio, nioPosix, nioHTTP1,
                 logging, lifecycle,
             ], computes: false),

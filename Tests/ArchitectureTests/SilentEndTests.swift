@@ -21,15 +21,23 @@ import Testing
         "CanonicalJSONTests/ReadingTests.swift": 2,
         "CanonicalJSONTests/WritingTests.swift": 1,
         "CompliancePolicyTests/DatedDifferenceTests.swift": 1,
+        "GateStepsTests/MailboxTests.swift": 2,
+        "GateStepsTests/PhoneNumberTests.swift": 2,
         "GatewayPipelineTests/RouteGrantTests.swift": 1,
         "GatewayPipelineTests/StoredColumnTests.swift": 1,
         "KeyLifecycleTests/KeyStateTests.swift": 1,
+        // A text that the rule refuses stands for itself; a name that is refused is written as it is.
+        "PayloadCompositionTests/Samples.swift": 1,
+        "PayloadCompositionTests/WrittenTextTests.swift": 2,
         "SQLiteStoreTests/DamageTests.swift": 1,
         "SQLiteStoreTests/FaultyFiles.swift": 1,
         "SQLiteStoreTests/OpeningTests.swift": 1,
+        // A number that cannot be counted leaves the icon as it is.
+        "SealedPushTests/HandbookIOS.swift": 1,
         "SealedPushTests/SealedPushOpenerTests.swift": 1,
         "SendPlanningTests/DamagedEntryTests.swift": 1,
         "SendgateClientTests/FakeGate.swift": 1,
+        "SendgateEndToEndTests/AddressFormTests.swift": 1,
         "SendgateEndToEndTests/DurabilityTests.swift": 1,
         // A body that is not JSON has no members.
         "SendgateEndToEndTests/Harness/RawConnection.swift": 1,
@@ -37,7 +45,7 @@ import Testing
         "UnixHTTPClientTests/UnixHTTPClientTests.swift": 1,
         "UnixSocketEndpointTests/EndpointKit.swift": 1,
         "UnixSocketEndpointTests/HostileClientTests.swift": 1,
-        "WireProtocolTests/BodyTests.swift": 1,
+        "WireProtocolTests/BodyTests.swift": 3,
     ]
 
     private static func endings(in text: String) -> [(ending: Ending, line: Int)] {

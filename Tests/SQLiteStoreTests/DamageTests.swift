@@ -546,7 +546,8 @@ extension DeviceKeyRecord {
 extension ConsentRecord {
     fileprivate static let full = ConsentRecord(
         subject: .sample(1), id: "c", idTag: .sample(3), purpose: .marketing, channel: .sms,
-        address: .sample(4), state: .withdrawn, eventTime: .sample, receivedAt: .sample, method: .doubleOptIn,
+        address: .sample(4), state: .withdrawn, eventTime: .sample, statedTime: .sample, receivedAt: .sample,
+        method: .doubleOptIn,
         source: CallerName("app"), jurisdiction: "DE",
         notice: NoticeReference(id: "promo", version: "3", sha256: "ab", language: "nb"), expiresAt: .sample,
         withdraws: .sample(5), previousHash: "cd", entryIndex: 17)

@@ -51,6 +51,7 @@ import Testing
         _ type: NotificationType, _ situation: Situation, critical: Bool = false,
         privacy: PrivacyLevel? = .full,
         locale: String = "nb", params: JSONObject? = nil,
+        under policy: CompiledPolicy = RepositoryBundle.policy,
         adjusting adjust: (inout SendMaterial, inout Facts) -> Void = { _, _ in }
     ) throws -> (plan: ContentPlan, decision: Decision, facts: Facts, material: SendMaterial) {
         var material = Sample.material(
@@ -60,21 +61,21 @@ import Testing
         facts.deviceKey = situation.key
         facts.platform = situation.platform
         adjust(&material, &facts)
-        let content = content(of: material, utcOffsetSeconds: 3600)
+        let content = content(of: material, utcOffsetSeconds: 3600, under: policy)
         let plan = ContentPlan(
             material, saying: content, to: situation.destination, as: Sample.message,
             ownCollapse: Sample.tag(98),
             unsubscribeLink: { _ in CountedText("https://drop.example/u/opaque") }, facts: &facts,
-            under: RepositoryBundle.policy.terms(of: material.request), of: RepositoryBundle.policy)
-        return (plan, decide(material.request, given: facts, under: RepositoryBundle.policy), facts, material)
+            under: policy.terms(of: material.request), of: policy)
+        return (plan, decide(material.request, given: facts, under: policy), facts, material)
     }
 
     /// What a send says whose params fit its type.
     static func content(
-        of material: SendMaterial, recipientLocale: String? = nil, utcOffsetSeconds: Int? = nil
+        of material: SendMaterial, recipientLocale: String? = nil, utcOffsetSeconds: Int? = nil,
+        under policy: CompiledPolicy = RepositoryBundle.policy
     ) -> SendContent? {
-        let policy = RepositoryBundle.policy
-        return ParamsCheck(material.params, of: material.request.type, under: policy).params.flatMap {
+        ParamsCheck(material.params, of: material.request.type, under: policy).params.flatMap {
             params in
             SendContent(
                 material, saying: params, under: policy.terms(of: material.request),
@@ -231,10 +232,14 @@ import Testing
         #expect(Set(classes.values.map { $0.first! }).count == classes.count, "two tiers look alike")
     }
 
+    /// The bundle with a sealed type whose text may be longer than any of the repository's is.
+    private static let wide = RepositoryBundle.policy(
+        "types/transaction.remittance_sent.yaml", ["params", "recipient_name"], ["text": ["bytes_max": 1024]])
+
     @Test func `a content too long for the common bucket takes the next, and none takes a smaller one`()
         throws
     {
-        let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
+        let type = try #require(Self.wide.type(TypeID("transaction.remittance_sent")))
         var met: Set<Int> = []
         for count in 1...100 {
             let params = JSONObject(
@@ -246,7 +251,7 @@ import Testing
                     )
                 })
             for situation in Self.situations where situation.key == .usable {
-                let (plan, decision, _, _) = try Self.plan(type, situation, params: params)
+                let (plan, decision, _, _) = try Self.plan(type, situation, params: params, under: Self.wide)
                 guard let order = plan.delivery(for: decision)?.order?.seal else { continue }
                 let bucket = try #require(SealedLimits.bucket(contentByteCount: order.content.count))
                 met.insert(bucket)
@@ -345,7 +350,7 @@ import Testing
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false).suffix(5)
             let link = try #require(lines.dropFirst(2).first)
             #expect(
-                Array(lines) == ["", Substring(words), link, "", Substring(sender.line)],
+                Array(lines) == ["", Substring(words), link, "", "\(sender.name), \(sender.postalAddress)"],
                 "\(type.id): \(text)")
             #expect(link.hasPrefix("https://"), "\(type.id): \(text)")
         }
@@ -533,10 +538,11 @@ import Testing
     }
 
     @Test func `content too large for any bucket is too large for the channel`() throws {
-        let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
+        let type = try #require(Self.wide.type(TypeID("transaction.remittance_sent")))
         var params = Canary.params(of: type)
-        params["recipient_name"] = .string(String(repeating: "x", count: 1400))
-        let (plan, decision, facts, _) = try Self.plan(type, Self.situations[0], params: params)
+        params["recipient_name"] = .string(String(repeating: "x", count: 1000))
+        let (plan, decision, facts, _) = try Self.plan(
+            type, Self.situations[0], params: params, under: Self.wide)
         #expect(try #require(facts.sizes?.sealed) > 4096)
         #expect(decision.reason == .payloadTooLarge)
         #expect(plan.delivery(for: decision) == nil)
@@ -554,7 +560,9 @@ import Testing
         }
     }
 
-    @Test func `a text is in the language the send asks for, else the recipient's, else English`() throws {
+    @Test func `a text is in the language the send asks for, else the recipient's, else the bundle's first`()
+        throws
+    {
         let type = try #require(RepositoryBundle.policy.type(TypeID("transaction.remittance_sent")))
         func language(_ wish: String?, _ recipient: String?) throws -> String {
             let material = Sample.material(type, on: .push, locale: wish)
@@ -565,9 +573,9 @@ import Testing
         #expect(try language(nil, "nb-NO") == "nb-NO")
         #expect(try language("nn-NO", nil) == "nb")
         #expect(try language("xx", "nb") == "nb")
-        #expect(try language("xx", nil) == "en")
+        #expect(try language("xx", nil) == "nb")
         #expect(try language("en-US", "nb") == "en-US")
-        #expect(try language("not a tag", nil) == "en")
+        #expect(try language("not a tag", nil) == "nb")
     }
 }
 

@@ -144,7 +144,9 @@ import UnixSocketEndpoint
                 "the bundle knows no caller `newsletter`", "the bundle knows no caller `paymens`",
             ])
         #expect(diagnostics[0].place?.contains("gate.yaml:13:") == true, "\(diagnostics[0])")
-        #expect(diagnostics[0].hint?.contains("marketing, payments") == true, "\(diagnostics[0].hint ?? "")")
+        #expect(
+            diagnostics[0].hint?.contains("marketing, metrics, payments") == true,
+            "\(diagnostics[0].hint ?? "")")
         #expect(diagnostics[1].place?.contains("gate.yaml:16:") == true, "\(diagnostics[1])")
         #expect(diagnostics[1].hint == "did you mean `payments`?")
     }

@@ -56,9 +56,6 @@ package struct RevocationRule: Hashable, Sendable {
     /// Words that are a withdrawal where a reply says nothing else, by locale: in ordinary speech a sentence may begin with
     /// them (`End of the month?`).
     package let aloneWords: [String: [String]]
-    /// Words that say nothing by themselves, by locale: `please`, `thanks`, `messages`. A reply may have them beside one of
-    /// ``aloneWords``.
-    package let fillers: [String: [String]]
     /// What confirms a withdrawal, by locale; empty where nothing does. A locale without one has that of a language that its
     /// readers read as well (``ReaderLanguages``).
     package let confirmations: [String: String]
@@ -66,14 +63,16 @@ package struct RevocationRule: Hashable, Sendable {
     /// what was consented to and what is marketing.
     package var endsAllTextsFrom: CalendarDate?
     package var rationale: Rationale
-    /// By their letters, with the locale of each: ``words``, and all that counts alone; and the letters of ``fillers``.
+    /// By their letters, with the locale of each: ``words``, and all that counts alone.
     private let beginnings: WordTable
     private let wholes: WordTable
+    /// The letters of words that say nothing by themselves (`please`, `thanks`, `messages`), of all locales. A reply may have
+    /// them beside one of ``aloneWords``.
     private let fillerLetters: Set<String>
 
     /// Whether a reply is a withdrawal. It is where it begins with one of ``words``, whatever follows: `Stop!`, `OPT-OUT`,
     /// `optout`, `"ＳＴＯＰ"`, `stop please`, `СТОП` and the subject `Re: STOP` are, `non-stop` and `stopped` are not. And where its
-    /// first line says a word of either list and else only ``fillers``: `END`, `Cancel all messages please`, not `End of the month?`.
+    /// first line says a word of either list and else only words that say nothing: `END`, `Cancel all messages please`, not `End of the month?`.
     ///
     /// Letters and digits are compared (``TextFolding``), without case; where the blanks are does not matter.
     package func contains(_ reply: String) -> Bool { locale(of: reply) != nil }
@@ -337,15 +336,14 @@ extension RevocationRule {
                 "alone",
                 "Words that take consent back where a reply says nothing else, by locale: an ordinary sentence may begin with them."
             ))
-        var fillers: [String: [String]] = [:]
+        var fillers: [String] = []
         let courtesies = members.optional(
             "beside_alone",
             "Words that say nothing by themselves and may stand beside one of `alone`, by locale.")
-        for (locale, list) in courtesies?.members().others(.locales) ?? [] {
-            fillers[locale] = list.texts(countMin: 1)
+        for (_, list) in courtesies?.members().others(.locales) ?? [] {
+            fillers += list.texts(countMin: 1)
         }
-        self.fillers = fillers
-        fillerLetters = Set(fillers.values.joined().flatMap { Self.letters(of: $0) })
+        fillerLetters = Set(fillers.flatMap { Self.letters(of: $0) })
         (beginnings, wholes) = (WordTable(words), WordTable(words.merging(aloneWords, uniquingKeysWith: +)))
         var confirmations: [String: String] = [:]
         let answers = members.optional(

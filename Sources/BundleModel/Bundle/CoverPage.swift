@@ -159,7 +159,4 @@ package struct Sender: Hashable, Sendable {
             "postal_address", byteCountMax: 256, "Its postal address on one line, with the country.")
         members.refuseOthers()
     }
-
-    /// Name and postal address on one line.
-    package var line: String { "\(name), \(postalAddress)" }
 }

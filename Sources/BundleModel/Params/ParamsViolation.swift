@@ -99,9 +99,13 @@ extension NotificationType {
 }
 
 /// Params that do not fit their type.
-package struct ParamsMisfit: Error, Hashable, Sendable {
+package struct ParamsMisfit: Error, Hashable, Sendable, CustomStringConvertible {
     /// At least one, in the order of the names.
     package let violations: [ParamsViolation]
+
+    package var description: String {
+        violations.map { "\($0.pointer): \($0.message)" }.joined(separator: "; ")
+    }
 }
 
 extension ParamSchema.Kind {

@@ -3,13 +3,14 @@ import SendPlanning
 import WireProtocol
 
 /// Why an entry records what the gate would have refused: it was not written by a gate that kept to its bundle.
-package struct ActObjection: Error, Hashable, Sendable {
+package struct ActObjection: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name of the problem that the request would have been answered with, e.g. `grant_missing`.
     package var reason: String
     /// What exactly is wrong.
     package var detail: String
     /// The next step of the auditor.
     package var hint: String
+    package var description: String { "\(reason): \(detail)" }
 
     init(_ refusal: StepRefusal) {
         reason = refusal.kind.problem.rawValue

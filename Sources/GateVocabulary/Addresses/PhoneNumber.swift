@@ -9,7 +9,7 @@ package struct PhoneNumber: Hashable, Sendable, CustomStringConvertible {
     package var description: String { text }
 
     /// Why a text is no number that can be registered.
-    package enum Fault: Error, Hashable {
+    package enum Fault: Error, Hashable, CustomStringConvertible {
         /// A letter or another sign that stands in no number.
         case unreadable
         /// It does not begin with `+`, so the digits are several subscribers'.
@@ -65,7 +65,7 @@ package struct PhoneNumber: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-extension PhoneNumber.Fault: CustomStringConvertible {
+extension PhoneNumber.Fault {
     /// What was expected, for a message that names the member.
     package var description: String {
         switch self {

@@ -53,9 +53,10 @@ package struct CheckedText: Hashable, Sendable {
 }
 
 /// What a rule for texts expects and a text does not have. Never the text: violations are recorded.
-package struct TextViolation: Error, Hashable, Sendable {
+package struct TextViolation: Error, Hashable, Sendable, CustomStringConvertible {
     /// Begins with "expected"; lower-case, without a full stop.
     package let expectation: String
+    package var description: String { expectation }
 
     init(_ expectation: String) { self.expectation = expectation }
 }

@@ -90,7 +90,7 @@ package struct SendContent: Sendable {
 
     private func emailFooter(of policy: CompiledPolicy) -> EmailFooter? {
         guard let words = locale.unsubscribeWords, let sender = policy.bundle.sender else { return nil }
-        return EmailFooter(unsubscribeWords: words, sender: sender.line)
+        return EmailFooter(unsubscribeWords: words, sender: "\(sender.name), \(sender.postalAddress)")
     }
 }
 
