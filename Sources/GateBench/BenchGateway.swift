@@ -77,11 +77,13 @@ final class BenchGateway {
         defer { close(ends[1]) }
         try process.run()
         self.process = process
-        let deadline = Date().addingTimeInterval(30)
+        let deadline = Date().addingTimeInterval(60)
         while Date() < deadline, process.isRunning {
             if let connection = try? await UnixHTTPConnection.connect(.init(path: socket)) {
+                // A gateway answers from its first moment on, and 503 while it proves its bundle.
+                let answer = try? await connection.request("GET", "/readyz", timeoutMilliseconds: 10_000)
                 await connection.close()
-                return
+                if answer?.status == 200 { return }
             }
             try await Task.sleep(for: .milliseconds(20))
         }

@@ -28,13 +28,13 @@ final class DemoStage {
     func startGateway() async throws {
         gateway = try await start(
             ["serve", "--dev", gate, "--policies", policies, "--hop", "unix:\(folder)/delivery.sock"],
-            log: "gateway.log", until: gate + "/gate.sock")
+            log: "gateway.log", until: gate + "/gate.sock", isUp: Self.isReady)
     }
 
     func startDelivery() async throws {
         delivery = try await start(
             ["demo", "delivery", "--socket", folder + "/delivery.sock", "--record", received],
-            log: "delivery.log", until: folder + "/delivery.sock")
+            log: "delivery.log", until: folder + "/delivery.sock", isUp: { _ in true })
     }
 
     /// The power cut: no signal handler runs, nothing is flushed.
@@ -74,7 +74,18 @@ final class DemoStage {
 
     private static let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
 
-    private func start(_ arguments: [String], log: String, until socket: String) async throws -> Process {
+    /// A gateway answers from its first moment on, and 503 while it proves its bundle.
+    private static func isReady(_ connection: UnixHTTPConnection) async -> Bool {
+        (try? await connection.request("GET", "/readyz", timeoutMilliseconds: 10_000))?.status == 200
+    }
+
+    /// - Parameters:
+    ///   - socket: The one that the process opens.
+    ///   - isUp: Whether the process that accepted a connection does its work.
+    private func start(
+        _ arguments: [String], log: String, until socket: String,
+        isUp: (UnixHTTPConnection) async -> Bool
+    ) async throws -> Process {
         let process = Process()
         process.executableURL = Self.executable
         process.arguments = arguments
@@ -87,13 +98,14 @@ final class DemoStage {
         process.standardInput = FileHandle.nullDevice
         try process.run()
         // A socket that answers is the sign; the bound is for a process that never gets there.
-        let deadline = Date().addingTimeInterval(20)
+        let deadline = Date().addingTimeInterval(60)
         while Date() < deadline {
             if let connection = try? await UnixHTTPConnection.connect(
                 UnixHTTPClientConfiguration(path: socket))
             {
+                let isUp = await isUp(connection)
                 await connection.close()
-                return process
+                if isUp { return process }
             }
             guard process.isRunning else { break }
             try await Task.sleep(for: .milliseconds(20))

@@ -16,7 +16,7 @@ extension EndToEnd {
             let scratch = try Scratch()
             let seed = seedOfThisRun("numbers")
             let cases = try Finished.run(
-                [Machine.python, Machine.peer("numbers.py"), "\(seed)", "\(Self.drawn)"], in: scratch,
+                [Machine.python, Machine.peer("compare_numbers.py"), "\(seed)", "\(Self.drawn)"], in: scratch,
                 within: 300)
             try #require(cases.ending == .exit(0), "\(cases.errors)")
             var counts: [Substring: Int] = [:]

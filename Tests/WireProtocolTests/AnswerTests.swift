@@ -124,6 +124,7 @@ import Testing
                 first.messageID = has(0) ? Samples.messageID : nil
                 first.keyID = has(1) ? Samples.keyID : nil
                 first.notBefore = has(2) ? Samples.moment : nil
+                first.notes = has(3) ? .addressContested : []
                 var answer = answer(
                     has(3) ? [first, delivery("d_2", .frequencyCap, .caps)] : [first], isReplayed: has(4))
                 answer.owed = has(2) ? [DischargeMeans.allCases[0]] : []
@@ -165,10 +166,11 @@ import Testing
                     tree["message_id"] = delivery.messageID.map { .string($0.description) }
                     tree["key_id"] = delivery.keyID.map { .string($0.description) }
                     tree["not_before"] = delivery.notBefore.map { .string($0.rfc3339) }
+                    if delivery.notes == .addressContested { tree["notes"] = ["address_contested"] }
                     return .object(tree)
                 }),
         ]
-        let bound = SendAnswer.boundIDHint
+        let bound = answer.reason.bindsID ? SendAnswer.boundIDHint : SendAnswer.freeIDHint
         tree["hint"] =
             isRefusal
             ? .string(answer.hint == nil ? bound : "Ask “support”; \(bound)")

@@ -1,6 +1,6 @@
 """Phone numbers and mailboxes as other libraries read them, for the test that holds the gateway's canonical forms against them.
 
-    numbers.py SEED COUNT
+    compare_numbers.py SEED COUNT
 
 Writes lines of tab-separated fields: `valid NUMBER` for a number that `phonenumbers` takes for somebody's, `same NUMBER
 SPELLING` for another spelling that it reads as that number, `domain ASCII WRITTEN` for a domain and what `idna` makes of it.
