@@ -9,8 +9,8 @@ package import GateVocabulary
 /// has one circumstance against it, or two; a difference is told with the smallest set of them. The sends stand for
 /// all that the bundles know: every type × channel × caller × critical with another behaviour or in a place with
 /// another law, and of the places one for each pair of laws: at home everywhere, with a telephone everywhere beside
-/// an account under each regime, and where the one or the other is unknown. Rows of regions.yaml count from their day,
-/// so places are looked at when all rows are in force, and again in every earlier span of days in which what the one
+/// an account under each regime, and where the one or the other is unknown. Rows of regions.yaml count from their day, and
+/// some until another, so places are looked at when all rows are in force, and again in every earlier span of days in which what the one
 /// bundle asks there differs from the other in another way. What a bundle says besides (texts, times to live, sending
 /// hours, grants) changes no decision on equal facts; ``edits`` names it, as it names every other edit.
 package struct PolicyDifference: Sendable {
@@ -163,7 +163,7 @@ private struct Survey {
     private var places: [Place] = []
     /// Where accounts are, beside which telephones elsewhere are looked at.
     private var homes: [RegionCode] = []
-    /// Days on which a row of either bundle begins to count; empty where no row, table or regime differs.
+    /// Days on which a row of either bundle begins or ends to count; empty where no row, table or regime differs.
     private var begins: [CalendarDate] = []
     /// Regions whose rows are the same in both.
     private var others: [RegionCode] = []
@@ -199,11 +199,13 @@ private struct Survey {
         var channels: [Channel]
         var categories: [GateVocabulary.Category]
         var tables: [ByRegime<PermissionRule>]
+        var bringCodes: [Bool]
 
         init(_ pair: Pair) {
             channels = [pair.old.channel, pair.new.channel]
             categories = [pair.old.category, pair.new.category]
             tables = [pair.old.permission, pair.new.permission]
+            bringCodes = [pair.old.flags.contains(.codeText), pair.new.flags.contains(.codeText)]
         }
     }
 
@@ -216,6 +218,7 @@ private struct Survey {
         kinds = Dictionary(grouping: pairs, by: { Kind($0) }).values.map { $0[0] }
         let days = [old, new].flatMap { policy in
             [policy.bundle.effectiveFrom] + policy.bundle.regions.permissionRows.compactMap(\.from)
+                + policy.bundle.regions.codeTextRows.flatMap { [$0.from] + ($0.until.map { [$0] } ?? []) }
         }
         guard let day = days.max() else { preconditionFailure("two bundles without a day") }
         // Noon of the first day on which everything both say holds.
@@ -223,6 +226,7 @@ private struct Survey {
         let codes = Set(old.bundle.regions.regions.keys).union(new.bundle.regions.regions.keys)
             .union(old.bundle.regions.permissionRows.map(\.region))
             .union(new.bundle.regions.permissionRows.map(\.region))
+            .union([old, new].flatMap { $0.bundle.regions.codeTextRows.flatMap(\.regions) })
         var places = codes.map { Place(of: $0, at: now) }.sorted { $0.name < $1.name }
         places.append(Place(name: "an unknown place", moment: now))
         // Where freshness changes, a place is known under one bundle and stale under the other.
@@ -315,6 +319,18 @@ private struct Survey {
 
     /// Where one bundle has another row than the other.
     private var editedRows: Set<RegionCode> {
+        /// Where and when a text may bring a code, one element for each region of a row.
+        struct CodeText: Hashable {
+            var region: RegionCode
+            var from: CalendarDate
+            var until: CalendarDate?
+        }
+        func codeTexts(_ policy: CompiledPolicy) -> Set<CodeText> {
+            Set(
+                policy.bundle.regions.codeTextRows.flatMap { row in
+                    row.regions.map { CodeText(region: $0, from: row.from, until: row.until) }
+                })
+        }
         func rows(_ policy: CompiledPolicy) -> Set<PermissionRow> {
             Set(
                 policy.bundle.regions.permissionRows.map { row in
@@ -324,6 +340,7 @@ private struct Survey {
                 })
         }
         return Set(rows(old).symmetricDifference(rows(new)).map(\.region))
+            .union(codeTexts(old).symmetricDifference(codeTexts(new)).map(\.region))
     }
 
     private var areTablesAlike: Bool { pairs.allSatisfy { $0.old.permission == $0.new.permission } }
@@ -343,16 +360,23 @@ private struct Survey {
         func moment(of first: CalendarDate?) -> Instant {
             first?.instant ?? begins[0].instant.advanced(bySeconds: -43_200)
         }
-        func lawsByKind(at moment: Instant) -> [Laws] { kinds.map { laws(of: place(moment), $0) } }
-        let last = lawsByKind(at: end)
-        // Days with the same laws are one span, which is looked at on its first.
-        var spans: [(first: CalendarDate?, laws: [Laws])] = []
+        // What both ask alike is `nil`, so that a row of both ends no span.
+        func differences(at moment: Instant) -> [Laws?] {
+            kinds.map { kind in
+                let laws = laws(of: place(moment), kind)
+                return laws.old == laws.new ? nil : laws
+            }
+        }
+        let last = differences(at: end)
+        // Days with the same differences are one span, which is looked at on its first.
+        var spans: [(first: CalendarDate?, differences: [Laws?])] = []
         for day in [nil] + begins.map(Optional.some) {
-            let found = lawsByKind(at: moment(of: day))
-            if spans.last?.laws != found { spans.append((day, found)) }
+            let found = differences(at: moment(of: day))
+            if spans.last?.differences != found { spans.append((day, found)) }
         }
         return zip(spans, spans.dropFirst()).compactMap { span, next in
-            guard span.laws.contains(where: { $0.old != $0.new }), span.laws != last, let until = next.first
+            guard span.differences.contains(where: { $0 != nil }), span.differences != last,
+                let until = next.first
             else { return nil }
             return place(
                 moment(of: span.first),

@@ -27,8 +27,7 @@ import Testing
     @Test func `what is decided under the bundle of the newest start or activation is whole`() throws {
         let damage = try Self.damage(of: [
             ("unknown_peer", nil), ("start", 0), ("send", 0), ("policy", 1), ("send", 1), ("redecision", 1),
-            ("mandatory_unreached", 1), ("policy_refused", 1), ("stop", 1), ("restore", nil), ("start", 0),
-            ("send", 0),
+            ("mandatory_unreached", 1), ("policy_refused", 1), ("stop", 1), ("start", 0), ("send", 0),
         ])
         #expect(damage == nil)
     }

@@ -15,7 +15,7 @@ import Testing
 
     private static func mandate(_ law: JSONValue) -> JSONValue {
         [
-            "law": [law], "passes": ["preferences"], "must_reach_within": "a day",
+            "law": [law], "passes": ["preferences", "caps"], "must_reach_within": "a day",
             "if_unreachable": "email", "discharged_by": ["email"], "discharge_within": ["hours": 24],
             "review": "2027-11-02",
         ]
@@ -219,8 +219,11 @@ import Testing
         var bundle = try BundleMutantTests.repository.get()
         let page = try #require(bundle.documents["messages/en.yaml"])
         bundle.documents["messages/fr.yaml"] = page
-        guard case .array(let files) = bundle.documents["bundle.yaml"]?["files"] else { return }
-        bundle.replace("bundle.yaml", ["files"], with: .array(files + ["messages/fr.yaml"]))
+        // The sentences of a language decide nothing here, so those of another will do.
+        bundle.documents["reasons/fr.yaml"] = bundle.documents["reasons/nb.yaml"]
+        let files = try #require(bundle.documents["bundle.yaml"]?["files"]?.arrayValue)
+        bundle.replace(
+            "bundle.yaml", ["files"], with: .array(files + ["messages/fr.yaml", "reasons/fr.yaml"]))
         let read = try bundle.read().get()
         #expect(read.sellingRemarks.contains { $0.file == "messages/fr.yaml" }, "\(read.sellingRemarks)")
         #expect(read.parts(signedAs: .legal)?["messages/fr.yaml#security.new_login"] != nil)

@@ -59,6 +59,28 @@ import Testing
         #expect(places.contains("AT between 2020-03-01 and 2021-11-01"), "\(places)")
     }
 
+    @Test func `a row for codes put off, or ended, is told with the days between`() throws {
+        var later = repository
+        later.replace("regions.yaml", ["code_texts", "0", "from"], with: "2030-01-01")
+        let putOff = PolicyDifference(from: before, to: try later.compile())
+        let code = putOff.changes.first {
+            $0.places.contains("DE between 2019-09-14 and 2030-01-01")
+                && $0.types.contains(TypeID("2fa_code"))
+        }
+        #expect(code?.channels == [.sms], "\(putOff.changes)")
+        #expect(code?.before.outcome == .forward && code?.after.reason == .channelNotAllowed)
+
+        var shorter = repository
+        shorter.replace("regions.yaml", ["code_texts", "0", "until"], with: "2028-01-01")
+        let ended = PolicyDifference(from: before, to: try shorter.compile())
+        let last = ended.changes.first {
+            $0.places.contains("DE") && $0.types.contains(TypeID("2fa_code"))
+        }
+        #expect(last?.before.outcome == .forward && last?.after.reason == .channelNotAllowed)
+        #expect(
+            !ended.changes.contains { $0.places.contains { $0.contains("between") } }, "\(ended.changes)")
+    }
+
     @Test func `the same days again are no difference`() throws {
         #expect(PolicyDifference(from: before, to: before).changes == [])
     }

@@ -510,10 +510,13 @@ import Testing
         } + [
             NamedFlaw(
                 "is named like what lets somebody in", in: "types/security.payment_code.yaml",
-                after: ("types/security.payment_code.yaml", ["params", "code"], ["text": ["bytes_max": 16]])),
+                // Without the text message, which the loader lets be `full` for a code alone.
+                after: ("types/security.payment_code.yaml", ["params", "code"], ["text": ["bytes_max": 16]]),
+                ("types/security.payment_code.yaml", ["channels", "sms"], nil)),
             NamedFlaw(
                 "carry no required `code`", in: "types/2fa_code.yaml",
-                after: ("types/2fa_code.yaml", ["params", "code"], ["text": ["bytes_max": 16]])),
+                after: ("types/2fa_code.yaml", ["params", "code"], ["text": ["bytes_max": 16]]),
+                ("types/2fa_code.yaml", ["channels", "sms"], nil)),
             NamedFlaw(
                 "is named like what lets somebody in", in: "types/security.new_login.yaml",
                 after: ("types/security.new_login.yaml", ["params", "smsPIN"], ["optional": "integer"]),

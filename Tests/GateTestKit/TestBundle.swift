@@ -119,7 +119,7 @@ extension AttestedRequest {
         let usual: CallerName =
             switch type {
             case TestType.promo, TestType.comment: TestCaller.marketing
-            case TestType.login, TestType.notice: TestCaller.security
+            case TestType.login, TestType.notice, TestType.code: TestCaller.security
             case TestType.paymentsSummary, TestType.commentsSummary: .gateway
             default: TestCaller.payments
             }

@@ -166,6 +166,7 @@ import Testing
         typealias Edit = (inout ConsentRecord) -> Void
         var whole = record(.given, at: 10, channel: .sms, address: Self.number, expires: 99)
         whole.jurisdiction = "DE"
+        whole.statedTime = whole.eventTime.advanced(byMilliseconds: 1)
         whole.withdraws = GateVocabulary.Tag(high: 1, low: 1)
         whole.notice = .init(id: "promo", version: "3", sha256: "aa", language: "nb")
         let edits: [(String, Edit)] = [
@@ -173,6 +174,8 @@ import Testing
             ("purpose", { $0.purpose = Purpose("analytics") }), ("channel", { $0.channel = .email }),
             ("address", { $0.address = nil }), ("state", { $0.state = .refused }),
             ("eventTime", { $0.eventTime = $0.eventTime.advanced(byMilliseconds: 1) }),
+            ("statedTime", { $0.statedTime = nil }),
+            ("statedTime", { $0.statedTime = $0.statedTime?.advanced(byMilliseconds: 1) }),
             ("receivedAt", { $0.receivedAt = $0.receivedAt.advanced(byMilliseconds: 1) }),
             ("method", { $0.method = .paperForm }), ("source", { $0.source = CallerName("other") }),
             ("jurisdiction", { $0.jurisdiction = nil }), ("notice", { $0.notice = nil }),

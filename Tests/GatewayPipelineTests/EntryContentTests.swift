@@ -192,6 +192,10 @@ import Testing
                     names.contains(String($0)) || ["params", "deep_link", "minor", "currency"].contains($0)
                 }
             },
+            // Base64 of a policy key's signature over the bundle, which was in no person's hands.
+            "signature": .bundle { policy, text in
+                policy.approvals.contains { Data($0.signature).base64EncodedString() == text }
+            },
             "time_zone": .bundle { _, text in LocalTime.isKnown(zone: text) },
             "number_prefix": .bundle { _, text in NumberPrefix.of(text + "0000") == text },
             "must_go_by": .bundle { policy, text in
