@@ -632,6 +632,10 @@ struct FactGroups: Sendable {
     var contents: FactGroup
 
     var all: [FactGroup] { [permission, course] + around + [contents] }
-    var stateCount: UInt64 { all.reduce(1) { $0 * UInt64($1.classes.count) } }
+    /// States that a walk which finds nothing decides: each class alone, with a clock and without, and then every combination.
+    var stateCount: UInt64 {
+        let counts = all.map { UInt64($0.classes.count) }
+        return 2 * counts.reduce(0, +) + counts.reduce(1, *)
+    }
     var combinations: Double { all.reduce(1) { $0 * $1.combinations } }
 }

@@ -215,17 +215,22 @@ import Testing
     }
 
     @Test func `progress counts up to all there is`() {
-        let seen = Mutex<[UInt64]>([])
+        let seen = Mutex<(counts: [UInt64], totals: Set<UInt64>)>(([], []))
         let types: Set<TypeID> = [TypeID("promo.offer"), TypeID("2fa_code")]
         let report = BundleProof(of: policy, grain: .effects).run(
             of: types,
             progress: { done, total in
-                seen.withLock { $0.append(done) }
+                seen.withLock {
+                    $0.counts.append(done)
+                    $0.totals.insert(total)
+                }
                 #expect(done <= total)
             })
-        let counts = seen.withLock { $0 }
+        let (counts, totals) = seen.withLock { $0 }
         #expect(counts == counts.sorted())
         #expect(counts.count == report.sendCount)
+        #expect(totals == [report.stateCount])
+        #expect(counts.last == report.stateCount)
     }
 
     @Test func `a broken statute comes with the smallest case, and the case fails when it is run`() throws {

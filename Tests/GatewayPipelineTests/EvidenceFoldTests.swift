@@ -107,7 +107,7 @@ import Testing
     ) async throws {
         var body: JSONObject = [
             "platform": .string(["ios", "android"].randomElement(using: &random)!), "app": "no.getdrop.app",
-            "token": .string(["aa", "bb"].randomElement(using: &random)! + "\(device)"),
+            "token": .string(apnsToken(["aa", "bb"].randomElement(using: &random)! + "\(device)")),
             "region": .string(["DE", "US"].randomElement(using: &random)!), "region_source": "device",
             "os_permission": .string(["granted", "provisional", "denied"].randomElement(using: &random)!),
             "critical_alerts": .boolean(Bool.random(using: &random)),

@@ -223,8 +223,9 @@ import TrailDirectory
                 """, [.compliance, .security]
             ),
             (
-                "a softer law of a duty", "types/card.blocked.yaml", "PSD2 Art. 68(3), UK PSRs",
-                "PSD2 Art. 79(1), UK PSRs", [.compliance, .legal]
+                "a softer law of a duty", "types/privacy.breach_notice.yaml",
+                "GDPR Art. 34(1), UK GDPR Art. 34(1)",
+                "Regulation (EU) 2022/2554 (DORA) Art. 19(3), UK PSRs 2017 reg. 99", [.compliance, .legal]
             ),
             (
                 "a longer window of a duty", "types/card.blocked.yaml", "discharge_within: {hours: 1}",
@@ -527,13 +528,17 @@ import TrailDirectory
             try CanonicalJSON.read(try #require(try trail.reader.entry(index)))["approvals"]
         }
         #expect(try approvals(0) == [])
+        // Each has the very signature that lies beside the pages.
         #expect(
             try approvals(2)
                 == .array(
                     ApprovalRole.allCases.map { role in
-                        [
+                        let signatures = try note(role).signatures
+                        try #require(signatures.count == 1)
+                        return [
                             "key": .string(signing.keys[role]?.first?.name ?? ""),
                             "role": .string(role.rawValue),
+                            "signature": .string(Base64.encode(signatures[0].bytes)),
                         ]
                     }))
     }

@@ -121,6 +121,26 @@ import WireProtocol
         #expect(try await StartingGateway.proving(configuration, environment: [:], logger: logger) == nil)
     }
 
+    @Test func `a start that fails last of all lets the state directory go at once`() async throws {
+        var configuration = try DevelopmentGateway(
+            directory: folder.path("gate"), policies: CommandLineRun.policies, hop: nil, otherUserIDs: [],
+            logLevel: .critical
+        ).configuration
+        configuration.endpoint.listenBacklog = 0
+        // The sockets come after everything that the store is given to.
+        for _ in 1...2 {
+            let error = #expect(throws: EndpointError.self) {
+                _ = try Wiring(
+                    configuration, environment: [:],
+                    logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            }
+            #expect(error?.description.contains("listenBacklog") == true)
+            #expect(FileManager.default.fileExists(atPath: "\(configuration.stateDirectory)/state.lock"))
+            #expect(throws: Never.self) { try SQLiteStore.requireUnused(configuration.stateDirectory) }
+        }
+        try await GatewayFixture(in: folder.root).stop()
+    }
+
     @Test func `a command keeps a proof where the start of the same build looks`() async throws {
         let gate = try await GatewayFixture(in: folder.root)
         let proofs = folder.path("gate/state/\(KeptProofs.fileName)")

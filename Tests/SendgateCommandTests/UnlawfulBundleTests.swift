@@ -113,7 +113,11 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
         let signing = try signAll()
         let gate = try await GatewayFixture(in: folder.root, policies: policies, signing: signing)
         let first = gate.wiring.policy.current.digest
-        if path == .start { try await gate.stop() }
+        if path == .start {
+            try await gate.stop()
+            // Else the next start would be refused for the one that has the state directory.
+            gate.wiring.store.close()
+        }
 
         // When the folder has the edit, signed by every role.
         try make(edit)
