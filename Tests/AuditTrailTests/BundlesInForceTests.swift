@@ -8,16 +8,28 @@ import Testing
 @Suite struct BundlesInForceTests {
     private static let digests = ["a", "b"].map { String(repeating: $0, count: 64) }
 
-    /// Entries by their kinds, each with the policy of this place in ``digests``.
+    /// Entries by their kinds, each with the policy of this place in ``digests``; a `restore` cites what is before it.
     private static func trail(_ entries: [(kind: String, policy: Int?)]) throws -> MemoryTrail {
-        try MemoryTrail(
-            entries: entries.enumerated().map { index, entry in
-                let members: JSONObject = entry.policy.map { ["policy": .string(digests[$0])] } ?? ["n": 1]
-                return try TrailEntry(
-                    kind: EntryKind(entry.kind), index: UInt64(index), time: Instant(milliseconds: 1),
-                    members: members
-                ).encoded().bytes
-            })
+        var encoded: [[UInt8]] = []
+        for entry in entries {
+            let (index, time) = (UInt64(encoded.count), Instant(milliseconds: 1))
+            if EntryKind(entry.kind) == .restore {
+                let before = Checkpoint(
+                    origin: MemoryTrail.origin, size: index,
+                    root: reference(encoded.map { TreeHash.leaf($0) }))
+                let restore = RestoreEntry(
+                    origin: MemoryTrail.origin, previous: before, backupSize: index, isTailLost: false,
+                    user: 0)
+                encoded.append(try restore.bytes(index: index, time: time))
+                continue
+            }
+            let members: JSONObject = entry.policy.map { ["policy": .string(digests[$0])] } ?? ["n": 1]
+            encoded.append(
+                try TrailEntry(
+                    kind: EntryKind(entry.kind), index: index, time: time, members: members
+                ).encoded().bytes)
+        }
+        return try MemoryTrail(entries: encoded)
     }
 
     private static func damage(of entries: [(kind: String, policy: Int?)]) throws -> TrailDamage? {
@@ -27,7 +39,8 @@ import Testing
     @Test func `what is decided under the bundle of the newest start or activation is whole`() throws {
         let damage = try Self.damage(of: [
             ("unknown_peer", nil), ("start", 0), ("send", 0), ("policy", 1), ("send", 1), ("redecision", 1),
-            ("mandatory_unreached", 1), ("policy_refused", 1), ("stop", 1), ("start", 0), ("send", 0),
+            ("mandatory_unreached", 1), ("policy_refused", 1), ("stop", 1), ("restore", nil), ("start", 0),
+            ("send", 0),
         ])
         #expect(damage == nil)
     }
