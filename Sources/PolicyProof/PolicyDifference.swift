@@ -10,9 +10,9 @@ package import GateVocabulary
 /// all that the bundles know: every type × channel × caller × critical with another behaviour or in a place with
 /// another law, and of the places one for each pair of laws: at home everywhere, with a telephone everywhere beside
 /// an account under each regime, and where the one or the other is unknown. Rows of regions.yaml count from their day, and
-/// some until another, so places are looked at when all rows are in force, and again in every earlier span of days in which what the one
-/// bundle asks there differs from the other in another way. What a bundle says besides (texts, times to live, sending
-/// hours, grants) changes no decision on equal facts; ``edits`` names it, as it names every other edit.
+/// some until another, so places are looked at when all rows are in force, and again in every earlier span of days in
+/// which what the one bundle asks there differs from the other in another way. What a bundle says besides (texts, times
+/// to live, sending hours, grants) changes no decision on equal facts; ``edits`` names it, as it names every other edit.
 package struct PolicyDifference: Sendable {
     /// How one decision came out: what a difference is a difference of.
     package struct Result: Hashable, Sendable {

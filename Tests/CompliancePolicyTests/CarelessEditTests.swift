@@ -220,7 +220,8 @@ import Testing
         let page = try #require(bundle.documents["messages/en.yaml"])
         bundle.documents["messages/fr.yaml"] = page
         // The sentences of a language decide nothing here, so those of another will do.
-        bundle.documents["reasons/fr.yaml"] = bundle.documents["reasons/nb.yaml"]
+        let sentences = try #require(bundle.documents["reasons/nb.yaml"])
+        bundle.documents["reasons/fr.yaml"] = sentences
         let files = try #require(bundle.documents["bundle.yaml"]?["files"]?.arrayValue)
         bundle.replace(
             "bundle.yaml", ["files"], with: .array(files + ["messages/fr.yaml", "reasons/fr.yaml"]))
