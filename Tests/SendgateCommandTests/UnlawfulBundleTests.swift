@@ -9,6 +9,7 @@ import OpenSSLCrypto
 import PolicyFiles
 import PolicyProof
 import PolicyStatutes
+import SQLiteStore
 import Testing
 import TrailDirectory
 
