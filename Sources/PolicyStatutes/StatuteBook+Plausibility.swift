@@ -55,6 +55,19 @@ extension StatuteBook {
                     regime, "names no point of Art. 6(1)",
                     law: "GDPR Arts. 5(1)(a), 6(1) and 13(1)(c): write it as `Art. 6(1)(b)`")
             }
+            if !Self.isReadable(type.basis[regime]) {
+                add(
+                    regime, "cites Art. 6 in a form that cannot be judged",
+                    law: "GDPR Art. 6(1): write each point in full, e.g. `Art. 6(1)(a) and Art. 6(1)(f)`")
+            }
+            let words = type.basis[regime].lowercased()
+            if type.category == .marketing, words.contains("contract") || words.contains("obligation") {
+                add(
+                    regime, "is `\(type.basis[regime])`, and marketing rests on consent",
+                    law:
+                        "EDPB Guidelines 2/2019 on Art. 6(1)(b): no contract needs its customer to be sold something"
+                )
+            }
             for point in named.subtracting(lawful).sorted() {
                 add(
                     regime, "is Art. 6(1)(\(point)), which carries no \(type.category.rawValue) notification",
@@ -99,6 +112,26 @@ extension StatuteBook {
                 start == 0 || !letters[start - 1].isNumber
             else { return }
             found.insert(letters[end])
+        }
+    }
+
+    /// Whether ``points(of:)`` finds every point that a basis names: each citation of Art. 6 is written in full, and no
+    /// letter in brackets stands without its paragraph, as in `6.1.b`, `6(1) lit. b` and `6(1)(a), (b)`.
+    static func isReadable(_ basis: String) -> Bool {
+        let letters = Array(basis.lowercased().filter { !$0.isWhitespace })
+        func character(_ index: Int) -> Character? { letters.indices.contains(index) ? letters[index] : nil }
+        func isDigit(_ index: Int) -> Bool { character(index)?.isNumber == true }
+        func isPoint(_ start: Int) -> Bool {
+            character(start) == "(" && character(start + 1)?.isLetter == true && character(start + 2) == ")"
+        }
+        return letters.indices.allSatisfy { index in
+            let isArticle =
+                letters[index] == "6" && character(index - 1) != "(" && !isDigit(index - 1)
+                && !isDigit(index + 1)
+            if isArticle {
+                return letters[(index + 1)...].starts(with: "(1)") && isPoint(index + 4)
+            }
+            return !isPoint(index) || character(index - 1) == ")" && isDigit(index - 2)
         }
     }
 

@@ -40,6 +40,23 @@ import Testing
         ("promo.offer", "gdpr", "Art. 6(1)(b)", "is Art. 6(1)(b), which carries no marketing notification"),
         ("promo.offer", "uk_gdpr", "Art. 6(1)(c)", "is Art. 6(1)(c), which carries no marketing"),
         ("promo.referral", "gdpr", "Art. 6(1)(f)", "names no consent"),
+        (
+            "promo.offer", "gdpr", "Art. 6(1)b and Art. 6(1)(a)",
+            "cites Art. 6 in a form that cannot be judged"
+        ),
+        (
+            "promo.offer", "gdpr", "Art. 6(1) lit. b, Art. 6(1)(a)",
+            "cites Art. 6 in a form that cannot be judged"
+        ),
+        (
+            "promo.offer", "uk_gdpr", "Art. 6.1.b and Art. 6(1)(a)",
+            "cites Art. 6 in a form that cannot be judged"
+        ),
+        ("promo.offer", "gdpr", "Art. 6(1)(a), (b)", "cites Art. 6 in a form that cannot be judged"),
+        ("promo.offer", "gdpr", "Art. 6(1)(a)-(b)", "cites Art. 6 in a form that cannot be judged"),
+        ("promo.offer", "gdpr", "Art. 6(1)(a) or (b)", "cites Art. 6 in a form that cannot be judged"),
+        ("promo.offer", "gdpr", "Art. 6(1)(a)(b)", "cites Art. 6 in a form that cannot be judged"),
+        ("promo.offer", "gdpr", "the contract and Art. 6(1)(a)", "and marketing rests on consent"),
         ("promo.offer", "gdpr", "Art. 6 (1) (a) and Art. 6 (1) (b)", "is Art. 6(1)(b), which carries no"),
         ("promo.offer", "gdpr", "our terms", "names no point of Art. 6(1)"),
         ("promo.offer", "gdpr_like", "contract", "marketing rests on consent everywhere"),
