@@ -57,29 +57,12 @@ extension EndToEnd {
             try gate.start()
             try gate.registerSomebody()
             let connection = try gate.connect()
-            func time(_ secondsAgo: Double) -> String {
-                ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: -secondsAgo))
-            }
-            let address = try connection.request(
-                "PUT", "/v1/recipients/u_1/addresses/n_1",
-                #"{"kind": "sms", "value": "\#(registered)", "verified_at": "\#(time(30))"}"#)
-            try #require(address.status == 200, "\(address)")
-            let digest = try Finished.run(
-                ["sha256sum", "\(Machine.policies)/notices/promo.3.en.txt"], in: scratch, within: 30
-            ).output.prefix(64)
-            let consent = try connection.request(
-                "POST", "/v1/recipients/u_1/consents",
-                """
-                {"id": "c_1", "purpose": "marketing", "channel": "sms", "address": "n_1", "state": "given", \
-                "event_time": "\(time(20))", "method": "in_app_toggle", "jurisdiction": "DE", "notice": {"id": "promo", \
-                "version": "3", "language": "en", "sha256": "\(digest)"}}
-                """)
-            try #require(consent.status == 200, "\(consent)")
+            try gate.agreeToTexts(at: registered, in: scratch)
             let person = try connection.request("GET", "/v1/recipients/u_1")
             #expect(person.text.contains(#""value":"\#(sender)""#), "\(person)")
             let stopped = try connection.request(
                 "POST", "/v1/replies",
-                #"{"id": "r_1", "channel": "sms", "from": "\#(sender)", "text": "STOP", "received_at": "\#(time(1))"}"#
+                #"{"id": "r_1", "channel": "sms", "from": "\#(sender)", "text": "STOP", "received_at": "\#(Sample.time(secondsAgo: 1))"}"#
             )
             #expect(stopped.status == 200 && stopped.text.contains(#""effect":"withdrawn""#), "\(stopped)")
             let refused = try connection.sendExample(of: "promo.offer", as: "s_1", with: ["channel": "sms"])

@@ -37,6 +37,11 @@ func step<Result>(_ name: String, _ body: () throws -> Result) throws -> Result 
 
 /// Bodies that tests send.
 enum Sample {
+    /// RFC 3339, by the machine's clock.
+    static func time(secondsAgo: Double) -> String {
+        ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: -secondsAgo))
+    }
+
     static let recipient = """
         {"region": "DE", "region_source": "kyc", "locale": "en", "time_zone": "Europe/Berlin", "age": "adult"}
         """
@@ -92,6 +97,26 @@ extension GateProcess {
             let reply = try connection.request("PUT", target, body)
             guard reply.status == 200 else { throw HarnessError("PUT \(target): \(reply)") }
         }
+    }
+
+    /// Registers a number of `u_1`'s as `n_1`, and a consent to offers by text there.
+    func agreeToTexts(at number: String, in scratch: Scratch) throws {
+        let connection = try connect()
+        let address = try connection.request(
+            "PUT", "/v1/recipients/u_1/addresses/n_1",
+            #"{"kind": "sms", "value": "\#(number)", "verified_at": "\#(Sample.time(secondsAgo: 30))"}"#)
+        try #require(address.status == 200, "\(address)")
+        let digest = try Finished.run(
+            ["sha256sum", "\(Machine.policies)/notices/promo.3.en.txt"], in: scratch, within: 30
+        ).output.prefix(64)
+        let consent = try connection.request(
+            "POST", "/v1/recipients/u_1/consents",
+            """
+            {"id": "c_1", "purpose": "marketing", "channel": "sms", "address": "n_1", "state": "given", \
+            "event_time": "\(Sample.time(secondsAgo: 20))", "method": "in_app_toggle", "jurisdiction": "DE", \
+            "notice": {"id": "promo", "version": "3", "language": "en", "sha256": "\(digest)"}}
+            """)
+        try #require(consent.status == 200, "\(consent)")
     }
 
     /// Asserts that it still does its work for others.

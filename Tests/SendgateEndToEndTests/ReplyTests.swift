@@ -11,29 +11,12 @@ extension EndToEnd {
             try gate.registerSomebody()
             var connection = try gate.connect()
             let number = "+4793141592"
-            func time(_ secondsAgo: Double) -> String {
-                ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: -secondsAgo))
-            }
-            let address = try connection.request(
-                "PUT", "/v1/recipients/u_1/addresses/n_1",
-                #"{"kind": "sms", "value": "\#(number)", "verified_at": "\#(time(30))"}"#)
-            try #require(address.status == 200, "\(address)")
-            let digest = try Finished.run(
-                ["sha256sum", "\(Machine.policies)/notices/promo.3.en.txt"], in: scratch, within: 30
-            ).output.prefix(64)
-            let consent = try connection.request(
-                "POST", "/v1/recipients/u_1/consents",
-                """
-                {"id": "c_1", "purpose": "marketing", "channel": "sms", "address": "n_1", "state": "given", \
-                "event_time": "\(time(20))", "method": "in_app_toggle", "jurisdiction": "DE", "notice": {"id": "promo", \
-                "version": "3", "language": "en", "sha256": "\(digest)"}}
-                """)
-            try #require(consent.status == 200, "\(consent)")
+            try gate.agreeToTexts(at: number, in: scratch)
             func send(_ id: String) throws -> (status: Int, text: String) {
                 let answer = try connection.sendExample(of: "promo.offer", as: id, with: ["channel": "sms"])
                 return (answer.status, answer.text)
             }
-            let receivedAt = time(1)
+            let receivedAt = Sample.time(secondsAgo: 1)
             func reply(_ id: String, _ text: String) throws -> String {
                 let answer = try connection.request(
                     "POST", "/v1/replies",

@@ -113,7 +113,7 @@ package struct AddressEntry: EntryBody {
     package var action: Code
     package var channel: Channel?
     package var isVerified: Bool?
-    /// Of one that another person verified later, or at the same moment: `true`. Otherwise absent.
+    /// `true` for an address that another person verified later, or at the same moment; absent otherwise.
     package var isContested: Bool?
     package var numberPrefix: String?
     package var replaced: Tag?
@@ -238,7 +238,7 @@ package struct ConsentEntry: EntryBody {
     package var jurisdiction: String?
     package var notice: Notice?
     package var expiresAt: Instant?
-    /// What was stated of a no by a clock that was ahead; its `event_time` is then the entry's time.
+    /// The time that a clock ahead of the gateway's stated for a no; its `event_time` is then the entry's time.
     package var statedTime: Instant?
     package var withdraws: Tag?
     package var previous: String

@@ -248,7 +248,7 @@ extension BundleChecker {
         }
     }
 
-    /// Where a text message may bring a code: places that have a line, and each at one time in one row.
+    /// Rows of `code_texts` name places that have a line, and no place is in two rows at one time.
     private func checkCodeTexts() {
         let file = "regions.yaml"
         var seen: [RegionCode: [CodeTextRow]] = [:]
@@ -402,7 +402,7 @@ extension BundleChecker {
         }
     }
 
-    /// Where a withdrawal is confirmed, one in every language of the words is, in a language that its readers read.
+    /// A bundle that confirms withdrawals confirms those of every language of its words, in a language that its readers read.
     private func checkConfirmations() {
         guard let rule = bundle.channels.smsRevocation, !rule.confirmations.isEmpty else { return }
         for locale in Set(rule.words.keys).union(rule.aloneWords.keys).sorted()
@@ -424,7 +424,7 @@ extension BundleChecker {
         }
     }
 
-    /// What tells the older holder of a number or mailbox goes to each device at once, with a key or without.
+    /// The notice to the older holder of a number or mailbox goes to each device at once, with a key or without.
     private func checkContestedNotice() {
         checkNotice(bundle.channels.contestedNotice, at: ["push", "contested_notice"]) { type in
             type.body.push == .never

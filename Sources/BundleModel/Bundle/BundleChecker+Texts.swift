@@ -261,7 +261,7 @@ extension BundleChecker {
         )
     }
 
-    /// What a text message says beside its code is what the code approves, and nothing else of the recipient's.
+    /// A text message says beside its code only what the code approves, and nothing else of the recipient's.
     private func checkCodeText(
         _ body: MessageText, of type: NotificationType, _ file: String, _ key: String
     ) {

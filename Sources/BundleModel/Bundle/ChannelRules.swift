@@ -56,14 +56,14 @@ package struct RevocationRule: Hashable, Sendable {
     /// Words that are a withdrawal where a reply says nothing else, by locale: in ordinary speech a sentence may begin with
     /// them (`End of the month?`).
     package let aloneWords: [String: [String]]
-    /// What confirms a withdrawal, by locale; empty where nothing does. A locale without one has that of a language that its
+    /// Texts that confirm a withdrawal, by locale; empty where nothing does. A locale without one has that of a language that its
     /// readers read as well (``ReaderLanguages``).
     package let confirmations: [String: String]
     /// The first day, in UTC, on which such a reply ends every text that the recipient can switch off; `nil` where it ends
     /// what was consented to and what is marketing.
     package var endsAllTextsFrom: CalendarDate?
     package var rationale: Rationale
-    /// By their letters, with the locale of each: ``words``, and all that counts alone.
+    /// ``words``, and in the second table all that counts alone, keyed by their letters, with the locale of each.
     private let beginnings: WordTable
     private let wholes: WordTable
     /// The letters of words that say nothing by themselves (`please`, `thanks`, `messages`), of all locales. A reply may have
@@ -82,7 +82,7 @@ package struct RevocationRule: Hashable, Sendable {
     package func locale(of reply: String) -> String? {
         let text = Self.withoutReplyMarks(reply)
         let words = Array(Self.letters(of: text).prefix(Self.wordCountMax))
-        // What follows the first line of a reply that says one word is a signature.
+        // A signature follows the first line of a reply that says one word.
         let line = text.split(whereSeparator: \.isNewline).lazy.map(Self.letters(of:)).first { !$0.isEmpty }
         // As it is written before any other spelling: `стоп` is Russian before it is `stop`.
         return locale(of: words, alone: line ?? [], in: \.own)
