@@ -34,9 +34,10 @@ class Canary:
     def __init__(self, folder, record):
         self.folder, self.record = folder, record
         self.gates, self.phones = {}, {}
-        # Letters for names and texts, digits for telephone numbers.
+        # Letters for names and texts, digits for telephone numbers: a German one of the full 15 digits of E.164 that begins
+        # with no trunk zero, which a registration refuses.
         self.word = "Canary" + "".join(secrets.choice(string.ascii_letters) for _ in range(14))
-        self.number = "".join(secrets.choice(string.digits) for _ in range(12))
+        self.number = secrets.choice("123456789") + "".join(secrets.choice(string.digits) for _ in range(11))
         self.became = {state: collections.Counter() for state in STATES}
         self.ids = 0
 
@@ -71,7 +72,7 @@ class Canary:
             "platform": "ios", "app": "no.getdrop.app", "token": self.mark(f"token-{state}").encode().hex(),
             "os_permission": "granted", "time_zone": "Etc/UTC"})
         for name, body in (
-            (f"sms-{state}", {"kind": "sms", "value": f"+1{self.number}{STATES.index(state)}"}),
+            (f"sms-{state}", {"kind": "sms", "value": f"+49{self.number}{STATES.index(state)}"}),
             (f"mail-{state}", {"kind": "email", "value": f"{self.mark(state)}@example.com"}),
         ):
             self.expect(200, "product", "PUT", f"{person}/addresses/{self.mark(name)}", dict(body, verified_at=utc(5)))
