@@ -15,7 +15,12 @@ import Testing
         "ann@evil.example <ann.lee+bank@bücher.example>",
         "ann.lee+bank@bücher.example (Ann (at home))", "(Ann \\) Lee) ann.lee+bank@bücher.example",
         "ann . lee+bank @ bücher . example", "<@relay.example,@b.example:ann.lee+bank@bücher.example>",
-        "mailto:ann.lee%2Bbank@bücher.example?subject=STOP", "\u{200E}ann.lee+bank@bücher.example\u{200F}",
+        "mailto:ann.lee%2Bbank@bücher.example?subject=STOP", " MAILTO:ann.lee+bank@bücher.example",
+        "<mailto:ann.lee+bank@bücher.example>", "Ann <mailto:ann.lee%2Bbank@bücher.example?subject=x>",
+        "Grp: ann.lee+bank@bücher.example;", "Grp:Ann Lee <ann.lee+bank@bücher.example> ; ",
+        "\"Grp: a@b\": \"Lee, Ann\" <ann.lee+bank@bücher.example>;",
+        "Grp: <mailto:ann.lee+bank@bücher.example>;", "\"Ann\" \u{2039}ann.lee+bank@bücher.example\u{203A}",
+        "\u{200E}ann.lee+bank@bücher.example\u{200F}",
     ])
     func `each spelling of a mailbox is the mailbox`(spelling: String) {
         let expected = spelling.contains("y.z") ? "ann.lee.x@y.z" : "ann.lee+bank@xn--bcher-kva.example"
@@ -33,7 +38,10 @@ import Testing
     @Test(arguments: [
         "", "@", "ann", "ann@", "@x.org", "ann@x", "ann@x..org", "ann@-x.org", "ann@x-.org", "ann@x_y.org",
         "ann@x.org, bob@x.org", "ann@x.org; bob@x.org", "<ann@x.org>, <bob@x.org>", "Ann <ann@x.org",
-        "ann@x.org>",
+        "ann@x.org>", "Grp: ann@x.org, bob@x.org;", "Grp: ann@x.org, Bob <bob@x.org>;", "Grp:;", "Grp: ;",
+        "Grp: ann@x.org", ": ann@x.org;", "Grp: Ann;", "ann@x.org;", "<ann@x.org>;", "A: B: ann@x.org;",
+        "sip:ann@x.org", "<sip:ann@x.org>", "<http:ann@x.org>", "<mailto:>", "<mailto:ann@x.org",
+        "<mailto:ann@x.org,bob@x.org>", "mailto:ann@x.org,bob@x.org", "<mailto:a%3E@x.org>", "mailto:Grp",
         "ann lee@x.org", "\"ann\"lee@x.org", "\"ann lee\"@x.org", "ann@[192.0.2.1]", "a@b@x.org",
         "josé@x.org", "\"ann@x.org",
         "(ann@x.org", "ann@x.org..", "Mail Delivery System", "\"\"@x.org", "ann@\u{0}x.org",
@@ -59,8 +67,9 @@ import Testing
     }
 
     @Test(arguments: [
-        "Ann <ann@x.org>", "<ann@x.org>", " ann@x.org", "ann@x.org (Ann)", "mailto:ann@x.org", "josé@x.org",
-        "ann@x",
+        "Ann <ann@x.org>", "<ann@x.org>", " ann@x.org", "ann@x.org (Ann)", "mailto:ann@x.org",
+        "<mailto:ann@x.org>",
+        "Grp: ann@x.org;", "\u{2039}ann@x.org\u{203A}", "josé@x.org", "ann@x",
         "ann@x.org,b@x.org",
     ])
     func `what is registered is an address and nothing beside it`(written: String) {

@@ -82,15 +82,53 @@ import Testing
         "\u{FF0B}\u{FF14}\u{FF14}\u{FF17}\u{FF17}\u{FF10}\u{FF10}900359",
         "\u{202A}+44\u{A0}7700\u{2011}900359\u{202C}",
         "+٤٤٧٧٠٠٩٠٠٣٥٩", "00447700900359", "0044 0 7700 900359", "447700900359", " 447700900359",
-        "4407700900359",
+        "4407700900359", "whatsapp:+447700900359", "WhatsApp:+447700900359",
+        "sip:+447700900359@host.example;user=phone", "sips:+44-7700-900359@host.example",
+        "sip:447700900359@host.example;user=phone",
+        "sip:7700900359;phone-context=+44@host.example;user=phone",
+        "<sip:+447700900359@host.example;user=phone>;tag=a6c85cf", "<tel:+447700900359>",
+        "tel:+44-7700-900359;phone-context=example.com", "tel:7700900359;phone-context=+44",
+        "tel:07700900359;phone-context=+44", "tel:%2B447700900359", "sms:+44-7700-900359",
+        "SMS:+447700900359",
+        "smsto:+447700900359", "smsto:+447700900359?body=STOP", "mms:+447700900359", "mmsto:+447700900359",
+        "\"Ola\" <+447700900359>", "\"Ola\" \u{2039}+447700900359\u{203A}", "Ola Nordmann <+447700900359>",
+        "<+447700900359>", "\"Ola <at home>\" <tel:+447700900359>", "\"+447700900359\"", "+44_7700900359",
+        "+44_7700_900_359", "+4790000017 <+447700900359>", "+447700900359/TYPE=PLMN",
+        "\u{200E}tel:+447700900359 ",
     ])
     func `a carrier may name a sender in any spelling that has its country`(spelling: String) throws {
         #expect(PhoneNumber(sender: spelling)?.text == "+447700900359")
     }
 
     @Test(arguments: [
+        "whatsapp:+447700900359", "sip:+447700900359@host.example;user=phone", "smsto:+447700900359",
+        "\"Ola\" <+447700900359>", "+44_7700900359", "\"+447700900359\"", "+447700900359/TYPE=PLMN",
+    ])
+    func `what systems put around a sender is refused at registration`(spelling: String) {
+        #expect(throws: PhoneNumber.Fault.unreadable) { try PhoneNumber(spelling) }
+    }
+
+    @Test func `a landline of San Marino is one with 0549 and without it, and nothing else is folded`() throws
+    {
+        #expect(try PhoneNumber("+378 886377") == PhoneNumber("+378 0549 886377"))
+        #expect(try PhoneNumber("+378 991234").text == "+3780549991234")
+        // No source leaves out the 0 alone: there is no trunk prefix, and numbers that begin with 5 are of IP telephony.
+        #expect(try PhoneNumber("+378 549 886377").text == "+378549886377")
+        #expect(try PhoneNumber("+378 66 661212").text == "+37866661212")
+        #expect(throws: PhoneNumber.Fault.zero(code: "378")) { try PhoneNumber("+378 0549 8863") }
+    }
+
+    @Test(arguments: [
         "Drop", "60606", "2525", "", "07700900359", "+44", "011447700900359", "STOP", "+999123456789",
         "1234567",
+        "mailto:+447700900359", "http://+447700900359", "x:+447700900359", ":+447700900359", "tel:",
+        "whatsapp:",
+        "tel:7700900359;phone-context=example.com", "sip:447700900359@host.example", "sip:+447700900359",
+        "sip:ola@host.example;user=phone", "<+447700900359", "+447700900359>",
+        "<+447700900359>, <+4790000017>",
+        "<<+447700900359>>", "<+447700900359> +4790000017", "tel:+447700900359,+4790000017", "\"Ola\"",
+        "tel:%",
+        "+447700900359@host.example", "_", "+44_", "tel:+447700900359%00",
         "+4477009003594477009003", String(repeating: "9", count: 400), "+\u{1F4DE}", "\0",
     ])
     func `a short code, a name and a number without its country are nobody's`(sender: String) {

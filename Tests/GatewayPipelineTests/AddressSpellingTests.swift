@@ -91,6 +91,12 @@ import Testing
         ("+47 900 00 017", "4790000017", "+4790000017"),
         ("+4790000017", "tel:+47-900-00-017", "+4790000017"),
         ("+4790000017", "0047 ９００ ００ ０１７", "+4790000017"),
+        ("+4790000017", "whatsapp:+4790000017", "+4790000017"),
+        ("+4790000017", "sip:+4790000017@host.example;user=phone", "+4790000017"),
+        ("+4790000017", "tel:90000017;phone-context=+47", "+4790000017"),
+        ("+4790000017", "smsto:+4790000017", "+4790000017"),
+        ("+4790000017", "\"Ola\" <+4790000017>", "+4790000017"),
+        ("+4790000017", "+47_90000017", "+4790000017"),
     ])
     func `STOP from a number ends what was agreed to at it in another spelling`(
         registered: String, sender: String, canonical: String
@@ -114,7 +120,8 @@ import Testing
     @Test(arguments: [
         ("Ann@Bücher.example", "ann@xn--bcher-kva.example"), ("ann@x.org", "Ann Lee <ANN@X.ORG>"),
         ("\"ann\"@x.org", "ann@x.org"), ("ann@x.org.", "ann＠x.org"),
-        ("ann@xn--bcher-kva.example", "ann@bu\u{308}cher.example."),
+        ("ann@xn--bcher-kva.example", "ann@bu\u{308}cher.example."), ("ann@x.org", "Grp: ann@x.org;"),
+        ("ann@x.org", "<mailto:ann@x.org>"), ("ann@x.org", "mailto:ann@x.org?subject=x"),
     ])
     func `a no by mail ends what was agreed to at the mailbox in another spelling`(
         registered: String, sender: String
@@ -153,7 +160,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "Drop", "60606", "07700900359", "", "+999123", "+4790000017 or +4790000018", "\u{1F4DE}",
+        "Drop", "60606", "07700900359", "", "+999123", "signal:+447700900359",
+        "<+447700900359>, <+4790000017>", "+4790000017 or +4790000018", "\u{1F4DE}",
     ])
     func `a reply is never refused for its sender, and nobody's sender has no effect`(sender: String)
         async throws
@@ -173,6 +181,9 @@ import Testing
     @Test(arguments: [
         ("sms", "+999123456", "country code"), ("sms", "+47123456781234567", "15 digits"),
         ("sms", "+340612345678", "`+34`"), ("sms", "4790000000", "`+`"), ("sms", "nobody", "signs"),
+        ("sms", "whatsapp:+4790000017", "signs"), ("sms", "\"Ola\" <+4790000017>", "signs"),
+        ("email", "Grp: ann@x.org;", "nothing beside it"),
+        ("email", "<mailto:ann@x.org>", "nothing beside it"),
         ("email", "Ann <ann@x.org>", "nothing beside it"), ("email", "josé@x.org", "ASCII"),
     ])
     func `an address that cannot be is refused at its member, with what to do`(

@@ -124,7 +124,7 @@ private struct AddressReader {
     private(set) var domain = ""
     private(set) var isAlone = true
 
-    private let scalars: [Unicode.Scalar]
+    private var scalars: [Unicode.Scalar]
     private var place = 0
     private var hasAt = false
     private var isInAngle = false
@@ -135,12 +135,51 @@ private struct AddressReader {
     init(_ text: String) {
         var scalars = Array(text.unicodeScalars)
         while let last = scalars.last, Self.isBlank(last) { scalars.removeLast() }
-        if text.prefix(7).lowercased() == "mailto:" {
-            scalars = Array(Self.unescaped(String(text.dropFirst(7).prefix { $0 != "?" })).unicodeScalars)
+        scalars = Array(scalars.drop(while: Self.isBlank))
+        if let link = Self.mailbox(ofLink: scalars[...]) {
+            scalars = link
+            isAlone = false
+        } else if let member = Self.member(ofGroup: scalars) {
+            scalars = member
             isAlone = false
         }
         isAlone = isAlone && scalars.count == text.unicodeScalars.count
         self.scalars = scalars
+    }
+
+    /// What a `mailto:` link names in front of its header fields (RFC 6068 section 2); `nil` for what is no such link.
+    private static func mailbox(ofLink scalars: ArraySlice<Unicode.Scalar>) -> [Unicode.Scalar]? {
+        let scheme = "mailto:"
+        guard string(scalars.prefix(scheme.count)).lowercased() == scheme else { return nil }
+        let path = scalars.dropFirst(scheme.count).prefix { $0 != "?" }
+        return Array(unescaped(string(path)).unicodeScalars)
+    }
+
+    /// What a group has between its name and its end (RFC 5322 section 3.4); `nil` for what is no group. Two members are no
+    /// one mailbox when they are read.
+    private static func member(ofGroup scalars: [Unicode.Scalar]) -> [Unicode.Scalar]? {
+        guard scalars.last == ";" else { return nil }
+        var isQuoted = false
+        var place = 0
+        while place < scalars.count {
+            switch scalars[place] {
+            case "\\" where isQuoted: place += 1
+            case "\"": isQuoted.toggle()
+            case ":" where !isQuoted:
+                return place == 0 ? nil : Array(scalars[(place + 1)...].dropLast())
+            // The name of a group has neither.
+            case "@" where !isQuoted, "<" where !isQuoted: return nil
+            default: break
+            }
+            place += 1
+        }
+        return nil
+    }
+
+    private static func string(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
+        var text = ""
+        text.unicodeScalars.append(contentsOf: scalars)
+        return text
     }
 
     /// - Returns: Whether it is one mailbox.
@@ -156,12 +195,13 @@ private struct AddressReader {
             case _ where Self.isBlank(scalar):
                 isAlone = false
                 isParted = true
-            case "<", "\u{FF1C}":
+            case _ where Self.isOpen(scalar):
                 // What stood before is a name.
                 guard !isInAngle, !isClosed else { return false }
                 clear()
                 (isAlone, isInAngle) = (false, true)
-            case ">", "\u{FF1E}":
+                readLink()
+            case _ where Self.isClose(scalar):
                 guard isInAngle else { return false }
                 (isInAngle, isClosed) = (false, true)
             case _ where isClosed: return false
@@ -192,7 +232,22 @@ private struct AddressReader {
 
     /// Whether a `<` follows, so that this is a name, which is not looked at.
     private var isBeforeAngle: Bool {
-        !isInAngle && !isClosed && scalars[place...].contains { $0 == "<" || $0 == "\u{FF1C}" }
+        !isInAngle && !isClosed && scalars[place...].contains(where: Self.isOpen)
+    }
+
+    private static func isOpen(_ scalar: Unicode.Scalar) -> Bool {
+        AngleBracket.open.contains(Character(scalar))
+    }
+    private static func isClose(_ scalar: Unicode.Scalar) -> Bool {
+        AngleBracket.close.contains(Character(scalar))
+    }
+
+    /// Puts the mailbox of a `mailto:` link in brackets in the link's place.
+    private mutating func readLink() {
+        guard let close = scalars[place...].firstIndex(where: Self.isClose),
+            let mailbox = Self.mailbox(ofLink: scalars[place..<close])
+        else { return }
+        scalars.replaceSubrange(place..<close, with: mailbox)
     }
 
     private var isEmptyHalf: Bool { hasAt ? domain.isEmpty : local.isEmpty }
@@ -283,4 +338,11 @@ private struct AddressReader {
         }
         return String(decoding: plain, as: UTF8.self)
     }
+}
+
+/// The brackets around an address behind a name: those of RFC 5322, their full-width forms, and the quotation marks that look
+/// like them.
+enum AngleBracket {
+    static let open: Set<Character> = ["<", "\u{FF1C}", "\u{2039}"]
+    static let close: Set<Character> = [">", "\u{FF1E}", "\u{203A}"]
 }

@@ -35,11 +35,12 @@ package struct PhoneNumber: Hashable, Sendable, CustomStringConvertible {
     /// The number that a carrier names as the sender of a text message.
     ///
     /// Beside what can be registered, `00` may stand in place of the `+`, and digits alone are read as a whole international
-    /// number, which is how SMPP (type of number 1) and many carriers' interfaces have it.
+    /// number, which is how SMPP (type of number 1) and many carriers' interfaces have it. ``NamedNumber`` says what may stand
+    /// around it.
     ///
     /// - Returns: `nil` for short codes and names, and for a number without its country.
     package init?(sender text: String) {
-        guard let written = try? WrittenNumber(text) else { return nil }
+        guard let named = NamedNumber(text), let written = try? WrittenNumber(named) else { return nil }
         var digits = written.digits[...]
         if digits.starts(with: [0, 0]) {
             digits = digits.dropFirst(2)
@@ -89,7 +90,7 @@ private struct WrittenNumber {
     private(set) var isInternational = false
 
     /// Longer than any number in any spelling; RFC 3966 has parameters after it.
-    private static let byteCountMax = 256
+    fileprivate static let byteCountMax = 256
     private static let schemes = ["tel:", "sms:"]
 
     init(_ text: String) throws(PhoneNumber.Fault) {
@@ -97,22 +98,26 @@ private struct WrittenNumber {
         var number = text[...]
         while let first = number.first, first.isWhitespace { number.removeFirst() }
         if let scheme = Self.schemes.first(where: { number.prefix($0.count).lowercased() == $0 }) {
-            number = number.dropFirst(scheme.count)
-            let parts = number.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)[0]
-                .split(separator: ";", omittingEmptySubsequences: false)
-            number = parts[0]
-            // A local number names the country that it is dialled in (RFC 3966 section 5.1.5).
-            let context = parts.dropFirst().first { $0.lowercased().hasPrefix("phone-context=+") }
-            if let context, !number.contains("+") {
-                number = "+" + context.drop { $0 != "+" }.dropFirst() + number
-            }
+            let written = LinkedNumber(number.dropFirst(scheme.count))
+            number = written.inContext ?? written.number
         }
+        try self.init(signs: number)
+    }
+
+    /// Beside the signs of what is registered, `_` may part the digits of a sender.
+    init(_ sender: NamedNumber) throws(PhoneNumber.Fault) {
+        try self.init(signs: sender.text[...]) { $0 == "_" }
+    }
+
+    private init(
+        signs number: Substring, parting isOtherSeparator: (Unicode.Scalar) -> Bool = { _ in false }
+    ) throws(PhoneNumber.Fault) {
         for scalar in number.unicodeScalars {
             if let digit = Self.digit(scalar) {
                 digits.append(digit)
             } else if Self.isPlus(scalar), digits.isEmpty, !isInternational {
                 isInternational = true
-            } else if !Self.isSeparator(scalar) {
+            } else if !Self.isSeparator(scalar), !isOtherSeparator(scalar) {
                 throw .unreadable
             }
         }
@@ -130,7 +135,7 @@ private struct WrittenNumber {
         return UInt8(value)
     }
 
-    private static func isPlus(_ scalar: Unicode.Scalar) -> Bool {
+    fileprivate static func isPlus(_ scalar: Unicode.Scalar) -> Bool {
         scalar == "+" || scalar == "\u{FF0B}" || scalar == "\u{FE62}"
     }
 
@@ -143,5 +148,117 @@ private struct WrittenNumber {
             true
         default: "\t\r\n./\u{2212}\u{FF0E}\u{FF0F}\u{B7}\u{30FB}".unicodeScalars.contains(scalar)
         }
+    }
+}
+
+/// A number as a link has it after the scheme, in front of its parameters (RFC 3966 section 3, RFC 5724 section 2.2).
+private struct LinkedNumber {
+    private(set) var number: Substring
+    /// The number behind the digits of its `phone-context`: a local number names the country that it is dialled in (RFC 3966
+    /// section 5.1.5). `nil` where the number has its country, and where the context is no country.
+    private(set) var inContext: Substring?
+    /// Whether a `phone-context` is there, a domain included.
+    private(set) var hasContext = false
+
+    init(_ text: Substring) {
+        let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)[0]
+            .split(separator: ";", omittingEmptySubsequences: false)
+        number = parts[0]
+        let context = parts.dropFirst().first { $0.lowercased().hasPrefix("phone-context=") }
+        hasContext = context != nil
+        guard let context, !number.unicodeScalars.contains(where: WrittenNumber.isPlus) else { return }
+        let value = context.drop { $0 != "=" }.dropFirst()
+        if value.hasPrefix("+") { inContext = value + number }
+    }
+
+    /// Whether the number is local to a private network, and so nobody's outside of it.
+    var isPrivate: Bool {
+        hasContext && inContext == nil && !number.unicodeScalars.contains(where: WrittenNumber.isPlus)
+    }
+}
+
+/// The number in a sender's spelling, without what systems put around it: a name and brackets as in a mail or SIP header (RFC
+/// 3261 section 20.20), quotation marks, the scheme of a link with its host and parameters, the type of address of an MMS.
+private struct NamedNumber {
+    let text: String
+
+    /// Links that name one telephone number: RFC 3966, RFC 5724, RFC 3261 section 19.1, the `smsto:` and `mmsto:` of phones, and
+    /// the address form of WhatsApp's interfaces.
+    private static let schemes: Set<String> = [
+        "tel", "sms", "smsto", "mms", "mmsto", "sip", "sips", "whatsapp",
+    ]
+    /// Schemes whose number stands in front of a host.
+    private static let schemesWithHost: Set<String> = ["sip", "sips"]
+    /// OMA Multimedia Messaging Service Encapsulation Protocol, section 8: a telephone number as an address.
+    private static let numberType = "/type=plmn"
+
+    /// - Returns: `nil` for several numbers, for a link that names none, and for one that is local to a private network.
+    init?(_ written: String) {
+        guard written.utf8.count <= WrittenNumber.byteCountMax,
+            let inside = Self.inBrackets(Self.trimmed(written[...]))
+        else { return nil }
+        var number = Self.trimmed(inside)
+        if number.count >= 2, number.first == "\"", number.last == "\"" {
+            number = Self.trimmed(number.dropFirst().dropLast())
+        }
+        if let colon = number.firstIndex(of: ":") {
+            let scheme = number[..<colon].lowercased()
+            guard Self.schemes.contains(scheme),
+                let plain = PercentEncoding.decode(number[colon...].dropFirst())
+            else { return nil }
+            guard let linked = Self.linked(plain[...], hasHost: Self.schemesWithHost.contains(scheme)),
+                !linked.isPrivate
+            else { return nil }
+            number = linked.inContext ?? linked.number
+        }
+        if number.lowercased().hasSuffix(Self.numberType) { number = number.dropLast(Self.numberType.count) }
+        text = String(number)
+    }
+
+    /// - Parameter hasHost: Whether a host follows. In front of it, digits are a telephone number where `user=phone` says so or
+    ///   the number names its country (RFC 3261 section 19.1.6); else they are an account's name there.
+    private static func linked(_ link: Substring, hasHost: Bool) -> LinkedNumber? {
+        guard hasHost else { return LinkedNumber(link) }
+        guard let at = link.firstIndex(of: "@") else { return nil }
+        let linked = LinkedNumber(link[..<at])
+        let isNumber =
+            linked.inContext != nil || linked.number.unicodeScalars.contains(where: WrittenNumber.isPlus)
+            || link[at...].split(separator: ";").contains { $0.lowercased() == "user=phone" }
+        return isNumber ? linked : nil
+    }
+
+    /// What stands in the brackets behind a name, or all of it where there are none.
+    private static func inBrackets(_ text: Substring) -> Substring? {
+        var rest = text
+        if rest.first == "\"", let close = rest.dropFirst().firstIndex(of: "\"") {
+            // Brackets of a name in quotation marks are no brackets.
+            let behind = trimmed(rest[close...].dropFirst())
+            if behind.first.map(isOpen) == true { rest = behind }
+        }
+        guard let open = rest.firstIndex(where: isOpen) else { return text }
+        let inside = rest[open...].dropFirst()
+        guard let close = inside.firstIndex(where: isClose) else { return nil }
+        let number = inside[..<close]
+        let behind = trimmed(inside[close...].dropFirst())
+        // A header's own parameters may follow.
+        guard !number.contains(where: isOpen), behind.isEmpty || behind.first == ";",
+            !behind.contains(where: { isOpen($0) || isClose($0) || $0 == "," })
+        else { return nil }
+        return number
+    }
+
+    private static func isOpen(_ sign: Character) -> Bool { AngleBracket.open.contains(sign) }
+    private static func isClose(_ sign: Character) -> Bool { AngleBracket.close.contains(sign) }
+
+    private static func trimmed(_ text: Substring) -> Substring {
+        var text = text
+        while let first = text.unicodeScalars.first, isBlank(first) { text.unicodeScalars.removeFirst() }
+        while let last = text.unicodeScalars.last, isBlank(last) { text.unicodeScalars.removeLast() }
+        return text
+    }
+
+    /// Blanks, line ends, and marks that cannot be seen.
+    private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isWhitespace || scalar.properties.generalCategory == .format
     }
 }
