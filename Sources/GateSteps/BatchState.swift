@@ -5,8 +5,7 @@ package import RecipientModel
 ///
 /// The store fills it with what steps ask for, and ``apply(_:)`` adds what a step did. A row that cannot be read is
 /// kept as its error, which is thrown to a step that reads the row and to no other. Confined to the thread that has its
-/// batch: the engine's until the commit, and then the one that answers, which reads and frees it. No accessor calls other code
-/// while it holds a property, so the exclusivity checks that the attributes switch off could find nothing.
+/// batch: the engine's until the commit, and then the one that answers, which reads and frees it.
 package final class BatchState {
     /// A row that was looked up, or why it cannot be read. The row lies in a box of its own, so that keeping, passing on and
     /// forgetting it counts one reference, however many the row itself has.
@@ -43,72 +42,72 @@ package final class BatchState {
     }
 
     /// The end of the trail when the batch began; `nil` before anything was loaded.
-    @exclusivity(unchecked) package var tail: TrailTail?
+    package var tail: TrailTail?
 
     // As stored, or as changed.
-    @exclusivity(unchecked) package private(set) var users: [UserID: Unboxed<Subject?>] = [:]
-    @exclusivity(unchecked) package private(set) var people: [SubjectID: LoadedPerson] = [:]
+    package private(set) var users: [UserID: Unboxed<Subject?>] = [:]
+    package private(set) var people: [SubjectID: LoadedPerson] = [:]
     /// The one that was looked for last, because a send asks for several things of one person.
-    @exclusivity(unchecked) private var newestPerson: LoadedPerson?
-    @exclusivity(unchecked) package var dedupe: [SubjectTag: Known<DedupeRecord?>] = [:]
-    @exclusivity(unchecked) package var duties: [SubjectTag: Known<DutyRecord?>] = [:]
-    @exclusivity(unchecked) package var settings: [String: Known<String?>] = [:]
-    @exclusivity(unchecked) package var links: [Tag: Known<UnsubscribeLink?>] = [:]
-    @exclusivity(unchecked) package var messages: [MessageID: Known<OutboxRecord?>] = [:]
-    @exclusivity(unchecked) package var messageHeads: [MessageID: Known<OutboxRecord?>] = [:]
+    private var newestPerson: LoadedPerson?
+    package var dedupe: [SubjectTag: Known<DedupeRecord?>] = [:]
+    package var duties: [SubjectTag: Known<DutyRecord?>] = [:]
+    package var settings: [String: Known<String?>] = [:]
+    package var links: [Tag: Known<UnsubscribeLink?>] = [:]
+    package var messages: [MessageID: Known<OutboxRecord?>] = [:]
+    package var messageHeads: [MessageID: Known<OutboxRecord?>] = [:]
 
     // As stored; what the batch has added is beside it.
-    @exclusivity(unchecked) private var requests: [RequestKey: Known<SendRecord?>] = [:]
+    private var requests: [RequestKey: Known<SendRecord?>] = [:]
     /// Requests that no send has, as nearly every one is.
-    @exclusivity(unchecked) private var newRequests: [RequestKey] = []
+    private var newRequests: [RequestKey] = []
     /// Where that one is that was found last, from which on they are looked along: steps ask in the order of what was loaded.
-    @exclusivity(unchecked) private var newestRequest = 0
-    @exclusivity(unchecked) package var sends: [SendID: Known<SendRecord?>] = [:]
-    @exclusivity(unchecked) package var tokens: [String: Known<SubjectID?>] = [:]
-    @exclusivity(unchecked) package var keys: [KeyID: Known<SubjectID?>] = [:]
-    @exclusivity(unchecked) package var holders: [AddressKey: Known<[SubjectID]>] = [:]
-    @exclusivity(unchecked) package var replies: [RequestKey: Known<ReplyRecord?>] = [:]
-    @exclusivity(unchecked) package var confirmed: [[UInt8]: Known<Instant?>] = [:]
-    @exclusivity(unchecked) package var consents: [SubjectID: Known<[ConsentRecord]>] = [:]
-    @exclusivity(unchecked) package var choices: [SubjectID: Known<[PreferenceRecord]>] = [:]
-    @exclusivity(unchecked) package var messagesOfSend: [SendID: Known<[MessageID]>] = [:]
-    @exclusivity(unchecked) package var messagesOfPerson: [SubjectID: Known<[MessageID]>] = [:]
-    @exclusivity(unchecked) package var messageCounts: [SubjectID: Known<Int>] = [:]
-    @exclusivity(unchecked) package var eventsOfSend: [SendID: Known<[EventRecord]>] = [:]
-    @exclusivity(unchecked) package var depth: OutboxDepth?
+    private var newestRequest = 0
+    package var sends: [SendID: Known<SendRecord?>] = [:]
+    package var tokens: [String: Known<SubjectID?>] = [:]
+    package var keys: [KeyID: Known<SubjectID?>] = [:]
+    package var holders: [AddressKey: Known<[SubjectID]>] = [:]
+    package var replies: [RequestKey: Known<ReplyRecord?>] = [:]
+    package var confirmed: [[UInt8]: Known<Instant?>] = [:]
+    package var consents: [SubjectID: Known<[ConsentRecord]>] = [:]
+    package var choices: [SubjectID: Known<[PreferenceRecord]>] = [:]
+    package var messagesOfSend: [SendID: Known<[MessageID]>] = [:]
+    package var messagesOfPerson: [SubjectID: Known<[MessageID]>] = [:]
+    package var messageCounts: [SubjectID: Known<Int>] = [:]
+    package var eventsOfSend: [SendID: Known<[EventRecord]>] = [:]
+    package var depth: OutboxDepth?
 
     // What the engine answered.
-    @exclusivity(unchecked) package var recalls: [MessageID: Bool] = [:]
-    @exclusivity(unchecked) package var newSubjects: [UserID: Subject] = [:]
-    @exclusivity(unchecked) package var challenges: [ChallengeOrder: SealedChallenge] = [:]
-    @exclusivity(unchecked) package var publishedEntries: [UInt64: Known<[UInt8]>] = [:]
-    @exclusivity(unchecked) package var headroom: Headroom?
+    package var recalls: [MessageID: Bool] = [:]
+    package var newSubjects: [UserID: Subject] = [:]
+    package var challenges: [ChallengeOrder: SealedChallenge] = [:]
+    package var publishedEntries: [UInt64: Known<[UInt8]>] = [:]
+    package var headroom: Headroom?
 
     // What the batch has added.
-    @exclusivity(unchecked) private(set) var addedTokens: [String: SubjectID] = [:]
-    @exclusivity(unchecked) private(set) var addedKeys: [KeyID: SubjectID] = [:]
-    @exclusivity(unchecked) private(set) var addedHolders: [AddressKey: [SubjectID]] = [:]
-    @exclusivity(unchecked) private(set) var addedConsents: [SubjectID: [ConsentRecord]] = [:]
-    @exclusivity(unchecked) private(set) var addedChoices: [SubjectID: [PreferenceRecord]] = [:]
-    @exclusivity(unchecked) private(set) var addedDepth = AddedDepth()
+    private(set) var addedTokens: [String: SubjectID] = [:]
+    private(set) var addedKeys: [KeyID: SubjectID] = [:]
+    private(set) var addedHolders: [AddressKey: [SubjectID]] = [:]
+    private(set) var addedConsents: [SubjectID: [ConsentRecord]] = [:]
+    private(set) var addedChoices: [SubjectID: [PreferenceRecord]] = [:]
+    private(set) var addedDepth = AddedDepth()
     /// The changes of the batch's steps so far. Looked along for messages, events and offers, because few steps ask for these.
-    @exclusivity(unchecked) package private(set) var applied: [Change] = []
+    package private(set) var applied: [Change] = []
     /// Where the rows are that ``applied`` adds: of its first changes, as many as ``listedChangeCount``. The others are looked
     /// along, together with their writes no more than ``searchedCountMax``.
-    @exclusivity(unchecked) private var addedPlaces: [MessageID: (change: Int, write: Int)] = [:]
-    @exclusivity(unchecked) private var listedChangeCount = 0
-    @exclusivity(unchecked) private var unlistedCount = 0
+    private var addedPlaces: [MessageID: (change: Int, write: Int)] = [:]
+    private var listedChangeCount = 0
+    private var unlistedCount = 0
     private static let searchedCountMax = 128
     /// One box for all messages that are gone.
     private let noMessage = Known<OutboxRecord?>.success(nil)
     /// The sends that ``applied`` adds, looked along newest first: by request by the steps of a batch, of which there are some
     /// hundred; by id no more than ``searchedCountMax`` of them, because a restore goes through the sends of a whole trail.
-    @exclusivity(unchecked) private var addedSends: [AddedSend] = []
+    private var addedSends: [AddedSend] = []
     /// Of their ``RequestKey``s, because nearly every request is looked for along them and is not there.
-    @exclusivity(unchecked) private var addedStarts: [UInt64] = []
+    private var addedStarts: [UInt64] = []
     /// Where in ``addedSends`` those are that are not looked along by id: its first, so many as ``listedSendCount``.
-    @exclusivity(unchecked) private var sendPlaces: [SendID: Int] = [:]
-    @exclusivity(unchecked) private var listedSendCount = 0
+    private var sendPlaces: [SendID: Int] = [:]
+    private var listedSendCount = 0
 
     /// Where a send is among the changes.
     private struct AddedSend {
@@ -119,19 +118,19 @@ package final class BatchState {
 
     /// One box for all sends that there are not, as nearly every new one is looked for first.
     private let noSend = Known<SendRecord?>.success(nil)
-    @exclusivity(unchecked) package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
-    @exclusivity(unchecked) private(set) var erased: Set<SubjectID> = []
-    @exclusivity(unchecked) private(set) var entryCount: UInt64 = 0
-    @exclusivity(unchecked) package private(set) var newestTime: Instant?
-    @exclusivity(unchecked) package private(set) var newestClock: ClockReading?
-    @exclusivity(unchecked) private(set) var publishedSize: UInt64 = 0
+    package private(set) var endedDuties: [SubjectID: Set<SendID>] = [:]
+    private(set) var erased: Set<SubjectID> = []
+    private(set) var entryCount: UInt64 = 0
+    package private(set) var newestTime: Instant?
+    package private(set) var newestClock: ClockReading?
+    private(set) var publishedSize: UInt64 = 0
     /// Offered messages that a step has recalled from the relay.
-    @exclusivity(unchecked) package private(set) var recalled: Set<MessageID> = []
-    @exclusivity(unchecked) private var offeredCounts = LaneValues(repeating: 0)
+    package private(set) var recalled: Set<MessageID> = []
+    private var offeredCounts = LaneValues(repeating: 0)
     /// At or before the time of the next row to claim in each lane; `nil` where there is none.
-    @exclusivity(unchecked) package var due = LaneValues<Instant?>(repeating: nil)
+    package var due = LaneValues<Instant?>(repeating: nil)
     /// How many messages of each lane might be offered when the batch began.
-    @exclusivity(unchecked) package var offerRoom = LaneValues(repeating: 0)
+    package var offerRoom = LaneValues(repeating: 0)
 
     package init() {}
 
@@ -519,8 +518,7 @@ extension BatchState {
     }
 }
 
-/// Loading what a send reads. These are functions because a store in another module pays for a check of each property that
-/// it looks at.
+/// Loading what a send reads.
 extension BatchState {
     package func knows(_ key: RequestKey) -> Bool {
         requests.index(forKey: key) != nil || added(key) != nil || hasNoSend(key)

@@ -7,45 +7,44 @@ package import SendPlanning
 /// The writes of one step.
 ///
 /// Only its step fills it, whose look-ups add to ``written``. Afterwards it is read, and changed by two things alone: ``fill(_:)`` adds the bodies of envelopes,
-/// and an offer goes that a later step of the batch takes back. After its commit nothing changes it. No
-/// accessor calls other code while it holds a property.
+/// and an offer goes that a later step of the batch takes back. After its commit nothing changes it.
 ///
 /// When a step throws, its change is dropped. A store writes changes in their order; within one, each person's state
 /// is as the step left it.
 package final class Change {
-    @exclusivity(unchecked) package var entries: [NewEntry] = []
-    @exclusivity(unchecked) package var newSubjects: [(user: UserID, subject: Subject)] = []
-    @exclusivity(unchecked) package var states = Written<SubjectID, RecipientState>()
+    package var entries: [NewEntry] = []
+    package var newSubjects: [(user: UserID, subject: Subject)] = []
+    package var states = Written<SubjectID, RecipientState>()
     /// Appended to the ledgers, with their position.
-    @exclusivity(unchecked) package var consents: [ConsentRecord] = []
-    @exclusivity(unchecked) package var choices: [(record: PreferenceRecord, position: Int64)] = []
-    @exclusivity(unchecked) package var sends: [SendRecord] = []
+    package var consents: [ConsentRecord] = []
+    package var choices: [(record: PreferenceRecord, position: Int64)] = []
+    package var sends: [SendRecord] = []
     /// The links in the step's messages; the store has most of them already.
-    @exclusivity(unchecked) package var links: [UnsubscribeLink] = []
+    package var links: [UnsubscribeLink] = []
     /// Answers to replies, each once.
-    @exclusivity(unchecked) package var replies: [ReplyRecord] = []
+    package var replies: [ReplyRecord] = []
     /// Sends that count as forwarded from now on; each once.
-    @exclusivity(unchecked) package var forwards: [(subject: SubjectID, record: ForwardRecord)] = []
+    package var forwards: [(subject: SubjectID, record: ForwardRecord)] = []
     /// `nil` forgets.
-    @exclusivity(unchecked) package var dedupe = Written<SubjectTag, DedupeRecord?>()
-    @exclusivity(unchecked) package var duties: [DutyWrite] = []
-    @exclusivity(unchecked) package var messages: [MessageWrite] = []
-    @exclusivity(unchecked) package var events: [EventRecord] = []
-    @exclusivity(unchecked) package var settings = Written<String, String?>()
-    @exclusivity(unchecked) package var erased: [SubjectID] = []
+    package var dedupe = Written<SubjectTag, DedupeRecord?>()
+    package var duties: [DutyWrite] = []
+    package var messages: [MessageWrite] = []
+    package var events: [EventRecord] = []
+    package var settings = Written<String, String?>()
+    package var erased: [SubjectID] = []
     /// How far the tree is durable.
-    @exclusivity(unchecked) package var publishedSize: UInt64?
+    package var publishedSize: UInt64?
     /// Deletes rows whose retention has ended at this moment, a bounded number of them.
-    @exclusivity(unchecked) package var prunedBefore: Instant?
+    package var prunedBefore: Instant?
     /// The data key that seals every row from the end of this commit on.
-    @exclusivity(unchecked) package var dataKey: String?
+    package var dataKey: String?
     /// How many of the stored rows to look at next; those that another key sealed are sealed anew under the data key.
-    @exclusivity(unchecked) package var resealedRowCountMax: Int?
+    package var resealedRowCountMax: Int?
     /// What the clocks showed for the newest of ``entries``.
-    @exclusivity(unchecked) package var clock: ClockReading?
-    @exclusivity(unchecked) package var effects = StepEffects()
+    package var clock: ClockReading?
+    package var effects = StepEffects()
     /// Which message each of ``messages`` is about, as far as a look-up had to know: a group of results looks along them for each.
-    @exclusivity(unchecked) private(set) var written: [MessageID] = []
+    private(set) var written: [MessageID] = []
 
     package init() {}
 
@@ -160,14 +159,14 @@ package final class Change {
     }
 
     /// Whether its writes are all entries, sends, forwards, messages and events: what a send and its hand-over nearly always
-    /// write. Asked first, because a store in another module pays for a check of each property that it looks at.
+    /// write.
     package var isOfSendsAlone: Bool {
         newSubjects.isEmpty && states.isEmpty && consents.isEmpty && choices.isEmpty && links.isEmpty
             && replies.isEmpty && dedupe.isEmpty && duties.isEmpty && settings.isEmpty && erased.isEmpty
             && publishedSize == nil && prunedBefore == nil && dataKey == nil && resealedRowCountMax == nil
     }
 
-    /// The writes of sends and of their hand-over, together for the same reason.
+    /// The writes of sends and of their hand-over.
     package var writesOfSends:
         (
             entries: [NewEntry], clock: ClockReading?, sends: [SendRecord],
@@ -176,7 +175,7 @@ package final class Change {
         )
     { (entries, clock, sends, forwards, messages, events) }
 
-    /// See ``StepEffects/pendingBodies``; asked of each step, so without a check by the module that asks.
+    /// See ``StepEffects/pendingBodies``.
     package var pendingBodies: [PendingBody] { effects.pendingBodies }
 
     /// Whether a commit would write nothing.

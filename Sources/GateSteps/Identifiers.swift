@@ -29,30 +29,23 @@ extension IdentifierDrawing {
 
 /// Random ids in the order they are taken, drawn before the step that takes them.
 package final class IdentifierPool: IdentifierDrawing {
-    // No access calls other code: the check of another at the same time would find nothing.
-    @exclusivity(unchecked) private var drawn: [(high: UInt64, low: UInt64)] = []
-    @exclusivity(unchecked) private var taken = 0
+    private var drawn: [(high: UInt64, low: UInt64)] = []
+    /// How many of those drawn are taken. Set back, it gives the same ids again.
+    package var takenCount = 0
 
     package init() {}
 
-    /// How many of those drawn are taken. Set back, it gives the same ids again. Computed, because another module pays for a
-    /// check of each stored property that it looks at.
-    package var takenCount: Int {
-        get { taken }
-        set { taken = newValue }
-    }
-
-    package var isEmpty: Bool { taken == drawn.count }
+    package var isEmpty: Bool { takenCount == drawn.count }
 
     /// Adds ids behind those that are not taken yet.
     package func add(_ more: [(high: UInt64, low: UInt64)]) {
-        drawn = drawn[taken...] + more
-        taken = 0
+        drawn = drawn[takenCount...] + more
+        takenCount = 0
     }
 
     package func randomBytes16() throws -> (high: UInt64, low: UInt64) {
         guard !isEmpty else { throw MissingRows(.identifiers) }
-        defer { taken += 1 }
-        return drawn[taken]
+        defer { takenCount += 1 }
+        return drawn[takenCount]
     }
 }

@@ -3,19 +3,16 @@ package import RecipientModel
 
 /// What a batch knows of one person: as stored, or as its steps left it. `nil` is not known.
 ///
-/// An object, so that a send looks for the person once. Confined to the thread of its ``BatchState``; no accessor calls other
-/// code while it holds a property, so the exclusivity checks that the attributes switch off could find nothing.
+/// An object, so that a send looks for the person once. Confined to the thread of its ``BatchState``.
 package final class LoadedPerson {
     package let id: SubjectID
-    @exclusivity(unchecked) package internal(set) var subject: BatchState.Unboxed<Subject?>?
-    @exclusivity(unchecked) package internal(set) var state: BatchState.Unboxed<RecipientState?>?
+    package internal(set) var subject: BatchState.Unboxed<Subject?>?
+    package internal(set) var state: BatchState.Unboxed<RecipientState?>?
     /// As stored; what the batch has added is beside it.
-    @exclusivity(unchecked) package internal(set) var forwards: BatchState.Unboxed<LoadedForwards>?
-    @exclusivity(unchecked) var addedForwards: [ForwardRecord] = []
+    package internal(set) var forwards: BatchState.Unboxed<LoadedForwards>?
+    var addedForwards: [ForwardRecord] = []
 
     init(_ id: SubjectID) { self.id = id }
-
-    // Functions, because a store in another module pays for a check of each property that it looks at.
 
     package var knowsState: Bool { state != nil }
 

@@ -7,8 +7,7 @@ import OpenSSLCrypto
 /// One connection to one database file, with its compiled statements.
 final class Connection: @unchecked Sendable {
     // @unchecked is sound because everything mutable is touched only while `lock` is held: `exclusively` is the
-    // way in, and every method but `close` requires that its caller is inside it. What every statement touches is set and
-    // read whole, so that the check of an access for others at the same time would find nothing.
+    // way in, and every method but `close` requires that its caller is inside it.
 
     enum Role {
         case writer(byteCountMax: Int64?)
@@ -22,20 +21,20 @@ final class Connection: @unchecked Sendable {
     private let lock = NSLock()
     private let handle: OpaquePointer
     /// Compiled statements at the places of their texts; finalized when the connection closes.
-    @exclusivity(unchecked) private var prepared: [OpaquePointer?] = []
+    private var prepared: [OpaquePointer?] = []
     /// What the parameters of the change that runs point to.
     private let boundMemory: UnsafeMutableRawBufferPointer
     private let damages: DamageLog
     /// Authenticates rows of this connection; `nil` where nothing is written and nothing checked.
     private let codes: RowCodes?
     /// On the connection that writes, once ``keepSums(of:in:)`` was called.
-    @exclusivity(unchecked) private(set) var sums: RowSums?
+    private(set) var sums: RowSums?
     private var writeSums: StatementText?
-    @exclusivity(unchecked) private var isClosed = false
-    @exclusivity(unchecked) private var isInTransaction = false
+    private var isClosed = false
+    private var isInTransaction = false
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
     /// the body would then be written without a transaction, so every further statement is refused.
-    @exclusivity(unchecked) private var lostTransaction = false
+    private var lostTransaction = false
     /// Written by SQLite's hook.
     private let logState: UnsafeMutablePointer<LogState>
     /// Where the connection writes to a file.

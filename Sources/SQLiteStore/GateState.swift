@@ -292,9 +292,8 @@ struct OutboxCounters {
 /// The numbers that stand for repeated names. A number, once committed, keeps its name for ever, so this cache can be
 /// incomplete but never wrong.
 final class StringTable {
-    // Looked along and changed by what calls nothing of this class: a check of an access at the same time would find nothing.
-    @exclusivity(unchecked) private var numbers: [String: Int64] = [:]
-    @exclusivity(unchecked) private var texts: [Int64: String] = [:]
+    private var numbers: [String: Int64] = [:]
+    private var texts: [Int64: String] = [:]
     /// Made in the open transaction, oldest first; forgotten again when it is rolled back.
     private var uncommitted: [String] = []
 
@@ -304,7 +303,7 @@ final class StringTable {
     private static let insert = StatementText("word", "INSERT INTO word (id, text) VALUES (?, ?)")
 
     /// The few names that nearly every row has, which are found quicker along a list than by a hash.
-    @exclusivity(unchecked) private var frequent: [(text: String, number: Int64)] = []
+    private var frequent: [(text: String, number: Int64)] = []
     private static let frequentCountMax = 8
 
     /// `nil` for a name that was never written.

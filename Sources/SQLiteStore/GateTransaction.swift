@@ -9,46 +9,44 @@ import RecipientModel
 /// Order of commits: the mapping first, then everything that refers to it. A crash between the two leaves a
 /// mapping that nothing refers to, which the next registration of the same user takes up.
 final class GateTransaction: GateReading {
-    // What every send touches is set and read whole, or changed by what calls nothing: the check of an access for others at
-    // the same time would find nothing.
     let writer: GateWriter
     private let subjectsWriter: SubjectsWriter
-    @exclusivity(unchecked) var sequences: Sequences
-    @exclusivity(unchecked) var counters: OutboxCounters
+    var sequences: Sequences
+    var counters: OutboxCounters
     /// Of the sends of this transaction and of the offers that ended in it: the statements about them need these.
-    @exclusivity(unchecked) var sendNumbers: SendNumbers
+    var sendNumbers: SendNumbers
     /// What the sealed part of the next send is made from.
-    @exclusivity(unchecked) var sendFields = FieldWriter(capacity: 512)
+    var sendFields = FieldWriter(capacity: 512)
     let prunedRowCountMax: Int
     /// States as this transaction has them so far; their rows are written once, at its end.
-    @exclusivity(unchecked) private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
+    private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
     /// Rows that were read, for the cache, once it is known that the transaction was committed.
-    @exclusivity(unchecked) private var read: [SubjectID: StoredPerson] = [:]
-    @exclusivity(unchecked) private var readSubjects: [UserID: Subject] = [:]
+    private var read: [SubjectID: StoredPerson] = [:]
+    private var readSubjects: [UserID: Subject] = [:]
     /// People without a row before this transaction, for the cache.
-    @exclusivity(unchecked) private var newPeople: [SubjectID] = []
+    private var newPeople: [SubjectID] = []
     private struct CountedSend {
         let subject: SubjectID
         let record: ForwardRecord
     }
     /// Sends that count from the moment they were received, for the cache.
-    @exclusivity(unchecked) private var counted: [CountedSend] = []
+    private var counted: [CountedSend] = []
     /// Whether the file may show forwards otherwise than the last commit left them.
-    @exclusivity(unchecked) private var changesForwards = false
+    private var changesForwards = false
     /// Messages that are no longer offered, and the rows they are in.
-    @exclusivity(unchecked) var endedOffers: [(number: Int64, segment: Int64)] = []
+    var endedOffers: [(number: Int64, segment: Int64)] = []
     /// Messages that no row has yet.
-    @exclusivity(unchecked) var newOffers: OfferedSegment
+    var newOffers: OfferedSegment
     private var writesMappings = false
     /// Whether the first look-up in `subjects.db` begins a snapshot for all. Who sets this ends it.
-    @exclusivity(unchecked) var beginsMappings = false
+    var beginsMappings = false
     private let dataKeys: DataKeys
     /// The data key that seals once this is committed, where it is another.
     private var nextDataKey: String?
     /// The result of a pass over the sealed rows.
     private(set) var resealing: Resealing?
     /// Entries that no row has yet.
-    @exclusivity(unchecked) var segment: EntrySegment
+    var segment: EntrySegment
 
     init(
         writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,

@@ -6,9 +6,9 @@ final class GateWriter: @unchecked Sendable {
     // @unchecked is sound because `strings`, `sequences`, `counters`, `cache`, `offered` and `coveredSealCount` are touched only inside `connection`'s queue.
     let connection: Connection
     let strings = StringTable()
-    @exclusivity(unchecked) var sequences = Sequences()
-    @exclusivity(unchecked) var counters = OutboxCounters()
-    @exclusivity(unchecked) var cache: PeopleCache
+    var sequences = Sequences()
+    var counters = OutboxCounters()
+    var cache: PeopleCache
     let offered = OfferedMessages()
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0

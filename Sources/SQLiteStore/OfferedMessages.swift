@@ -23,15 +23,14 @@ final class OfferedMessages {
         let isAdded: Bool
     }
 
-    // Looked at and changed by what calls nothing of the writer: a check of an access at the same time would find nothing.
-    @exclusivity(unchecked) private var rows: [MessageID: StoredMessage] = [:]
+    private var rows: [MessageID: StoredMessage] = [:]
     /// Oldest first, so that what is looked for is near an end.
-    @exclusivity(unchecked) private(set) var segments: [Segment] = []
-    @exclusivity(unchecked) private(set) var counters = OutboxCounters()
+    private(set) var segments: [Segment] = []
+    private(set) var counters = OutboxCounters()
     /// What was there before the first change since the last commit.
-    @exclusivity(unchecked) private var before: (segments: [Segment], counters: OutboxCounters)?
+    private var before: (segments: [Segment], counters: OutboxCounters)?
     /// The messages that were added and removed since. There may be thousands of others, so that no copy is kept of all.
-    @exclusivity(unchecked) private var writes: [Write] = []
+    private var writes: [Write] = []
 
     subscript(_ message: MessageID) -> StoredMessage? { rows[message] }
 

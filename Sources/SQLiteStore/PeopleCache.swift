@@ -61,9 +61,8 @@ final class RecentForwards {
     /// More than the 100 an hour that is the highest cap of the repository's bundle. 56 bytes each, 7 KiB in all.
     static let countMax = 128
 
-    // Read and changed by what calls nothing of the writer: a check of an access at the same time would find nothing.
-    @exclusivity(unchecked) private var since: Instant
-    @exclusivity(unchecked) private var records: [ForwardRecord]
+    private var since: Instant
+    private var records: [ForwardRecord]
 
     /// - Parameter records: All since then. Of more than are kept, the newest are.
     init(since: Instant, records: [ForwardRecord]) {

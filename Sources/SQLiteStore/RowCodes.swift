@@ -21,7 +21,7 @@ final class RowCodes {
     static let functionName = "row_mac"
     static let byteCount = AES256CMAC.blockByteCount
 
-    @exclusivity(unchecked) private var mac: AES256CMAC
+    private var mac: AES256CMAC
     /// The values so far. Behind a pointer, which SQLite's callback reaches without a check of the access for each of a row's
     /// values.
     private let message: UnsafeMutablePointer<RowMessage>
@@ -270,12 +270,12 @@ final class RowSums {
     /// Names of the tables and, last, of the anchor, as SQLite gives them.
     private let names: [UnsafeMutablePointer<CChar>]
     /// Where names lay when SQLite gave them last, and their positions in ``names``. Those of the most rows come first.
-    @exclusivity(unchecked) private var seen: [(name: UnsafePointer<CChar>, place: Int)] = []
+    private var seen: [(name: UnsafePointer<CChar>, place: Int)] = []
     private let codes: RowCodes
     private let form: [UInt8]
     private let nameByteCounts: [Int]
 
-    /// The changing state, in one value: every access to a property of a class is checked for exclusivity.
+    /// The changing state.
     private struct State {
         var sums: [TableSum]
         /// Changes of the running statement.
@@ -302,7 +302,7 @@ final class RowSums {
             pendingChanges.removeAll(keepingCapacity: true)
         }
     }
-    @exclusivity(unchecked) private var state: State
+    private var state: State
     /// The sums at the start of the open transaction.
     private var start: (sums: [TableSum], changeCount: Int)?
 

@@ -18,8 +18,13 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+/// - Parameter isConfined: See the product's `Package.swift`.
+func module(
+    _ name: String, _ dependencies: [Target.Dependency] = [], isConfined: Bool = false
+) -> Target {
+    .target(
+        name: name, dependencies: dependencies,
+        swiftSettings: strict + (isConfined ? [.unsafeFlags(["-enforce-exclusivity=unchecked"])] : []))
 }
 
 let package = Package(
@@ -66,7 +71,7 @@ let package = Package(
                 "KeyLifecycle",
                 "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat", "SendPlanning",
                 "WireProtocol",
-            ]),
+            ], isConfined: true),
         module(
             "GatewayPipeline",
             [
@@ -74,13 +79,13 @@ let package = Package(
                 "GateVocabulary",
                 "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
                 "SendPlanning", "WireProtocol",
-            ]),
+            ], isConfined: true),
         module(
             "SQLiteStore",
             [
                 "CSQLite", "GatewayPipeline", "GateSteps", "GateVocabulary", "OpenSSLCrypto",
                 "RecipientModel",
-            ]),
+            ], isConfined: true),
         module(
             "PolicyFiles",
             [

@@ -12,9 +12,7 @@ import SealedFormat
 ///
 ///     load what the operations name → step … step → seals are ready → one commit
 ///
-/// Confined to the engine's thread for one try at one commit, and then to the thread that answers, which only reads it. What
-/// every step touches is read whole, or changed by what calls nothing else, so the exclusivity checks that the attributes switch
-/// off could find nothing.
+/// Confined to the engine's thread for one try at one commit, and then to the thread that answers, which only reads it.
 package final class Batch {
     package let policy: CompiledPolicy
     let dependencies: EngineDependencies
@@ -24,19 +22,18 @@ package final class Batch {
     private let store: any GateStore
     let state: BatchState
     /// The step of each of the state's changes.
-    @exclusivity(unchecked) private var steps: [StepNumber] = []
+    private var steps: [StepNumber] = []
     /// Bodies that are being sealed or signed.
-    @exclusivity(unchecked) private var tickets:
-        [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
+    private var tickets: [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
     private let completing = DispatchGroup()
     /// Offers of earlier batches that a step of this one asked for.
-    @exclusivity(unchecked) private var recalled: [MessageID: MessageOffer] = [:]
+    private var recalled: [MessageID: MessageOffer] = [:]
     /// Steps that an earlier try ended with, and why.
     private let failures: [StepNumber: StepFailure]
     private let identifiers: IdentifierSupply
     /// Which operation steps, so that a failed seal refuses the right one.
-    @exclusivity(unchecked) private var operation = -1
-    @exclusivity(unchecked) private var stepCount = 0
+    private var operation = -1
+    private var stepCount = 0
 
     /// The step of an operation, the same in every try.
     struct StepNumber: Hashable {

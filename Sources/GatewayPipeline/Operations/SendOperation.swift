@@ -12,9 +12,9 @@ final class SendOperation: EngineOperation {
     private let reply: @Sendable (Answer) -> Void
     /// What the step came to when it ran last. Kept here, so that the completion has the operation alone and needs no memory of
     /// its own, and the thread that writes the answer frees both.
-    // nonisolated(unsafe) and unchecked are sound because only the engine's thread writes it, before it hands the batch to the
-    // thread that answers, which only reads it: the hand-over orders the two, and no access calls other code.
-    @exclusivity(unchecked) private nonisolated(unsafe) var decided: SendStep.Decided?
+    // nonisolated(unsafe) is sound because only the engine's thread writes it, before it hands the batch to the thread that
+    // answers, which only reads it: the hand-over orders the two.
+    private nonisolated(unsafe) var decided: SendStep.Decided?
 
     init(
         _ send: SendStep, in lane: EngineLane, isStreamLine: Bool, gateway: Gateway,
