@@ -24,23 +24,50 @@ package struct Explanation: Sendable {
         sentences(.reason(reason, detail.flatMap { reason.details.contains($0) ? $0 : nil }))
     }
 
-    /// Whether a decision withheld what is kept from people who take part in something, and no switch of theirs is off.
-    package static func isWithheld(_ decision: Decision, given facts: Facts) -> Bool {
-        let choices = [
-            facts.accountPreference, facts.destinationPreference, facts.accountTypePreference,
-            facts.destinationTypePreference,
-        ]
-        return facts.withheld == true && decision.reason == .userPreference
-            && !choices.contains { $0?.isOff == true }
+    /// What the facts of a decision say that its reason and detail do not.
+    package enum Circumstance: Hashable, Sendable {
+        /// The send is kept from people who take part in something, and no switch of theirs is off.
+        case withheld
+        /// The send came in quiet hours. Without this one, it may have come before, with its own time in them.
+        case cameInQuietHours
+
+        /// - Returns: `nil` where the reason's own sentence says it all.
+        package init?(_ decision: Decision, given facts: Facts) {
+            switch (decision.reason, decision.detail) {
+            case (.userPreference, _) where facts.withheld == true:
+                let choices = [
+                    facts.accountPreference, facts.destinationPreference, facts.accountTypePreference,
+                    facts.destinationTypePreference,
+                ]
+                guard !choices.contains(where: { $0?.isOff == true }) else { return nil }
+                self = .withheld
+            case (.quietHoursDeferred, nil), (.quietHoursDropped, nil):
+                guard let now = facts.now, let due = facts.due, due <= now else { return nil }
+                self = .cameInQuietHours
+            default: return nil
+            }
+        }
+
+        fileprivate func phrase(of reason: Reason) -> Sentence.Phrase {
+            switch self {
+            case .withheld: .withheld
+            case .cameInQuietHours: reason == .quietHoursDropped ? .droppedInQuietHours : .cameInQuietHours
+            }
+        }
     }
 
     /// The sentence of a decision, and what else it did.
     package func text(_ decision: Decision, given facts: Facts) -> String {
         let text = text(
             decision.reason, decision.detail, notes: decision.notes,
-            isWithheld: Self.isWithheld(decision, given: facts))
+            in: Circumstance(decision, given: facts))
         guard let notBefore = decision.notBefore, decision.outcome.isPromise else { return text }
         return "\(text) \(waiting(until: notBefore, place: nil))"
+    }
+
+    /// The sentence of a reason where the circumstances are known.
+    package func sentence(_ reason: Reason, _ detail: Detail?, in circumstance: Circumstance?) -> String {
+        circumstance.map { sentences(.phrase($0.phrase(of: reason))) } ?? sentence(reason, detail)
     }
 
     /// Until when it waits.
@@ -52,9 +79,9 @@ package struct Explanation: Sendable {
 
     /// - Parameters:
     ///   - notes: What else the decision did.
-    ///   - isWithheld: See ``isWithheld(_:given:)``.
+    ///   - circumstance: What the facts say besides.
     package func text(
-        _ reason: Reason, _ detail: Detail?, notes: DecisionNotes, isWithheld: Bool
+        _ reason: Reason, _ detail: Detail?, notes: DecisionNotes, in circumstance: Circumstance?
     ) -> String {
         let said: [DecisionNotes] = [
             .mandatoryPassed, .atOwnRequest, .criticalDowngraded, .addressContested,
@@ -62,7 +89,7 @@ package struct Explanation: Sendable {
         let names = said.filter { notes.contains($0) }.compactMap { note in
             DecisionNotes.names.first { $0.note == note }?.name
         }
-        let first = isWithheld ? sentences(.phrase(.withheld)) : sentence(reason, detail)
+        let first = sentence(reason, detail, in: circumstance)
         return ([first] + names.map { sentences(.note($0)) }).joined(separator: " ")
     }
 

@@ -35,8 +35,12 @@ package struct ReasonDeclaration: Sendable {
 
     /// Of a reason that asks for a consent.
     ///
-    /// - Parameter demand: The first half of the sentence.
-    fileprivate init(_ title: String, asking demand: String, hasRegions: Bool = true) {
+    /// - Parameters:
+    ///   - demand: The first half of the sentence.
+    ///   - refusal: The whole sentences of a no, where the law asks for nothing before it: an objection is no missing consent.
+    fileprivate init(
+        _ title: String, asking demand: String, hasRegions: Bool = true, refusal: [Detail: String] = [:]
+    ) {
         let details: [(Detail, String, WhoCanFix)] = [
             (.neverAsked, "the recipient was never asked", .recipient),
             (.refused, "the recipient said no", .nobody),
@@ -54,19 +58,25 @@ package struct ReasonDeclaration: Sendable {
         self.init(
             title, "\(demand), and the recipient was never asked.",
             withdrawal: "the consent it needs was not there any more", .recipient,
-            details.filter { hasRegions || $0.0 != .regionUnknown }.map { ($0, "\(demand), and \($1).", $2) })
+            details.filter { hasRegions || $0.0 != .regionUnknown }.map {
+                ($0, refusal[$0] ?? "\(demand), and \($1).", $2)
+            })
     }
 
     /// Of a reason about a device's key.
     ///
-    /// - Parameter sentence: Completes the sentence with what the device has.
-    fileprivate init(_ title: String, withdrawal: String, key sentence: (String) -> String) {
+    /// - Parameters:
+    ///   - sentence: Completes the sentence with what the device has.
+    ///   - revoked: The whole sentence of a revoked key, where it is another.
+    fileprivate init(
+        _ title: String, withdrawal: String, revoked: String? = nil, key sentence: (String) -> String
+    ) {
         let none = sentence("no key to open a sealed message with")
         self.init(
             title, none, withdrawal: withdrawal, .recipient,
             [
                 (.noKey, none, nil), (.keyUnconfirmed, sentence("a key it has not yet proved to hold"), nil),
-                (.keyRevoked, sentence("a key that was revoked"), nil),
+                (.keyRevoked, revoked ?? sentence("a key that was revoked"), nil),
             ])
     }
 }
@@ -107,7 +117,7 @@ extension Reason {
             ReasonDeclaration(
                 "The notification would expire before it may go out",
                 "By the time it could have gone out, the notification would have been of no use any more.",
-                withdrawal: "it was of no use any more", .producer)
+                withdrawal: "it would have been of no use any more by the time it could go out", .producer)
         case .repeated:
             ReasonDeclaration(
                 "The notification tells what was told or acknowledged before",
@@ -178,7 +188,7 @@ extension Reason {
                     ),
                     (
                         .fallbackMismatch,
-                        "It was to replace an earlier notification that this sender never sent to this recipient.",
+                        "It was to replace an earlier push notification of this sender to this recipient, and none is on record.",
                         .producer
                     ),
                 ])
@@ -247,7 +257,12 @@ extension Reason {
                 asking: "The law where the recipient is asks for consent")
         case .noMarketingOptIn:
             ReasonDeclaration(
-                "The recipient has not opted in to marketing", asking: "Advertising needs an opt-in")
+                "The recipient has not opted in to marketing", asking: "Advertising needs an opt-in",
+                // By e-mail in the United States advertising needs none, and both are an objection.
+                refusal: [
+                    .refused: "The recipient said no to advertising.",
+                    .withdrawn: "The recipient has asked for advertising to end.",
+                ])
         case .noSMSConsent:
             ReasonDeclaration(
                 "The recipient has not consented to SMS",
@@ -298,17 +313,17 @@ extension Reason {
         case .quietHoursDropped:
             ReasonDeclaration(
                 "It is the recipient's quiet time",
-                "It was inside quiet hours, and this category is not kept for later.",
-                withdrawal: "it was inside quiet hours by then", .nobody)
+                "It was due in quiet hours, and this category is not kept for later.",
+                withdrawal: "its time fell in quiet hours", .nobody)
         case .quietHoursZoneMissing:
             ReasonDeclaration(
                 "The recipient has quiet hours but no known time zone",
                 "The recipient has quiet hours, but the time zone they live in is not known.",
-                withdrawal: "it was inside quiet hours by then", .recipient)
+                withdrawal: "the time zone the recipient lives in was not known", .recipient)
         case .quietHoursDeferred:
             ReasonDeclaration(
                 "The notification waits for the end of the recipient's quiet hours",
-                "It came in quiet hours and was kept until they end.", withdrawal: otherForm, .nobody,
+                "It was due in quiet hours and was kept until they end.", withdrawal: otherForm, .nobody,
                 [
                     (
                         .zoneUnknown,
@@ -373,7 +388,9 @@ extension Reason {
         case .noDeviceKey:
             ReasonDeclaration(
                 "No device has a key to seal this notification to",
-                withdrawal: "the device had no key any more that may be used"
+                withdrawal: "the device had no key any more that may be used",
+                // Of a type that has a text without content as well, too: that text was not the one made.
+                revoked: "It was made to travel sealed, and the device has a key that was revoked."
             ) { "It may travel sealed only, and the device has \($0)." }
         case .genericOnly:
             ReasonDeclaration(

@@ -78,6 +78,8 @@ package enum Sentence: Hashable, Sendable {
         case waiting
         case elsewhere
         case withheld
+        case cameInQuietHours = "came_in_quiet_hours"
+        case droppedInQuietHours = "dropped_in_quiet_hours"
     }
 
     package static let all: [Sentence] =
@@ -132,6 +134,10 @@ extension Sentence.Phrase {
         // producer is not told: no refusal shows what a person takes part in (GDPR Art. 9).
         case .withheld:
             "The recipient takes part in a programme that no advertising is sent during. They switched nothing off, and it is sent again when they leave and have agreed to it."
+        // In place of the reason's own sentence, which is true of a type with a time of day as well: it may come at noon and be
+        // due in quiet hours.
+        case .cameInQuietHours: "It came in quiet hours and was kept until they end."
+        case .droppedInQuietHours: "It was inside quiet hours, and this category is not kept for later."
         }
     }
 }
@@ -173,7 +179,7 @@ extension DecisionNotes {
         case .criticalDowngraded:
             "It was to break through Do Not Disturb, and the device does not let the app do that."
         case .mandatoryPassed:
-            "The law obliges us to send it, so it went past something the recipient had set."
+            "The law obliges us to send it, so it went past what would otherwise have kept it back."
         case .atOwnRequest: "The recipient asked to be reached by it at any hour."
         case .addressContested:
             "The number or address was verified elsewhere since, so nothing confidential goes there until the recipient verifies it anew."

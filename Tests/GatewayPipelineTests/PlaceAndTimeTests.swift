@@ -355,6 +355,33 @@ import Testing
         #expect(try notBefore(longer) == ["2026-11-22T11:30:00Z"], "\(longer.json)")
     }
 
+    @Test(arguments: [
+        ("en", "It was due in quiet hours and was kept until they end."),
+        ("nb", "Det skulle sendes i stilletiden og ble holdt tilbake til den er over."),
+        ("bs", "Trebalo je biti poslano tokom tihih sati i zadržano je dok ne prođu."),
+        ("sq", "Duhej të dërgohej në orët e qetësisë dhe u mbajt derisa ato të mbarojnë."),
+    ])
+    func `a send that came at another hour is not said to have come in quiet hours`(
+        locale: String, sentence: String
+    ) async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1", zone: "Europe/Oslo", quiet: ["start": "06:00", "end": "11:30"])
+        try await joinProgramme(gate)
+        let send = try await gate.example("briefing.daily", "b_1", to: "u_1", as: "help")
+        var asked = send
+        asked["caller"] = "help"
+        for caller in ["auditor", "help"] {
+            let explained = try await gate.call(
+                caller, "POST", "/v1/sends/explain?locale=\(locale)", asked)
+            #expect(explained["reason"] == "quiet_hours_deferred", "\(explained.json)")
+            #expect(explained["explanation"]?.hasPrefix(sentence) == true, "\(explained.json)")
+        }
+        #expect(try await gate.call("help", "POST", "/v1/sends", send)["reason"] == "quiet_hours_deferred")
+        let told = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions?locale=\(locale)")
+        let text = told.json["decisions"]?.arrayValue?.first?["explanation"]?.stringValue ?? ""
+        #expect(text.hasPrefix(sentence), "\(text)")
+    }
+
     private func joinProgramme(_ gate: GatewayHarness, _ user: String = "u_1") async throws {
         let notice = try #require(
             gate.policy.bundle.notices.values.filter {

@@ -133,7 +133,11 @@ extension GatewayReading {
         let deliveries = drafts.map { draft in
             let decision = draft.decision
             let name = draft.destination?.id.text
-            let sentence = words.sentence(decision.reason, decision.detail)
+            // No more than when it came, which its caller knows: whether the recipient takes part in something is not said.
+            let circumstance = Explanation.Circumstance(decision, given: draft.facts)
+            let sentence = words.sentence(
+                decision.reason, decision.detail,
+                in: circumstance == .cameInQuietHours ? circumstance : nil)
             let waits = decision.notBefore.map { words.waiting(until: $0, place: nil) }
             return ExplainAnswer.Delivery(
                 destination: name, facts: nil, decision: decision,

@@ -110,12 +110,11 @@ struct GatewayReading {
         let others = entry.deliveries.filter { $0.decision.reason != overall.reason }.map { other in
             let text = words.text(
                 other.decision.reason, other.decision.detail, notes: other.decision.notes,
-                isWithheld: Explanation.isWithheld(other.decision, given: other.facts))
+                in: Explanation.Circumstance(other.decision, given: other.facts))
             return words.elsewhere(text, place: other.destination.map { send.name(of: $0) })
         }
         let decided = words.text(
-            overall.reason, overall.detail, notes: notes,
-            isWithheld: alike.contains { Explanation.isWithheld($0.decision, given: $0.facts) })
+            overall.reason, overall.detail, notes: notes, in: circumstance(of: overall, at: alike))
         let became = events.map {
             local($0.destination.flatMap { tags[$0] })
                 .sentence($0.event, at: $0.at, place: $0.destination, reason: $0.reason)
@@ -125,6 +124,17 @@ struct GatewayReading {
             local($0.destination).waiting(until: $0.notBefore, place: send.name(of: $0.destination))
         }
         return ([decided] + others + became + waits).joined(separator: " ")
+    }
+
+    /// What the facts of the destinations that were decided alike say besides: what is withheld at one of them, and that the
+    /// send came in quiet hours where it did at each.
+    private func circumstance(of overall: Decision, at alike: [SendEntry.DeliveryRecord])
+        -> Explanation.Circumstance?
+    {
+        let found = alike.map { ($0.decision.detail, Explanation.Circumstance($0.decision, given: $0.facts)) }
+        if found.contains(where: { $0.1 == .withheld }) { return .withheld }
+        let exactly = found.filter { $0.0 == overall.detail }.map(\.1)
+        return exactly.contains(nil) ? nil : exactly.first ?? nil
     }
 
     private func events(of send: SendRecord) throws -> [SendEvent] {
