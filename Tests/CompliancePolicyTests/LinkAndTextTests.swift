@@ -437,7 +437,7 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
     static let ordinary = [
         "Ahmad Karimi", "O'Neil", "Bj\u{F8}rn", "St. Clair", "Md. Rahim", "7-Eleven", "H&M", "a/b", "A/S",
         "12:30",
-        "kl. 08:15", "kr 1.234,50", "1.234.567,00", "1.234.567.890", "10.50", "NOK 500", "3:1", "50%",
+        "kl. 08:15", "kr 1.234,50", "1.234.567,00", "kr 1.234.567.890", "10.50", "NOK 500", "3:1", "50%",
         "100% ok",
         "R&D #7", "Ref:12345", "KID 2026/7", "12.11.2026", "2026-11-22", "v2.0", "(1)", "[2]", "(ca. 5)",
         "a.m.",
