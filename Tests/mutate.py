@@ -1,10 +1,11 @@
-"""Breaks the product on purpose, one line at a time, and tells which breaks no test notices.
+"""Breaks the product on purpose, one slip at a time, and tells which breaks no test notices.
 
     python3 Tests/mutate.py check                     # the list fits the sources; part of `make lint`
     python3 Tests/mutate.py run [options]             # `make mutants`
     python3 Tests/mutate.py table [--tree DIR]
 
-`Tests/Mutations/*.txt` list the mutations; `Tests/Mutations/README.md` documents their format.
+`Tests/Mutations/*.txt` list the mutations; `Tests/Mutations/README.md` documents their format. `mutations.py` finds them in
+the sources with `swift_source.py`, and gives the lines that each one changes.
 
 One build serves many mutations: each is woven into the sources beside the original (`mutantIsOn(7) ? new : old`), and
 `SENDGATE_MUTANT` in the environment names the one that is on. What cannot be woven because it does not compile beside
@@ -33,7 +34,6 @@ import argparse
 import bisect
 import collections
 import concurrent.futures
-import dataclasses
 import doctest
 import hashlib
 import itertools
@@ -47,12 +47,15 @@ import subprocess
 import sys
 import threading
 import time
+import unittest
+
+import mutations as mutations_list
+import swift_source
+from mutations import check, read_list
 
 HERE = pathlib.Path(__file__).resolve().parent
-THREATS = "Sources/sendgate/Sendgate.docc/ThreatModel.md"
 BUILD = "swift build --explicit-target-dependency-import-check error --build-tests"
 PRODUCTS = ["sendgatePackageTests.xctest", "sendgate"]
-PER_PROMISE_MIN, COUNT_MIN = 10, 150
 # A run that takes this many times as long as without a mutation hangs; a slow test, beside other work, has longer.
 PATIENCE, PATIENCE_SECONDS_MIN, SLOW_SECONDS_MIN = 6, 30, 120
 # The tests of these modules are traced: which mutations each reaches. What a test computes once for all tests is not seen.
@@ -64,154 +67,48 @@ REACHING_MAX = 200
 PASSED_QUICK = "passed the quick tests"
 
 
-# The list.
+# Weaving.
 
 
 class NotWoven(Exception):
     """A mutation has no form in which it stands beside its original."""
 
 
-@dataclasses.dataclass
-class Mutation:
-    id: str
-    where: str
-    promise: str = ""
-    file: str = ""
-    suites: str = ""
-    argued: str = ""
-    # Pairs of a mark and a line: `=` stands before or after, `-` goes, `+` comes.
-    hunk: list = dataclasses.field(default_factory=list)
-
-    @property
-    def original(self):
-        return [text for mark, text in self.hunk if mark in "=-"]
-
-    @property
-    def digest(self):
-        return hashlib.sha256(json.dumps([self.file, self.hunk]).encode()).hexdigest()[:16]
-
-    def place(self, lines):
-        """Where the original begins in a file's lines, or None, and how often it is there."""
-        wanted = [text.strip() for text in self.original]
-        found = [
-            start for start in range(len(lines) - len(wanted) + 1)
-            if all(lines[start + offset].strip() == text for offset, text in enumerate(wanted))
-        ]
-        return (found[0] if len(found) == 1 else None), len(found)
-
-    def changed(self, start):
-        """The hunk without the lines that only say where it is, and where it begins when the whole begins at `start`."""
-        marks = [mark for mark, _ in self.hunk]
-        first = next(place for place, mark in enumerate(marks) if mark != "=")
-        last = next(place for place in reversed(range(len(marks))) if marks[place] != "=")
-        return start + first, self.hunk[first:last + 1]
-
-    def text(self, lines, start, weave=None):
-        """The lines that replace the original ones. `weave` is the mutation's number, or None for the plain mutation."""
-        return self.replaced(lines, start, self.hunk, weave)
-
-    def woven_text(self, lines, start, weave, others=()):
-        """Where lines that change begin, how many, and what replaces them: this mutation, or one of `others` (each a
-        number and a mutation of just that one line), or the original."""
-        start, hunk = self.changed(start)
-        count = sum(mark in "=-" for mark, _ in hunk)
-        if not others:
-            return start, count, self.replaced(lines, start, hunk, weave)
-        if [mark for mark, _ in hunk] not in (["-"], ["-", "+"]):
+def woven_text(mutation, lines, number, others=()):
+    """Where lines that change begin, how many, and what replaces them: this mutation, or one of `others` (each a number
+    and a mutation of just that one line), or the original."""
+    start, hunk = mutation.start, mutation.hunk
+    count = sum(mark in "=-" for mark, _ in hunk)
+    if "\n".join(lines[:start]).count('"""') % 2:
+        raise NotWoven
+    indent = re.match(r"\s*", lines[start])[0]
+    if not others:
+        return start, count, replaced(lines, mutation, number)
+    news = []
+    for other_number, other in [(number, mutation), *others]:
+        if other.start != start or [mark for mark, _ in other.hunk] not in (["-"], ["-", "+"]):
             raise NotWoven
-        news = [(weave, [text.strip() for mark, text in hunk if mark == "+"])]
-        for number, other in others:
-            place, theirs = other.changed(other.place(lines)[0])
-            if place != start or [mark for mark, _ in theirs] not in (["-"], ["-", "+"]):
-                raise NotWoven
-            news.append((number, [text.strip() for mark, text in theirs if mark == "+"]))
-        if "\n".join(lines[:start]).count('"""') % 2:
-            raise NotWoven
-        body = woven_choice([hunk[0][1].strip()], news)
+        news.append((other_number, [text.strip() for mark, text in other.hunk if mark == "+"]))
+    body = woven_choice([hunk[0][1].strip()], news)
+    if body is None:
+        raise NotWoven
+    return start, count, [indent + text for text in body]
+
+
+def replaced(lines, mutation, number=None):
+    """The lines that replace the original ones, beside them under a number, or without."""
+    indent = re.match(r"\s*", lines[mutation.start])[0]
+    result = []
+    for is_kept, group in itertools.groupby(mutation.hunk, lambda line: line[0] == "="):
+        pairs = [(mark, text.strip()) for mark, text in group]
+        old, new = ([text for mark, text in pairs if mark == wanted] for wanted in "-+")
+        body = [text for _, text in pairs] if is_kept else new if number is None else woven(old, new, number)
         if body is None:
             raise NotWoven
-        indent = re.match(r"\s*", lines[start])[0]
-        return start, count, [indent + text for text in body]
-
-    def replaced(self, lines, start, hunk, weave):
-        if weave is not None and "\n".join(lines[:start]).count('"""') % 2:
-            raise NotWoven
-        indent = re.match(r"\s*", lines[start])[0]
-        result, old, new, position = [], [], [], start
-
-        def flush():
-            if old or new:
-                body = new if weave is None else woven([t.strip() for t in old], [t.strip() for t in new], weave)
-                if body is None:
-                    raise NotWoven
-                result.extend(indent + text.strip() for text in body)
-                old.clear()
-                new.clear()
-
-        for mark, text in hunk:
-            if mark == "=":
-                flush()
-                result.append(lines[position])
-            (old if mark == "-" else new if mark == "+" else []).append(text)
-            position += mark in "=-"
-        flush()
-        return result
+        result += [indent + text for text in body]
+    return result
 
 
-def read_list(folder):
-    mutations, problems = [], []
-    for file in sorted(folder.glob("*.txt")):
-        defaults, current = {}, None
-        for number, line in enumerate(file.read_text().splitlines(), 1):
-            where = f"{file.name}:{number}"
-            if not line.strip() or line.startswith("#"):
-                continue
-            if match := re.fullmatch(r"\[([a-z0-9-]+)\]", line):
-                current = Mutation(match[1], where, **defaults)
-                mutations.append(current)
-            elif match := re.fullmatch(r"(promise|file|suites|argued): (\S.*)", line):
-                if match[1] == "argued":
-                    current.argued = match[2]
-                else:
-                    defaults[match[1]] = match[2]
-                    if current and not current.hunk:
-                        setattr(current, match[1], match[2])
-            elif current and re.match(r"[=+-] \S", line):
-                current.hunk.append((line[0], line[2:]))
-            else:
-                problems.append(f"{where}: not a line of the format: {line}")
-    return mutations, problems
-
-
-def check(tree):
-    """What is wrong with the list, as lines."""
-    mutations, problems = read_list(tree / "Tests/Mutations")
-    promises = re.findall(r"(?m)^\| `([a-z-]+)` \|", (tree / THREATS).read_text())
-    ids = collections.Counter(mutation.id for mutation in mutations)
-    problems += [f"{id}: {count} mutations have this id" for id, count in ids.items() if count > 1]
-    for mutation in mutations:
-        where = f"{mutation.where}: {mutation.id}"
-        path = tree / mutation.file
-        if mutation.promise not in promises:
-            problems.append(f"{where}: `{mutation.promise}` is no promise of {THREATS}")
-        if not mutation.suites:
-            problems.append(f"{where}: no suites")
-        if not any(mark in "+-" for mark, _ in mutation.hunk):
-            problems.append(f"{where}: changes nothing")
-        if not mutation.file or not path.is_file():
-            problems.append(f"{where}: `{mutation.file}` is no file")
-        elif (count := mutation.place(path.read_text().split("\n"))[1]) != 1:
-            problems.append(f"{where}: stale: the original is in {mutation.file} {count} times")
-    counts = collections.Counter(mutation.promise for mutation in mutations)
-    for promise in promises:
-        if counts[promise] < PER_PROMISE_MIN:
-            problems.append(f"`{promise}` has {counts[promise]} mutations, at least {PER_PROMISE_MIN} are wanted")
-    if len(mutations) < COUNT_MIN:
-        problems.append(f"{len(mutations)} mutations, at least {COUNT_MIN} are wanted")
-    return mutations, problems
-
-
-# Weaving.
 
 # What an expression may begin behind and end before, within a line.
 BEGINS = re.compile(r"(^|[(\[{]|[,:?] |[^+] \+ |(?<![=!<>])= |&& |\|\| |\{ |\b(guard|if|return|where|while|throw|in) )$")
@@ -529,19 +426,15 @@ def weaves(tree, mutations):
     groups = []
     for number, mutation in enumerate(mutations, 1):
         lines = tree.read(mutation.file)
-        start, _ = mutation.place(lines)
-        if start is None:
-            tree.record(mutation, "stale")
-            continue
         try:
-            first, count, _ = mutation.woven_text(lines, start, number)
+            first, count, _ = woven_text(mutation, lines, number)
         except NotWoven:
             continue
         changed = {(mutation.file, first + offset) for offset in range(count)}
         for group in groups:
             beside = {id(item): item for line in changed for item in group["lines"].get(line, [])}.values()
             try:
-                mutation.woven_text(lines, start, number, beside)
+                woven_text(mutation, lines, number, beside)
                 break
             except NotWoven:
                 pass
@@ -576,13 +469,12 @@ def weave(tree, members):
     """The woven texts of every file, and for each file the lines of each mutation."""
     files = collections.defaultdict(lambda: collections.defaultdict(list))
     for number, mutation in members:
-        start, _ = mutation.changed(mutation.place(tree.read(mutation.file))[0])
-        files[mutation.file][start, not any(mark == "-" for mark, _ in mutation.hunk)].append((number, mutation))
+        files[mutation.file][mutation.start, not any(mark == "-" for mark, _ in mutation.hunk)].append((number, mutation))
     texts, places = {}, {}
     for name, found in files.items():
         lines, result, spots, position = tree.read(name), [], [], 0
         for _, ((number, mutation), *others) in sorted(found.items(), key=lambda item: (item[0][0], not item[0][1])):
-            start, count, text = mutation.woven_text(lines, mutation.place(lines)[0], number, others)
+            start, count, text = woven_text(mutation, lines, number, others)
             result += lines[position:start]
             spots.append((len(result) + 1, len(result) + len(text), others[-1][1] if others else mutation))
             result += text
@@ -601,7 +493,7 @@ def build_woven(tree, index, members, deadline):
     listed = subprocess.run(
         ["git", "-C", str(tree.path), "ls-tree", "HEAD", "Package.swift", "Sources", "Tests/"], capture_output=True,
         text=True, check=True).stdout.splitlines()
-    sources = [line for line in listed if not re.search(r"\tTests/(mutate\.py|Mutations)$", line)]
+    sources = [line for line in listed if not re.search(r"\tTests/(mutate|mutations|mutations_tests|swift_source)\.py$|\tTests/Mutations$", line)]
     key = hashlib.sha256("\n".join(
         sources + [f"{number} {mutation.digest}" for number, mutation in members]).encode()).hexdigest()
     state = json.loads(state_file.read_text()) if state_file.exists() else {"dropped": {}}
@@ -837,7 +729,9 @@ def try_out(tree, folder, number, mutation, baseline, all_modules, are_last):
 def run(options):
     tree = Tree(options.tree, options.build)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    mutations, _ = read_list(tree.path / "Tests/Mutations")
+    mutations, problems = read_list(tree.path)
+    if problems:
+        sys.exit("\n".join(problems))
     deadline = time.monotonic() + options.seconds
     results = tree.results()
 
@@ -904,17 +798,14 @@ def run_alone(tree, mutations, options, deadline):
         if time.monotonic() > deadline:
             break
         lines = tree.read(mutation.file)
-        start, count = mutation.place(lines)
-        if start is None:
-            tree.record(mutation, "stale", why=f"the original is there {count} times")
-            continue
         if mutation.suites not in seconds:
             if errors := tree.build({}):
                 sys.exit(f"without a mutation the tree does not build: {errors[0]}")
             passed, failed, seconds[mutation.suites] = tests(tree, folder, filtered(folder, mutation.suites), 900)
             if not passed:
                 sys.exit(f"without a mutation, `{mutation.suites}` does not pass: {', '.join(failed)}")
-        lines[start:start + len(mutation.original)] = mutation.text(lines, start)
+        count = sum(mark in "=-" for mark, _ in mutation.hunk)
+        lines[mutation.start:mutation.start + count] = replaced(lines, mutation)
         if errors := tree.build({mutation.file: "\n".join(lines)}):
             tree.record(mutation, "does not build", why=errors[0][2])
             continue
@@ -942,7 +833,7 @@ def table(tree):
             result = "killed elsewhere"
         groups[result].append((mutation, known))
         counts[mutation.promise][result] += 1
-    kinds = ["killed", "killed elsewhere", "survived", "argued", "does not build", "stale", "not run"]
+    kinds = ["killed", "killed elsewhere", "survived", "argued", "does not build", "not run"]
     print("  ".join(["promise     "] + kinds))
     for promise, count in counts.items():
         print(f"{promise:12}  " + "  ".join(f"{count[kind]:{len(kind)}}" for kind in kinds))
@@ -963,6 +854,14 @@ def shard(text):
     return part, parts
 
 
+def failures_of_own_tests():
+    examples = [doctest.DocTestSuite(module) for module in (sys.modules[__name__], swift_source, mutations_list)]
+    suite = unittest.TestSuite([unittest.defaultTestLoader.loadTestsFromName("mutations_tests"), *examples])
+    result = unittest.TestResult()
+    suite.run(result)
+    return result.failures + result.errors
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["check", "run", "table"])
@@ -981,7 +880,7 @@ def main():
     if options.what == "table":
         return table(options.tree)
     mutations, problems = check(options.tree)
-    problems += ["the script's own examples fail"] if doctest.testmod(sys.modules[__name__]).failed else []
+    problems += [f"{test}: {trace.splitlines()[-1]}" for test, trace in failures_of_own_tests()]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{len(mutations)} mutations, {len(problems)} problems")
