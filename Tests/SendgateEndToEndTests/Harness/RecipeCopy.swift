@@ -2,9 +2,9 @@ import Foundation
 
 /// A recipe of the handbook as edits, and a copy of the sources and of the bundle to which they are made.
 ///
-/// Each block of code in a recipe is an edit. The prose before it ends with the file and the line that the edit comes after:
-/// "`Sources/X/Y.swift`, after `case one`:", or `before`, or `in place of`; without a line the block is a file of its own. A line
-/// is named by how it begins.
+/// Each block of code in a recipe is an edit. The prose before it ends with the file and the name that the edit comes after:
+/// "`Sources/X/Y.swift`, after `one`:", or `before`, or `in place of`; without a name the block is a file of its own. The name means
+/// the line that declares it, or else the only line that has it; "after `one` in `f`" looks in the declaration `f` alone.
 struct Recipe {
     struct Edit {
         enum Place: String {
@@ -14,6 +14,8 @@ struct Recipe {
         }
         var path: String
         var anchor: String?
+        /// The declaration in which the anchor stands.
+        var scope: String?
         var place: Place
         var text: String
 
@@ -47,12 +49,13 @@ struct Recipe {
             }
             guard let end = lines.firstIndex(of: "   ```"),
                 let place = prose.firstMatch(
-                    of: /`([A-Za-z][^`]*)`(?:, (after|before|in place of) `([^`]+)`)?:$/)
+                    of: /`([A-Za-z][^`]*)`(?:, (after|before|in place of) `([^`]+)`(?: in `([^`]+)`)?)?:$/)
             else { throw HarnessError("\(name): a block without an end, or no file before it: \(prose)") }
             let text = lines[..<end].map { String($0.dropFirst(3)) + "\n" }.joined()
             edits.append(
                 Edit(
                     path: String(place.output.1), anchor: place.output.3.map(String.init),
+                    scope: place.output.4.map(String.init),
                     place: place.output.2.flatMap { Edit.Place(rawValue: String($0)) } ?? .after, text: text))
             lines = lines[(end + 1)...]
             prose = ""
@@ -84,15 +87,48 @@ struct RecipeCopy {
             return try Data(edit.text.utf8).write(to: URL(fileURLWithPath: path))
         }
         var lines = try String(contentsOfFile: path, encoding: .utf8).components(separatedBy: "\n")
-        let found = lines.indices.filter { lines[$0].drop { $0 == " " }.hasPrefix(anchor) }
-        guard found.count == 1 else {
-            throw HarnessError("\(found.count) lines of `\(edit.path)` begin with `\(anchor)`")
-        }
-        let margin = lines[found[0]].prefix { $0 == " " }
+        let found = try Self.line(of: anchor, in: edit.scope, of: lines, path: edit.path)
+        let margin = lines[found].prefix { $0 == " " }
         let new = edit.text.split(separator: "\n").map { "\(margin)\($0)" }
-        let start = edit.place == .after ? found[0] + 1 : found[0]
+        var start = edit.place == .after ? found + 1 : found
+        if edit.place == .before {
+            // What documents a declaration stays with it.
+            while start > 0, lines[start - 1].starts(with: /\s*(?:\/\/\/|@)/) { start -= 1 }
+        }
         lines.replaceSubrange(start..<(edit.place == .replaced ? start + 1 : start), with: new)
         try Data(lines.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: path))
+    }
+
+    /// The line that declares a name, or else the only line that has it; in the lines of a declaration, if one is given.
+    static func line(
+        of name: String, in scope: String?, of lines: [String], path: String
+    ) throws -> Int {
+        var range = lines.indices
+        if let scope {
+            let head = try line(of: scope, in: nil, of: lines, path: path)
+            let margin = lines[head].prefix { $0 == " " }
+            let end = lines[(head + 1)...].firstIndex {
+                $0.hasPrefix(margin) && "}])".contains($0.dropFirst(margin.count).first ?? " ")
+                    && !$0.hasSuffix("{")
+            }
+            guard let end else { throw HarnessError("`\(scope)` of `\(path)` has no body") }
+            range = head + 1..<end
+        }
+        let words = NSRegularExpression.escapedPattern(for: name)
+        let declaring = try Regex(
+            "^ *(?:@\\w+(?:\\([^)]*\\))? |(?:package|private|fileprivate|static|mutating|final) )*"
+                + "(?:let|var|func|case|struct|enum|class|protocol|extension) \(words)(?!\\w)")
+        let isWord = (name.first?.isLetter == true, name.last?.isLetter == true)
+        let having = try Regex(
+            "^(?! *//)\(isWord.0 ? "(?:.*\\W)?" : ".*")\(words)\(isWord.1 ? "(?!\\w)" : "")")
+        for pattern in [declaring, having] {
+            let found = range.filter { lines[$0].firstMatch(of: pattern) != nil }
+            if found.count == 1 { return found[0] }
+            guard found.isEmpty else {
+                throw HarnessError("\(found.count) lines of `\(path)` have `\(name)`")
+            }
+        }
+        throw HarnessError("`\(name)` is not in `\(scope ?? path)`")
     }
 
     // MARK: The compiler
