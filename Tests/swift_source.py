@@ -260,9 +260,8 @@ class Source:
         if name < 1 or not re.match(r"[^\W\d]", self.word(name)) or self.word(name) in BEFORE_VALUE:
             return
         end = close + 1
-        while self.word(end) == "{" and self.word(place) == "(" and not self.tokens[end].begins_line and end in self.pairs:
+        if self.word(end) == "{" and self.word(place) == "(" and not self.tokens[end].begins_line and end in self.pairs:
             end = self.pairs[end] + 1
-            break
         if self.word(name - 1) == ".":
             begin = name - 1 - (self.word(name - 2) == "?")
             found["call"][begin, close + 1] = begin, close + 1
