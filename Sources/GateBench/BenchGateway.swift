@@ -4,7 +4,6 @@ import Crypto
 import Foundation
 import SealedFormat
 import SealedPush
-import ThreadMetering
 import UnixHTTPClient
 import WireProtocol
 
@@ -12,24 +11,14 @@ import WireProtocol
 final class BenchGateway {
     let folder: String
     private var process: Process?
-    /// Where it is asked what it counts of itself.
-    private(set) var meter: MeterClient?
-    private var meterDescriptor: Int32 = -1
 
     /// The app every device of the measurement has installed.
     static let app = "no.getdrop.app"
     static let device = "phone"
 
-    /// What its ``meter`` counts.
-    let counted: ThreadCounters.Quantity
-
-    init(folder: String, counting counted: ThreadCounters.Quantity) {
-        self.folder = folder
-        self.counted = counted
-    }
+    init(folder: String) { self.folder = folder }
 
     var socket: String { folder + "/gate/gate.sock" }
-    var trail: String { folder + "/gate/trail" }
     private var onward: String { folder + "/gate/onward.ndjson" }
     /// Of the bundle's callers, each with that caller's grants.
     var callerSockets: [String] {
@@ -60,7 +49,6 @@ final class BenchGateway {
         process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
         process.arguments = [
             "serve", "--dev", folder + "/gate", "--policies", copy, "--log-level", "error",
-            "--meter", counted.rawValue,
         ]
         let log = folder + "/gateway.log"
         let descriptor = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
@@ -68,13 +56,7 @@ final class BenchGateway {
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         process.standardOutput = handle
         process.standardError = handle
-        var ends: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0
-        else { throw LoadConnection.Failure.system(errno) }
-        meterDescriptor = ends[0]
-        meter = MeterClient(line: MeterLine(ends[0]))
-        process.standardInput = FileHandle(fileDescriptor: ends[1], closeOnDealloc: false)
-        defer { close(ends[1]) }
+        process.standardInput = FileHandle.nullDevice
         try process.run()
         self.process = process
         let deadline = Date().addingTimeInterval(60)
@@ -100,8 +82,6 @@ final class BenchGateway {
         while process.isRunning, Date() < deadline { usleep(20_000) }
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
         process.waitUntilExit()
-        meter = nil
-        close(meterDescriptor)
     }
 
     // MARK: People
@@ -289,38 +269,6 @@ final class BenchGateway {
         throw CommandFailure("what was sent was not handed over within \(Int(seconds)) s")
     }
 
-    /// Sends once more, and gives what it left behind: the index of its entry, and its message as handed over.
-    func sample(_ request: LoadRequest) async throws -> (entry: UInt64, send: String) {
-        let connection = try await UnixHTTPConnection.connect(.init(path: socket))
-        defer { Task { await connection.close() } }
-        let response = try await connection.request(
-            "POST", "/v1/sends", headers: [("Content-Type", "application/json")], body: request.body,
-            timeoutMilliseconds: 30_000)
-        guard case .object(let object)? = try? CanonicalJSON.read(response.body),
-            let index = object["trail"]?.objectValue?["index"]?.integerValue,
-            let send = object["send_id"]?.stringValue
-        else {
-            throw CommandFailure(
-                "a send was answered with \(response.status): \(String(decoding: response.body, as: UTF8.self))"
-            )
-        }
-        return (UInt64(index), send)
-    }
-
-    /// The message of a send, as the next hop was given it; `nil` when none went out.
-    func handedOver(_ send: String) throws -> JSONObject? {
-        guard let file = FileHandle(forReadingAtPath: onward) else { return nil }
-        defer { try? file.close() }
-        // Asked for right after it was sent: it is among the newest.
-        let size = try file.seekToEnd()
-        try file.seek(toOffset: size > 1 << 20 ? size - 1 << 20 : 0)
-        let text = String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
-        guard let line = text.split(separator: "\n").last(where: { $0.contains(send) }),
-            case .object(let object)? = try? CanonicalJSON.read(Array(line.utf8))
-        else { return nil }
-        return object
-    }
-
     /// How many bytes the next hop was given so far.
     func handedOverByteCount() throws -> UInt64 {
         guard let file = FileHandle(forReadingAtPath: onward) else { return 0 }
@@ -377,10 +325,24 @@ final class BenchGateway {
             guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else {
                 continue
             }
-            let stage = GatewayStage.named(String(stat[stat.index(after: start)..<end]))
+            let stage = Self.stage(ofThread: stat[stat.index(after: start)..<end])
             seconds[stage, default: 0] += (user + system) / tick
         }
         return seconds
+    }
+
+    /// Which part of the gateway a thread works for.
+    ///
+    /// - Parameter name: As the kernel has it.
+    private static func stage(ofThread name: Substring) -> String {
+        switch name.prefix(while: { $0 != "-" }) {
+        case "engine": "engine"
+        case "publisher": "publisher"
+        case "sealer": "sealing"
+        case "reader": "reading"
+        case "NIO": "sockets"
+        default: "other threads"
+        }
     }
 
     /// The most memory it ever held, in MiB.

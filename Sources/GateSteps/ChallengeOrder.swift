@@ -1,7 +1,6 @@
 package import CanonicalJSON
 package import GateVocabulary
-import OpenSSLCrypto
-package import PayloadSealing
+package import OpenSSLCrypto
 package import SealedFormat
 
 /// A nonce to be sealed to a device key, whose owner then proves that they can open it.

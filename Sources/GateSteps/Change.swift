@@ -1,6 +1,6 @@
 import AuditTrail
 package import GateVocabulary
-package import PayloadSealing
+package import OpenSSLCrypto
 package import RecipientModel
 package import SendPlanning
 

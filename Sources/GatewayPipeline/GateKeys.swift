@@ -1,7 +1,6 @@
 package import GateSteps
 package import KeyLifecycle
 package import OpenSSLCrypto
-package import PayloadSealing
 import Synchronization
 
 /// The gateway's own keys, as the engine uses them. Private parts never leave memory.

@@ -11,7 +11,6 @@ import KeyFiles
 import KeyLifecycle
 import Logging
 import OpenSSLCrypto
-import PayloadSealing
 import PolicyFiles
 import PublicPages
 import SQLiteStore

@@ -44,7 +44,7 @@ let package = Package(
         module("CanonicalJSON"),
         module("GateVocabulary", ["CanonicalJSON", "CIDN2"]),
         module("SealedFormat"),
-        module("OpenSSLCrypto", ["COpenSSL", "CSodium"]),
+        module("OpenSSLCrypto", ["COpenSSL", "CSodium", "GateVocabulary", "SealedFormat"]),
         module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
@@ -53,7 +53,6 @@ let package = Package(
             "PolicyProof",
             ["BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyStatutes"]),
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
-        module("PayloadSealing", ["GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary"]),
         module(
@@ -69,7 +68,7 @@ let package = Package(
             [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
                 "KeyLifecycle",
-                "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat", "SendPlanning",
+                "OpenSSLCrypto", "RecipientModel", "SealedFormat", "SendPlanning",
                 "WireProtocol",
             ], isConfined: true),
         module(
@@ -77,7 +76,7 @@ let package = Package(
             [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps",
                 "GateVocabulary",
-                "KeyLifecycle", "OpenSSLCrypto", "PayloadSealing", "RecipientModel", "SealedFormat",
+                "KeyLifecycle", "OpenSSLCrypto", "RecipientModel", "SealedFormat",
                 "SendPlanning", "WireProtocol",
             ], isConfined: true),
         module(
@@ -99,14 +98,18 @@ let package = Package(
                 "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
                 "PolicyFiles",
             ]),
+        module(
+            "GateFloor",
+            [
+                "CanonicalJSON", "CSQLite", "GateSteps", "GateVocabulary", "OpenSSLCrypto", "RecipientModel",
+                "SQLiteStore",
+            ]),
         .executableTarget(
             name: "GateBenchmarks",
             dependencies: [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GatewayPipeline",
-                "GateSteps",
-                "GateTestKit",
-                "GateVocabulary", "RecipientModel",
-                "OpenSSLCrypto", "PayloadSealing", "PolicyFiles", "PolicyProof", "SealedFormat",
+                "GateFloor", "GateSteps", "GateTestKit", "GateVocabulary", "RecipientModel",
+                "OpenSSLCrypto", "PolicyFiles", "PolicyProof", "SealedFormat",
                 "SendPlanning",
                 "SQLiteStore", "WireProtocol",
             ], swiftSettings: strict),

@@ -9,7 +9,6 @@ import GateVocabulary
 import GatewayPipeline
 import KeyLifecycle
 import OpenSSLCrypto
-import PayloadSealing
 import PolicyFiles
 import SQLiteStore
 import SealedFormat

@@ -7,7 +7,6 @@ import GateVocabulary
 import GatewayPipeline
 import KeyLifecycle
 import OpenSSLCrypto
-import PayloadSealing
 import SQLiteStore
 import Testing
 import WireProtocol

@@ -4,7 +4,6 @@ import GateVocabulary
 import GatewayPipeline
 import KeyLifecycle
 import OpenSSLCrypto
-import PayloadSealing
 import SQLiteStore
 import Synchronization
 

@@ -2,7 +2,6 @@ import Crypto
 import FoundationEssentials
 import GateVocabulary
 import OpenSSLCrypto
-import PayloadSealing
 import SealedFormat
 import SealedPush
 

@@ -1,6 +1,5 @@
 import GateVocabulary
 import OpenSSLCrypto
-import PayloadSealing
 import SealedFormat
 import SealedPush
 import Testing

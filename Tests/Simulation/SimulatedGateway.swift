@@ -5,7 +5,6 @@ import GateTestKit
 import GateVocabulary
 import InMemoryStore
 import OpenSSLCrypto
-import PayloadSealing
 import SealedPush
 import Synchronization
 import WireProtocol

@@ -1,7 +1,7 @@
 import BundleModel
 import CompliancePolicy
 import GateVocabulary
-import PayloadSealing
+import OpenSSLCrypto
 import RecipientModel
 import SealedFormat
 import SendPlanning

@@ -3,7 +3,6 @@ import CanonicalJSON
 package import GateVocabulary
 package import KeyLifecycle
 import OpenSSLCrypto
-import PayloadSealing
 package import RecipientModel
 import SealedFormat
 package import WireProtocol

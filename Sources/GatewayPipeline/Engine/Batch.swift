@@ -4,7 +4,6 @@ import Dispatch
 package import GateSteps
 package import GateVocabulary
 import OpenSSLCrypto
-import PayloadSealing
 import RecipientModel
 import SealedFormat
 

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 package import GateSteps
 import GateVocabulary
-import PayloadSealing
+import OpenSSLCrypto
 import SendPlanning
 
 /// The dependencies of the engine, besides the store.

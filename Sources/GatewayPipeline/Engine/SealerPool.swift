@@ -1,6 +1,6 @@
 package import Dispatch
 import Foundation
-package import PayloadSealing
+package import OpenSSLCrypto
 import Synchronization
 
 /// Threads that seal, each with its own ``Sealer`` and so its own OpenSSL contexts.

@@ -3,20 +3,17 @@ import CommandTerminal
 import Foundation
 import GateBench
 import GateVocabulary
-import ThreadMetering
 
-/// `sendgate bench`: what this machine does, and how far that is from what it could do.
+/// `sendgate bench`: what this machine does.
 struct Bench: GateCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Measures sends against the floor of the same machine.",
+        abstract: "Measures sends on this machine.",
         usage: "sendgate bench [--quick] [--recipients N] [--connections N] [--rate N] [--seconds S] …",
         discussion: """
             Starts a gateway of its own in a temporary folder, registers recipients, and sends: as fast as it is \
             answered (closed loop) and at a fixed rate (open loop, latency from the intended start), in single \
             requests and as a live stream, in open and in sealed bodies. The load runs on the same machine, so the \
-            rates are those of both together; the floor is measured in the same run. User instructions are counted \
-            where the machine has a counter for them, and allocations with --allocations. Needs a \
-            release build to mean anything.
+            rates are those of both together. Needs a release build to mean anything.
             """)
 
     static let example = "sendgate bench --quick"
@@ -44,9 +41,6 @@ struct Bench: GateCommand {
 
     @Option(help: "How long registering may take, in seconds.")
     var setupSeconds = 900.0
-
-    @Flag(help: "Count allocations too, in a gateway of their own: takes root, and up to a minute.")
-    var allocations = false
 
     @Option(
         help: ArgumentHelp(
@@ -95,8 +89,7 @@ struct Bench: GateCommand {
         #endif
         let bench = BenchRun(
             recipientCount: recipientCount, keyCount: keyCount, connections: connections, rate: rate,
-            seconds: measuredSeconds, setupSeconds: setupSeconds, refusedPercent: refusedPercent,
-            countedSends: quick ? 500 : 5_000, countsAllocations: allocations)
+            seconds: measuredSeconds, setupSeconds: setupSeconds, refusedPercent: refusedPercent)
         let policies = try policies ?? DevelopmentGateway.repositoryPolicies()
         let directory = directory ?? FileManager.default.temporaryDirectory.path
         if rotate != nil {
@@ -114,5 +107,3 @@ struct Bench: GateCommand {
         value == value.rounded() ? String(Int(value)) : String(value)
     }
 }
-
-extension ThreadCounters.Quantity: ExpressibleByArgument {}

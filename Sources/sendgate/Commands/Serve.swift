@@ -9,7 +9,6 @@ import GateVocabulary
 import GatewayPipeline
 import Logging
 import PublicPages
-import ThreadMetering
 import UnixSocketEndpoint
 
 /// `sendgate serve`: listens until it is told to stop.
@@ -49,12 +48,6 @@ struct Serve: GateCommand {
             "With --dev: this user may use the callers' sockets, too. Repeatable.", valueName: "uid"))
     var devAllowUID: [UInt32] = []
 
-    @Option(
-        help: ArgumentHelp(
-            "With --dev: counts this for `sendgate bench`, whose socket is standard input.",
-            visibility: .hidden))
-    var meter: ThreadCounters.Quantity?
-
     @Option(help: ArgumentHelp("Databases and lock.", valueName: "dir")) var state: String?
     @Option(help: ArgumentHelp("The trail.", valueName: "dir")) var trail: String?
     @Option(help: ArgumentHelp("Private keys.", valueName: "dir")) var keys: String?
@@ -67,7 +60,7 @@ struct Serve: GateCommand {
     func validate() throws {
         if dev == nil {
             for (flag, isGiven) in [
-                ("--hop", hop != nil), ("--dev-allow-uid", !devAllowUID.isEmpty), ("--meter", meter != nil),
+                ("--hop", hop != nil), ("--dev-allow-uid", !devAllowUID.isEmpty),
             ] where isGiven {
                 throw ValidationError("`\(flag)` goes with `--dev` only")
             }
@@ -88,7 +81,6 @@ struct Serve: GateCommand {
     }
 
     func run() async throws {
-        if let meter { GatewayMeter.start(meter) }
         let environment = Console.current.environment
         if let dev {
             try refuseSettings(in: environment)

@@ -7,7 +7,6 @@ import GatewayPipeline
 import KeyFiles
 import KeyLifecycle
 import OpenSSLCrypto
-import PayloadSealing
 import SQLiteStore
 import Synchronization
 

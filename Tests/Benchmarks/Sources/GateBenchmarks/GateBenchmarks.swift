@@ -7,8 +7,10 @@ import Synchronization
 ///     swift run -c release GateBenchmarks POLICIES [PEOPLE]
 ///     swift run -c release GateBenchmarks POLICIES sends KIND COUNT [PEOPLE]
 ///     swift run -c release GateBenchmarks POLICIES drift COUNT
+///     swift run -c release GateBenchmarks POLICIES floor SENDGATE [ARGUMENT …]
 ///
 /// `PEOPLE` is how many are registered: the larger number, one million unless given, and with `sends` 1,000. Ends with 3 when a promise was missed.
+/// `floor` runs SENDGATE, a release build, as `sendgate bench` with the arguments given: `make bench-floor`.
 /// Not part of `swift test`: a machine that does other work, too, misses promises that hold.
 @main
 struct GateBenchmarks {
@@ -50,6 +52,17 @@ struct GateBenchmarks {
                 for finding in findings { finding.show() }
             }
         }
+        if arguments.count >= 4, arguments[2] == "floor" {
+            let isKept = try await inFolder { folder in
+                let findings = try await Floor.findings(
+                    policies: arguments[1], program: arguments[3], more: Array(arguments.dropFirst(4)),
+                    in: folder)
+                for finding in findings { finding.show() }
+                return findings.allSatisfy { $0.isKept != false }
+            }
+            if !isKept { exit(3) }
+            return
+        }
         guard (2...3).contains(arguments.count),
             let many = arguments.count < 3 ? 1_000_000 : Int(arguments[2]),
             (10_000...10_000_000).contains(many)
@@ -57,6 +70,7 @@ struct GateBenchmarks {
             print("usage: GateBenchmarks POLICIES [PEOPLE], with 10000 to 10000000 people")
             print("       GateBenchmarks POLICIES sends open|refused|sealed COUNT [PEOPLE], 1000000 at most")
             print("       GateBenchmarks POLICIES drift COUNT, with 1000 to 1000000 people")
+            print("       GateBenchmarks POLICIES floor SENDGATE [ARGUMENT …]")
             exit(64)
         }
         #if DEBUG

@@ -1,7 +1,6 @@
 import Foundation
 import GateVocabulary
 import OpenSSLCrypto
-import PayloadSealing
 import SealedFormat
 import Synchronization
 

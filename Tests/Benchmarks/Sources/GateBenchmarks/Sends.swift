@@ -1,15 +1,14 @@
 import BundleModel
 import CanonicalJSON
-import BundleModel
 import CompliancePolicy
 import Dispatch
 import Foundation
+import GateFloor
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import KeyLifecycle
 import OpenSSLCrypto
-import PayloadSealing
 import PolicyFiles
 import RecipientModel
 import SQLiteStore
@@ -153,6 +152,25 @@ final class Sends: Sendable {
             }
             if kind != .refused { group.addTask { [self] in try await handOver(count) } }
         }
+    }
+
+    /// Sends once, hands it over, and takes what that left in the store.
+    func rows(of kind: Kind) async throws -> SendRows {
+        await gateway.setHopUsable(true)
+        // Once it is known that nothing waits, messages go from memory.
+        _ = try await gateway.claim(lane: .general, limit: 8)
+        let before = try store.read { try $0.entryCount() }
+        await request(sentCount.add(1, ordering: .relaxed).oldValue, kind)
+        guard let delivery = try await gateway.claim(lane: .general, limit: 1).first else {
+            fatalError("a send of the kind \(kind.rawValue) was not forwarded")
+        }
+        try await gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        let entries = try store.read { try $0.entries(from: before, limit: 8) }
+        guard let decision = entries.first, let end = entries.last, entries.count > 1 else {
+            fatalError("a send and its hand-over left \(entries.count) entries")
+        }
+        return try SendRows(
+            entry: decision.bytes, deliveryEntry: end.bytes, headers: delivery.headers, body: delivery.body)
     }
 
     private func handOver(_ count: Int) async throws {

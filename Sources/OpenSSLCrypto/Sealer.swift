@@ -1,5 +1,4 @@
 package import GateVocabulary
-package import OpenSSLCrypto
 package import SealedFormat
 
 /// Seals contents to devices, one after another, on one thread.

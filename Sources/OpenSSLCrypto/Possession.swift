@@ -1,4 +1,3 @@
-package import OpenSSLCrypto
 package import SealedFormat
 
 /// Whether a device holds the private half of the key it registers.

@@ -1,5 +1,4 @@
 package import GateVocabulary
-package import OpenSSLCrypto
 package import SealedFormat
 
 /// A device's public key that passed the checks of its curve, as the store keeps it.

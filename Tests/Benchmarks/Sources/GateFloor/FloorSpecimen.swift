@@ -1,5 +1,4 @@
 import CanonicalJSON
-import CommandTerminal
 import Foundation
 import GateSteps
 import GateVocabulary
@@ -14,7 +13,7 @@ import SQLiteStore
 /// The store writes three such transactions in a database of its own, and what differs between the second and the third says
 /// how each value goes on: a number by as much each time, an id by other bytes. So the rows have the store's tables, columns,
 /// indexes and lengths, whatever these are.
-struct FloorSpecimen {
+package struct FloorSpecimen {
     /// A value of the first transaction, and what the n-th has in its place.
     struct Value {
         var first: RawValue
@@ -58,7 +57,7 @@ struct FloorSpecimen {
     /// - Parameters:
     ///   - folder: Made for the store, and removed.
     ///   - refusedPercent: So many of a hundred leave an entry and a send, and nothing else.
-    init(of rows: SendRows, batch: Int, refusedPercent: Int, in folder: String) throws {
+    package init(of rows: SendRows, batch: Int, refusedPercent: Int, in folder: String) throws {
         self.batch = batch
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let source = try FloorSource(rows, batch: batch, refusedPercent: refusedPercent, folder: folder)
@@ -84,7 +83,7 @@ struct FloorSpecimen {
             schema = try Self.schema(of: database)
             return
         }
-        throw CommandFailure(
+        throw FloorFailure(
             "the store writes no two equal batches alike, so there is no floor to compare with")
     }
 
@@ -95,7 +94,7 @@ struct FloorSpecimen {
         return try texts.map { text in
             let plain = text.replacing(#/ AS \(row_mac\([^()]*\)\) STORED/#, with: "")
             guard !plain.contains("row_mac") else {
-                throw CommandFailure(
+                throw FloorFailure(
                     "the store's tables compute codes in a way that the benchmark does not know")
             }
             return plain
@@ -146,7 +145,7 @@ struct FloorSpecimen {
 }
 
 /// What one send leaves in the store, as long as a real one's.
-struct SendRows {
+package struct SendRows {
     /// Of the trail: the decision, and the end of the hand-over.
     var entry: [UInt8]
     var deliveryEntry: [UInt8]
@@ -158,15 +157,16 @@ struct SendRows {
     /// - Parameters:
     ///   - entry: Of the trail.
     ///   - deliveryEntry: Of the trail, when the message had been handed over.
-    ///   - message: As it was handed over.
-    init(entry: [UInt8], deliveryEntry: [UInt8], message: JSONObject) throws {
+    ///   - headers: Provider headers of the message, canonical JSON.
+    ///   - body: The provider's body, canonical JSON.
+    package init(entry: [UInt8], deliveryEntry: [UInt8], headers: [UInt8], body: [UInt8]) throws {
         guard case .object(let object) = try CanonicalJSON.read(entry) else {
-            throw CommandFailure("an entry of the trail is not an object")
+            throw FloorFailure("an entry of the trail is not an object")
         }
         self.entry = entry
         self.deliveryEntry = deliveryEntry
-        headers = CanonicalJSON.write(.object(message["headers"]?.objectValue ?? [:]))
-        body = CanonicalJSON.write(.object(message["body"]?.objectValue ?? [:]))
+        self.headers = headers
+        self.body = body
         // A message keeps one object where the entry keeps the shared facts and the destination's apart.
         facts =
             CanonicalJSON.write(.object(object["facts"]?.objectValue ?? [:]))
@@ -326,7 +326,7 @@ private final class FloorSource {
                 id: send, caller: Self.caller, idHash: bytes(16), contentMAC: bytes(32), subject: subject,
                 type: type, category: category, channel: .push, receivedAt: start, entryIndex: index,
                 requestID: "open, single, 64 connections-\(10_000 + number)",
-                destinationNames: [destination: BenchGateway.device]))
+                destinationNames: [destination: "phone"]))
         if isRefused { return nil }
         try view.offerOutbox(
             OutboxRecord(

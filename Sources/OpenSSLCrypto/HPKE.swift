@@ -1,5 +1,3 @@
-package import OpenSSLCrypto
-
 /// HPKE (RFC 9180) in base mode with HKDF-SHA256, as far as sealing one message per key needs it: the
 /// first sequence number, no exporter secret, no pre-shared key.
 ///

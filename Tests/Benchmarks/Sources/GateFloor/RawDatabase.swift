@@ -1,5 +1,4 @@
 import CSQLite
-import CommandTerminal
 import Foundation
 
 /// One value of a row, as SQLite's C interface gives and takes it.
@@ -35,7 +34,7 @@ final class RawDatabase {
         let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, let opened else {
             sqlite3_close_v2(opened)
-            throw CommandFailure("cannot open `\(path)`: \(String(cString: sqlite3_errstr(code)))")
+            throw FloorFailure("cannot open `\(path)`: \(String(cString: sqlite3_errstr(code)))")
         }
         handle = opened
     }
@@ -44,7 +43,7 @@ final class RawDatabase {
 
     func check(_ code: Int32) throws {
         guard code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW else {
-            throw CommandFailure("SQLite: \(String(cString: sqlite3_errmsg(handle)))")
+            throw FloorFailure("SQLite: \(String(cString: sqlite3_errmsg(handle)))")
         }
     }
 
@@ -54,7 +53,7 @@ final class RawDatabase {
     func prepare(_ sql: String) throws -> OpaquePointer {
         var statement: OpaquePointer?
         try check(sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
-        guard let statement else { throw CommandFailure("no statement: `\(sql)`") }
+        guard let statement else { throw FloorFailure("no statement: `\(sql)`") }
         return statement
     }
 

@@ -1,11 +1,10 @@
 import CSQLite
-import CommandTerminal
 import Foundation
 import SQLiteStore
 
 /// What the machine could do with nothing in the way: the rows of a ``FloorSpecimen``, written by SQLite's C interface in a
 /// bare loop, with the settings of the gateway's own connection.
-final class BenchFloor {
+package final class BenchFloor {
     private let database: RawDatabase
     private let folder: String
     private let specimen: FloorSpecimen
@@ -67,7 +66,7 @@ final class BenchFloor {
     /// - Parameters:
     ///   - folder: Made, on the disk to measure, and removed at the end.
     ///   - people: Whom the rows are spread over.
-    init(_ specimen: FloorSpecimen, in folder: String, people: Int) throws {
+    package init(_ specimen: FloorSpecimen, in folder: String, people: Int) throws {
         self.specimen = specimen
         self.folder = folder
         personCount = UInt64(max(people, 1))
@@ -97,15 +96,22 @@ final class BenchFloor {
     }
 
     /// Sends a second when one thread writes their rows and those of their results.
-    func sendsPerSecond(seconds: Double) throws -> Double {
-        let start = Load.now()
+    package func sendsPerSecond(seconds: Double) throws -> Double {
+        let start = Self.now()
         let end = start + UInt64(seconds * 1e9)
         var count = 0
         repeat {
             try transaction()
             count += specimen.batch
-        } while Load.now() < end
-        return Double(count) / (Double(Load.now() - start) / 1e9)
+        } while Self.now() < end
+        return Double(count) / (Double(Self.now() - start) / 1e9)
+    }
+
+    /// Nanoseconds of the monotonic clock.
+    private static func now() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
     /// Writes the next batch.
@@ -120,7 +126,7 @@ final class BenchFloor {
                 }
                 try run(prepared.statement)
                 guard sqlite3_changes(database.handle) == changed else {
-                    throw CommandFailure("the floor did not find the rows of `\(prepared.table)`")
+                    throw FloorFailure("the floor did not find the rows of `\(prepared.table)`")
                 }
             }
         }
@@ -213,6 +219,26 @@ final class BenchFloor {
             PreparedChange(
                 table: change.table, statement: try database.prepare(text),
                 rows: change.rows.map { $0.map(Bound.init) }, changed: changed))
+    }
+}
+
+/// Why the floor was not measured.
+package struct FloorFailure: Error, CustomStringConvertible {
+    package let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// Sixty-four bits a step, the same in every run (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", 2014). Draws people and ids of a benchmark, never a key.
+struct SplitMix {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
     }
 }
 

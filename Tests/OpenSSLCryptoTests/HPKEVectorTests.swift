@@ -1,6 +1,5 @@
 import Foundation
 import OpenSSLCrypto
-import PayloadSealing
 import Testing
 
 /// One entry of `Tests/Fixtures/Vectors/HPKE/hpke-rfc9180-base.json`; its README names the source.
@@ -50,16 +49,6 @@ struct HPKEVector: Decodable, Sendable, CustomTestStringConvertible {
     }()
 
     static let withOurAEADs = all.filter { $0.aead != nil }
-}
-
-func hex(_ text: String) -> [UInt8] {
-    var bytes: [UInt8] = []
-    var rest = text[...]
-    while !rest.isEmpty {
-        bytes.append(UInt8(rest.prefix(2), radix: 16)!)
-        rest = rest.dropFirst(2)
-    }
-    return bytes
 }
 
 @Suite struct HPKEVectorTests {
