@@ -220,8 +220,9 @@ let package = Package(
         .target(
             name: "GateTestKit",
             dependencies: [
-                "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
-                "PolicyFiles",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
+                "PayloadComposition",
+                "OpenSSLCrypto", "PolicyFiles",
             ],
             path: "Tests/GateTestKit", swiftSettings: strict + optimized),
         // Also a part of the package `Tests/Benchmarks`, whose `floor` holds the gateway against it.
@@ -311,8 +312,8 @@ let package = Package(
         tests(
             "TrailDirectoryTests",
             [
-                "AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat",
-                "TrailDirectory",
+                "AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto",
+                "SealedFormat", "TrailDirectory",
             ]),
         tests(
             "PolicyFilesTests",

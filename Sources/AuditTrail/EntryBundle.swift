@@ -3,8 +3,6 @@
 package enum EntryBundle {
     /// What two bytes can say.
     package static let entryByteCountMax = 65_535
-    /// 256 entries of the largest size with their lengths.
-    package static let byteCountMax = TrailPath.fullWidth * (2 + entryByteCountMax)
 
     /// - Throws: Where an entry is too long for a bundle.
     static func checked(_ entry: [UInt8]) throws(TrailEntryError) -> [UInt8] {

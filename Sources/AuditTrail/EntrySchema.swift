@@ -21,32 +21,6 @@ extension Shape {
     }
 }
 
-extension TextRule {
-    /// Whether it lets nothing through but the digits of an id, a tag or a digest.
-    var isOpaque: Bool {
-        [TextRule.pseudonym, .uuid, .sha256].contains { $0.schema == schema }
-    }
-}
-
-extension ObjectShape {
-    /// The members of an object in an entry; the handbook says what they mean (page "Audit format").
-    ///
-    /// - Precondition: No name occurs twice.
-    package static func members(
-        required: KeyValuePairs<String, Shape> = [:], optional: KeyValuePairs<String, Shape> = [:]
-    ) -> ObjectShape {
-        let shape = ObjectShape(
-            "",
-            required.map { .required($0.key, $0.value, "") }
-                + optional.map { .optional($0.key, $0.value, "") })
-        for (member, next) in zip(shape.members, shape.members.dropFirst()) {
-            precondition(
-                !CodeUnits.equal(member.name, next.name), "the member `\(member.name)` was declared twice")
-        }
-        return shape
-    }
-}
-
 /// Every kind of entry there is, with the members each may have. An unknown kind or member fails.
 package struct EntrySchema: Sendable {
     private struct Kind: Sendable {
@@ -78,32 +52,6 @@ package struct EntrySchema: Sendable {
 
     /// The kinds, sorted.
     package var kindNames: [EntryKind] { kinds.map(\.kind) }
-
-    /// Where an entry has texts: the kind and the names of the members down to the text, and whether nothing but digits of
-    /// an id, a tag or a digest can stand there.
-    package var texts: [(path: [String], isOpaque: Bool)] {
-        func texts(_ path: [String], _ shape: Shape) -> [(path: [String], isOpaque: Bool)] {
-            switch shape {
-            case .boolean, .integer, .null: []
-            case .text(let rule): [(path, rule.isOpaque)]
-            case .choice: [(path, false)]
-            case .list(let element, _, _), .nullable(let element), .named(_, let element, _):
-                texts(path, element)
-            case .object(let object):
-                object.members.flatMap { texts(path + [$0.name], $0.shape) }
-                    + (object.others.map {
-                        texts(path, .map(keys: $0.keys, values: $0.values, countMax: $0.countMax))
-                    } ?? [])
-            case .variants(let variants):
-                variants.variants.flatMap { texts(path, .object($0.shape)) }
-                    + (variants.withoutKey.map { texts(path, .object($0)) } ?? [])
-            case .map(let keys, let values, _, _): [(path + ["*"], keys.isOpaque)] + texts(path, values)
-            case .either(let shapes): shapes.flatMap { texts(path, $0) }
-            case .anything, .foreign: [(path, false)]
-            }
-        }
-        return kinds.flatMap { texts([$0.kind.text], .object($0.members)) }
-    }
 
     /// The first violation in canonical order, or `nil` when the entry is one of its kind. It does not have the value: an
     /// entry under suspicion may hold what must not be printed.

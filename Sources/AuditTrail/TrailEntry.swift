@@ -25,21 +25,6 @@ package struct TrailEntry: Hashable, Sendable {
     /// What the kind adds.
     package var members: JSONObject
 
-    /// - Precondition: `members` uses none of ``envelopeKeys``; `index` and `time` fit a JSON integer.
-    package init(kind: EntryKind, index: UInt64, time: Instant, members: JSONObject) {
-        for key in Self.envelopeKeys {
-            precondition(members[key] == nil, "an entry of kind `\(kind)` was given its own `\(key)`")
-        }
-        precondition(index <= UInt64(CanonicalJSON.integerMax), "entry index \(index) exceeds 2⁵³−1")
-        precondition(
-            (CanonicalJSON.integerMin...CanonicalJSON.integerMax).contains(time.milliseconds),
-            "entry time \(time.milliseconds) exceeds 2⁵³−1")
-        self.kind = kind
-        self.index = index
-        self.time = time
-        self.members = members
-    }
-
     /// Whether this is an operator's word that time goes on from another moment than that of the entry before.
     func stepsClock(from last: Instant) -> Bool {
         kind == .clock && (try? knownBody(ClockEntry.self))?.previous == last
@@ -63,7 +48,9 @@ package struct TrailEntry: Hashable, Sendable {
         }
         return EncodedEntry(bytes: bytes)
     }
+}
 
+extension TrailEntry {
     package init(reading bytes: [UInt8]) throws(TrailEntryError) {
         try self.init(reading: bytes[...])
     }

@@ -17,10 +17,6 @@ package enum TreeHash {
         entry.withUnsafeBytes { leaf($0) }
     }
 
-    package static func leaf(_ entry: ArraySlice<UInt8>) -> SHA256Digest {
-        entry.withUnsafeBytes { leaf($0) }
-    }
-
     /// The hash of an entry that has one spare byte in front of it, which is overwritten with the prefix.
     ///
     /// A third faster than hashing the prefix first, which puts every block of the entry out of step.

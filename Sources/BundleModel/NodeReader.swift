@@ -19,7 +19,7 @@ final class DiagnosticList {
 /// is not made.
 ///
 /// The same calls declare the page. A reader with a ``recorder`` reads no document: it notes what each call asks of the
-/// value, and the JSON Schema of the page is printed from the notes (``PageSchema``). A reader of a page therefore asks for
+/// value, and the JSON Schema of the page is printed from the notes (`PageSchemaTests`). A reader of a page therefore asks for
 /// every member whatever the others are: `elements`, `others`, `oneOf` and ``nullable(_:)`` call it once for each shape a
 /// value may have.
 struct NodeReader {

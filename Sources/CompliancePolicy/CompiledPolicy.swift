@@ -288,11 +288,6 @@ package final class CompiledPolicy: Sendable {
         }
     }
 
-    package func channel(_ channel: Channel) -> ChannelRule { bundle.channels.rules[channel] }
-
-    /// Seconds a send of the type lives unless it asks for less; `nil` for an unknown type.
-    package func ttlSeconds(of id: TypeID) -> Int64? { type(id)?.ttlSeconds }
-
     /// A consent text that was shown; `nil` for one the bundle does not hold.
     package func notice(_ key: Notice.Key) -> Notice? { bundle.notices[key] }
 
@@ -325,24 +320,5 @@ package final class CompiledPolicy: Sendable {
         }
         let own = asked { $0.category == category }.subtracting(asked { $0.category != category })
         return own.union([Purpose(category.rawValue)]).sorted { $0.text < $1.text }
-    }
-
-    /// The rules of the bundle, each once, with a request that shows it: what a proof goes through.
-    package func rules(asking critical: [Bool] = [false, true]) -> [CompiledRule: AttestedRequest] {
-        var found: [CompiledRule: AttestedRequest] = [:]
-        let names = bundle.callers.keys.sorted() + [.gateway, CallerName("nobody")]
-        for type in types {
-            for caller in names {
-                for channel in Channel.allCases {
-                    for critical in critical {
-                        let request = AttestedRequest(
-                            caller: caller, type: type.id, channel: channel, critical: critical)
-                        let compiled = rule(for: request)
-                        if found[compiled] == nil { found[compiled] = request }
-                    }
-                }
-            }
-        }
-        return found
     }
 }

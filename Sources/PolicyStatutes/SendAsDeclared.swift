@@ -54,10 +54,6 @@ package struct SendAsDeclared: Hashable, Sendable {
     /// Of an unregistered type, asked for by an unknown caller.
     package init(channel: Channel) { self.channel = channel }
 
-    package init(_ request: AttestedRequest, in bundle: PolicyBundle) {
-        self = SendAsDeclared(of: request.type, on: request.channel, in: bundle).asked(request, in: bundle)
-    }
-
     /// What the page says of a type, for every caller.
     package init(of type: TypeID, on channel: Channel, in bundle: PolicyBundle) {
         self.channel = channel

@@ -1,3 +1,5 @@
+import WireProtocol
+
 /// One bound in three parts, so that neither one user nor everything that is not security can use it up.
 package struct SharedBound: Hashable, Sendable {
     /// For all connections together.
@@ -23,16 +25,16 @@ package struct EndpointLimits: Hashable, Sendable {
     // MARK: Sizes
 
     /// The body of one request, and one line of a stream without its line feed.
-    package var requestByteCountMax = 64 * 1024
+    package var requestByteCountMax = WireLimits.bodyByteCountMax
     /// Request line, header fields and all other framing of a request, as sent: chunk-size lines with their extensions, trailers,
     /// white space, blank lines before the request line. RFC 9112 section 7.1.1 asks for a bound and names no number; 16 KiB
     /// is ours. A stream may have so much in one place, and ``FramingCount/perBodyByteMax`` more for each byte of its body.
-    package var headerByteCountMax = 16 * 1024
+    package var headerByteCountMax = WireLimits.headerByteCountMax
     package var headerFieldCountMax = 100
     /// The body of a batch.
-    package var batchByteCountMax = 16 * 1024 * 1024
+    package var batchByteCountMax = WireLimits.batchByteCountMax
     /// Lines of a batch, empty ones included: skipping sixteen million of them would hold up the loop.
-    package var batchLineCountMax = 10_000
+    package var batchLineCountMax = WireLimits.batchLineCountMax
 
     // MARK: Shared by all connections
 

@@ -45,7 +45,6 @@ import Testing
             _ = try? Checkpoint(parsing: bytes)
             _ = NoteVerifierKey(parsing: String(decoding: bytes, as: UTF8.self))
             _ = TrailPath(parsing: String(decoding: bytes, as: UTF8.self))
-            _ = MerkleFrontier(bytes: bytes)
             _ = EntryBundle.ranges(in: bytes)
         }
     }

@@ -1,4 +1,4 @@
-import AuditTrail
+@testable import AuditTrail
 import CanonicalJSON
 import GateVocabulary
 import Testing

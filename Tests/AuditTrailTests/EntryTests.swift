@@ -1,5 +1,6 @@
-import AuditTrail
+@testable import AuditTrail
 import CanonicalJSON
+import GateTestKit
 import GateVocabulary
 import Testing
 
@@ -47,13 +48,6 @@ import Testing
         #expect(try entry(65_535 - overhead).encoded().bytes.count == 65_535)
         #expect(throws: TrailEntryError.tooLong(byteCount: 65_536, byteCountMax: 65_535)) {
             try entry(65_536 - overhead).encoded()
-        }
-    }
-
-    @Test func `a kind cannot take an envelope's member for its own`() async {
-        await #expect(processExitsWith: .failure) {
-            _ = TrailEntry(
-                kind: EntryKind("k"), index: 0, time: Instant(milliseconds: 0), members: ["time": 5])
         }
     }
 }

@@ -1,5 +1,6 @@
-import AuditTrail
+@testable import AuditTrail
 import CanonicalJSON
+import GateTestKit
 import GateVocabulary
 import OpenSSLCrypto
 

@@ -1,4 +1,5 @@
 import AuditTrail
+import GateTestKit
 import GateVocabulary
 import OpenSSLCrypto
 import SealedFormat
@@ -124,7 +125,6 @@ private enum Known {
         for size in 0...sizeMax {
             if size > 0 { frontier.append(leaves[size - 1]) }
             if frontier.root != roots[size] { failures.append("root of \(size)") }
-            if MerkleFrontier(bytes: frontier.bytes) != frontier { failures.append("bytes of \(size)") }
             for index in 0..<size {
                 var proof = InclusionProof(of: UInt64(index), inTreeOf: UInt64(size), node: node)
                 if !proof.proves(leaves[index], under: roots[size]) { failures.append("\(index) in \(size)") }
@@ -179,15 +179,6 @@ private enum Known {
                 index: index, size: size, hashes: Array(repeating: TreeHash.empty, count: count))
             #expect(proof.root(forLeaf: TreeHash.empty) == nil)
         }
-    }
-
-    @Test func `a frontier is read back only from exactly its bytes`() {
-        var frontier = MerkleFrontier()
-        for index in 0..<11 { frontier.append(TreeHash.leaf([UInt8(index)])) }
-        #expect(MerkleFrontier(bytes: frontier.bytes) == frontier)
-        #expect(MerkleFrontier(bytes: frontier.bytes + [0]) == nil)
-        #expect(MerkleFrontier(bytes: Array(frontier.bytes.dropLast())) == nil)
-        #expect(MerkleFrontier(size: 3, hashes: [TreeHash.empty]) == nil)
     }
 }
 

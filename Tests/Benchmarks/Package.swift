@@ -95,8 +95,9 @@ let package = Package(
         module(
             "GateTestKit",
             [
-                "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PayloadComposition",
-                "PolicyFiles",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
+                "PayloadComposition",
+                "OpenSSLCrypto", "PolicyFiles",
             ]),
         module(
             "GateFloor",

@@ -234,7 +234,7 @@ import Testing
             $0.sizes?.generic = nil
         }
         #expect(found.outcome == .forward)
-        let most = policy.channel(.email).payloadByteCountMax
+        let most = policy.bundle.channels.rules[.email].payloadByteCountMax
         #expect(
             decision(.of(TestType.duty, on: .email)) {
                 $0.privacy = .hidden

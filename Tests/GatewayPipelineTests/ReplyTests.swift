@@ -366,7 +366,8 @@ import Testing
             { "\u{FF32}\u{FF25}\u{FF1A}\($0)" },
         ]
         var count = 0
-        for word in rule.allWords {
+        let words = rule.words.values.flatMap { $0 }
+        for word in words {
             for written in cases {
                 for framed in frames {
                     #expect(rule.contains(framed(written(word))), "\(framed(written(word)))")
@@ -375,7 +376,7 @@ import Testing
             }
             #expect(!rule.contains("x" + word) && !rule.contains("no " + word), "\(word)")
         }
-        #expect(count == rule.allWords.count * cases.count * frames.count && rule.allWords.count >= 23)
+        #expect(count == words.count * cases.count * frames.count && words.count >= 23)
         // A phone set to Turkish writes another i, large and small.
         for text in [
             "UNSUBSCR\u{130}BE", "unsubscr\u{131}be", "OTKA\u{17D}\u{130}",

@@ -1,4 +1,4 @@
-import AuditTrail
+@testable import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy

@@ -1,6 +1,7 @@
-import AuditTrail
+@testable import AuditTrail
 import CanonicalJSON
 import Foundation
+import GateTestKit
 import GateVocabulary
 import Glibc
 import OpenSSLCrypto

@@ -135,9 +135,6 @@ package struct RevocationRule: Hashable, Sendable {
         }.first
     }
 
-    /// Every word that a reply may begin with, in the order of their locales.
-    package var allWords: [String] { words.sorted { $0.key < $1.key }.flatMap(\.value) }
-
     /// Words of a reply that are read: none of the list's is spelled in more, even letter by letter.
     private static let wordCountMax = 64
 

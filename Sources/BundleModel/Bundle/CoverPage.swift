@@ -142,11 +142,6 @@ package struct Sender: Hashable, Sendable {
     /// A postal address on one line, with the country.
     package var postalAddress: String
 
-    package init(name: String, postalAddress: String) {
-        self.name = name
-        self.postalAddress = postalAddress
-    }
-
     init(_ reader: NodeReader) {
         let members = reader.members()
         func line(_ member: String, byteCountMax: Int, _ means: String) -> String {

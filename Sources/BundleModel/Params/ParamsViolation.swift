@@ -109,9 +109,6 @@ package struct ParamsMisfit: Error, Hashable, Sendable, CustomStringConvertible 
 }
 
 extension ParamSchema.Kind {
-    /// Whether a value is of this kind.
-    package func accepts(_ value: JSONValue) -> Bool { canonical(value) != nil }
-
     /// The value as it is used, compared and written; `nil` where it is not of this kind.
     package func canonical(_ value: JSONValue) -> JSONValue? {
         var text: CheckedText?

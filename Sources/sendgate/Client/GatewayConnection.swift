@@ -65,10 +65,6 @@ struct GatewayConnection {
         try await ask("PUT", target, body: CanonicalJSON.write(body))
     }
 
-    func post(_ target: String, bytes: [UInt8]) async throws -> GatewayAnswer {
-        try await ask("POST", target, body: bytes)
-    }
-
     func close() async {
         switch way {
         case .socket(let client): await client.close()

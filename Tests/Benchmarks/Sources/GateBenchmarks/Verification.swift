@@ -1,4 +1,5 @@
 import AuditTrail
+import GateTestKit
 import CanonicalJSON
 import GateVocabulary
 import OpenSSLCrypto
@@ -32,10 +33,11 @@ struct Verification {
         var bundles: [[UInt8]] = []
         var bundle: [UInt8] = []
         for index in 0..<entryCount {
-            let entry = try TrailEntry(
-                kind: EntryKind("send"), index: UInt64(index), time: Instant(milliseconds: Int64(index)),
-                members: ["padding": .string(String(repeating: "x", count: 900))]
-            ).encoded()
+            let object: JSONObject = [
+                "v": .integer(TrailEntry.version), "kind": "send", "index": .integer(Int64(index)),
+                "time": .integer(Int64(index)), "padding": .string(String(repeating: "x", count: 900)),
+            ]
+            let entry = try TrailEntry(reading: CanonicalJSON.write(object)).encoded()
             EntryBundle.append(entry.bytes, to: &bundle)
             frontier.append(entry.leafHash)
             leaves.append(entry.leafHash)
