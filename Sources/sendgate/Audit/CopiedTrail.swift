@@ -40,6 +40,17 @@ struct CopiedTrail {
                 "\(error)", hint: "copy `\(path)/policies` again from the gateway", status: .foundDifference)
         }
     }
+
+    /// ``policy(_:)``, which reads and compiles each bundle once.
+    func policiesReadOnce() -> (PolicyDigest) throws -> CompiledPolicy? {
+        var archive: [PolicyDigest: CompiledPolicy?] = [:]
+        return { digest in
+            if let known = archive[digest] { return known }
+            let found = try policy(digest)
+            archive[digest] = .some(found)
+            return found
+        }
+    }
 }
 
 /// Looks at a copied trail. Something in the folder that no trail has there is a difference; a folder that cannot be

@@ -186,13 +186,7 @@ struct AuditReplay: GateCommand {
         let other = try bundle.map { try Self.otherPolicy($0, for: trail) }
         var summary = ReplaySummary(
             isHypothetical: other != nil, printedCountMax: output.json ? nil : ReplaySummary.toldCountMax)
-        var archive: [PolicyDigest: CompiledPolicy?] = [:]
-        func policy(_ digest: PolicyDigest) throws -> CompiledPolicy? {
-            if let known = archive[digest] { return known }
-            let found = try trail.policy(digest)
-            archive[digest] = .some(found)
-            return found
-        }
+        let policy = trail.policiesReadOnce()
         var progress = Progress("replaying")
         let verifier = TrailVerifier(trail.reader, trusting: options.trust, examining: .envelope)
         let report = try auditing {

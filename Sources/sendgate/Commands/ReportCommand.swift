@@ -84,13 +84,7 @@ struct ReportCommand: GateCommand {
     private func figures(
         _ trail: CopiedTrail, _ trust: TrailTrust
     ) throws -> (counted: (figures: TrailFigures, samples: MetricSamples), damage: TrailDamage?) {
-        var archive: [PolicyDigest: CompiledPolicy?] = [:]
-        func policy(_ digest: PolicyDigest) throws -> CompiledPolicy? {
-            if let known = archive[digest] { return known }
-            let found = try trail.policy(digest)
-            archive[digest] = .some(found)
-            return found
-        }
+        let policy = trail.policiesReadOnce()
         var figures = TrailFigures(try period(), countsPeople: !withoutPeople)
         var progress = Progress("reading")
         let verified = try auditing {

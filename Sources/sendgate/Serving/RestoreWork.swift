@@ -291,13 +291,7 @@ struct RestoreWork {
 
     private func restore() throws -> TrailRestore {
         let trail = trail
-        var archive: [PolicyDigest: CompiledPolicy?] = [:]
-        func policy(_ digest: PolicyDigest) throws -> CompiledPolicy? {
-            if let known = archive[digest] { return known }
-            let found = try trail.policy(digest)
-            archive[digest] = .some(found)
-            return found
-        }
+        let policy = trail.policiesReadOnce()
         func purposes() throws -> Set<Purpose> {
             guard let inForce = try store.read({ try $0.activatedPolicy() }) else {
                 return Self.purposes(of: nil)
