@@ -4,6 +4,7 @@ import Crypto
 import Foundation
 import SealedFormat
 import SealedPush
+import Synchronization
 import UnixHTTPClient
 import WireProtocol
 
@@ -87,28 +88,30 @@ final class BenchGateway {
     // MARK: People
 
     /// Registers `count` people with one device each, as fast as the gateway takes them.
-    func register(_ count: Int, seconds: Double) throws -> Load.Measurement {
+    func register(_ count: Int, seconds: Double) async throws -> Load.Measurement {
         let person = Array(
             #"{"region":"DE","region_source":"kyc","locale":"en","age":"adult","time_zone":"Europe/Berlin","privacy":"full"}"#
                 .utf8)
-        var progress = Progress("registering \(count) recipients")
-        defer { progress.end() }
+        let progress = Mutex(Progress("registering \(count) recipients"))
+        defer { progress.withLock { $0.end() } }
         let load = Load(
             socket: socket, connections: 8, isStream: false, arrival: .closed(depth: 32), seconds: seconds,
             countMax: count)
-        let people = try load.run { number in
-            LoadRequest(head: LoadRequest.head("PUT", "/v1/recipients/\(Self.user(number))"), body: person)
+        let people = try await load.run { number in
+            LoadRequest(method: "PUT", target: "/v1/recipients/\(Self.user(number))", body: person)
         } watch: {
-            progress.show(UInt64($0), of: UInt64(2 * count))
+            let done = UInt64($0)
+            progress.withLock { $0.show(done, of: UInt64(2 * count)) }
         }
-        let devices = try load.run { number in
+        let devices = try await load.run { number in
             let body =
                 #"{"platform":"ios","app":"\#(Self.app)","token":"\#(Self.token(of: number))","region":"DE","time_zone":"Europe/Berlin","os_permission":"granted","critical_alerts":false}"#
             return LoadRequest(
-                head: LoadRequest.head("PUT", "/v1/recipients/\(Self.user(number))/devices/\(Self.device)"),
+                method: "PUT", target: "/v1/recipients/\(Self.user(number))/devices/\(Self.device)",
                 body: Array(body.utf8))
         } watch: {
-            progress.show(UInt64(count + $0), of: UInt64(2 * count))
+            let done = UInt64(count + $0)
+            progress.withLock { $0.show(done, of: UInt64(2 * count)) }
         }
         for measured in [people, devices] {
             if let (status, refused) = measured.countByStatus.first(where: { $0.key != 200 && $0.key != 201 })

@@ -47,7 +47,7 @@ package struct BenchRun {
         _ purposes: [KeyPurpose], policies: String, directory: String
     ) async throws -> RotationReport {
         try await withGateway(policies: policies, directory: directory) { gateway in
-            _ = try gateway.register(recipientCount, seconds: setupSeconds)
+            _ = try await gateway.register(recipientCount, seconds: setupSeconds)
             let enrolled = try await gateway.enrolKeys(keyCount)
             return try await RotationRun(
                 gateway: gateway, phones: enrolled.phones, recipientCount: recipientCount,
@@ -81,7 +81,7 @@ package struct BenchRun {
     // MARK: Measuring
 
     private func measure(_ gateway: BenchGateway) async throws -> BenchReport {
-        let registered = try gateway.register(recipientCount, seconds: setupSeconds)
+        let registered = try await gateway.register(recipientCount, seconds: setupSeconds)
         let enrolled = try await gateway.enrolKeys(keyCount)
         let rows =
             try await measure(gateway, body: .open, people: recipientCount)
@@ -123,9 +123,9 @@ package struct BenchRun {
         defer { progress.end() }
         progress.show(0, of: 1)
         // The label is the whole name: no id of one measurement is met again in another.
-        var sends = BenchSends(body, people: people, refusedPercent: refusedPercent, label: what)
+        let sends = BenchSends(body, people: people, refusedPercent: refusedPercent, label: what)
         let before = try await (gateway.metrics(), gateway.processorSeconds(), Self.ownSeconds())
-        let measured = try load.run { sends.request($0) }
+        let measured = try await load.run { sends.request($0) }
         let after = (gateway.processorSeconds(), Self.ownSeconds())
         let drainSeconds = try await gateway.drained(within: 60)
         let metrics = try await gateway.metrics()

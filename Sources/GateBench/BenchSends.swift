@@ -1,9 +1,9 @@
-import Foundation
 import GateVocabulary
+import Synchronization
 
 /// The sends of a measurement: ids never repeat, people are drawn at random, a share is refused.
-struct BenchSends {
-    enum Body: String {
+final class BenchSends: Sendable {
+    enum Body: String, Sendable {
         /// `statement.available`: the text goes out as it is.
         case open
         /// `transaction.remittance_sent`: sealed to the device's key.
@@ -17,21 +17,25 @@ struct BenchSends {
     let refusedPercent: Int
     /// Tells the ids of one measurement from another's.
     let label: String
-    private var random: SplitMix
+    private let random: Mutex<SplitMix>
 
     init(_ body: Body, people: Int, refusedPercent: Int, label: String) {
         self.body = body
         self.people = people
         self.refusedPercent = refusedPercent
         self.label = label
-        random = SplitMix(state: UInt64(truncatingIfNeeded: people &* 31 &+ refusedPercent))
+        random = Mutex(SplitMix(state: UInt64(truncatingIfNeeded: people &* 31 &+ refusedPercent)))
     }
 
-    mutating func request(_ number: Int) -> LoadRequest {
-        let user = BenchGateway.user(Int(random.next() % UInt64(people)))
-        let uuid = MessageID(version4: (random.next(), random.next())).uuidText
+    /// Called on any thread; who is drawn depends on the order of the calls alone.
+    func request(_ number: Int) -> LoadRequest {
+        let (person, id, share) = random.withLock {
+            ($0.next() % UInt64(people), ($0.next(), $0.next()), $0.next() % 100)
+        }
+        let user = BenchGateway.user(Int(person))
+        let uuid = MessageID(version4: id).uuidText
         let rest: String
-        if random.next() % 100 < UInt64(refusedPercent) {
+        if share < UInt64(refusedPercent) {
             rest =
                 #""type":"promo.offer","params":{"offer_id":"\#(uuid)","headline":"No fees this week"}"#
         } else {
@@ -45,7 +49,7 @@ struct BenchSends {
             }
         }
         return LoadRequest(
-            head: LoadRequest.sendHead,
+            method: "POST", target: "/v1/sends",
             body: Array(#"{"id":"\#(label)-\#(number)","recipient":{"user":"\#(user)"},\#(rest)}"#.utf8))
     }
 }

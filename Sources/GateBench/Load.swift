@@ -1,30 +1,39 @@
+import CanonicalJSON
 import CommandTerminal
-import Foundation
+import Dispatch
 import Histogram
+import Synchronization
+import UnixHTTPClient
 
-/// Requests put on a gateway from one thread, and how long their answers took.
-struct Load {
+/// Requests put on a gateway over ``UnixHTTPConnection``, and how long their answers took.
+struct Load: Sendable {
     /// How the requests come.
-    enum Arrival {
+    enum Arrival: Sendable {
         /// Every connection keeps so many under way: asks again as soon as it is answered.
         case closed(depth: Int)
-        /// So many a second whatever the gateway does. Latency counts from the moment a request should have
-        /// started, so that a gateway that stands still is not asked less and measured kinder for it.
+        /// So many a second whatever the gateway does, one at a time on a connection. Latency counts from the moment a request
+        /// should have started, so that a gateway that stands still is not asked less and measured kinder for it.
         case open(perSecond: Double)
     }
 
     var socket: String
     var connections: Int
+    /// `POST /v1/sends/stream` in a closed loop, the bodies of the requests being its lines.
     var isStream: Bool
     var arrival: Arrival
-    /// When no more requests are started, in seconds; answers are waited for 10 s longer.
+    /// When no more requests are started, in seconds; answers are waited for longer.
     var seconds: Double
     /// How many requests at most; `nil` leaves it to the time.
     var countMax: Int?
     /// Whether ``Measurement/answers`` has each answer.
     var keepsAnswers = false
 
-    struct Measurement {
+    /// How long one answer is waited for, in milliseconds.
+    private static let answerMilliseconds: Int64 = 30_000
+    /// Nanoseconds behind the end in which requests that were due before it are still started.
+    private static let lateNanoseconds: UInt64 = 10_000_000_000
+
+    struct Measurement: Sendable {
         /// Microseconds, three digits, up to a minute.
         var latency = Histogram<UInt64>(
             highestTrackableValue: 60_000_000, numberOfSignificantValueDigits: .three)
@@ -39,136 +48,187 @@ struct Load {
     }
 
     /// When one request should have started and when it was answered, by ``now()``.
-    struct TimedAnswer {
+    struct TimedAnswer: Sendable {
         var startedAt: UInt64
         var answeredAt: UInt64
         var status: Int
     }
 
-    /// Blocks its thread until everything is answered.
+    /// Returns when everything is answered.
     ///
     /// - Parameters:
-    ///   - request: The n-th request, from 0.
-    ///   - watch: Told now and then how many were answered.
+    ///   - request: The n-th request, from 0; called on any thread.
+    ///   - watch: Told how many were answered; called on any thread.
     ///   - isOver: Whether to start no more requests although the time is not up.
     func run(
-        _ request: (Int) -> LoadRequest, watch: (Int) -> Void = { _ in }, isOver: () -> Bool = { false }
-    ) throws -> Measurement {
-        var lines: [LoadConnection] = []
-        defer { for line in lines { line.shut() } }
-        for _ in 0..<connections { lines.append(try LoadConnection(path: socket, isStream: isStream)) }
-        var measured = Measurement()
-        var started = 0
-        var inFlight = 0
-        var polled = [pollfd](repeating: pollfd(), count: lines.count)
-        let begin = Self.now()
-        var seconds = seconds
-        var end = begin + UInt64(seconds * 1e9)
-        var giveUp: UInt64 { end + 10_000_000_000 }
-        var last = begin
-        var nextLine = 0
-
-        func room(_ depth: Int) -> Int? {
-            for _ in 0..<lines.count {
-                nextLine = (nextLine + 1) % lines.count
-                if lines[nextLine].inFlight < depth { return nextLine }
+        _ request: @escaping @Sendable (Int) -> LoadRequest,
+        watch: @escaping @Sendable (Int) -> Void = { _ in },
+        isOver: @escaping @Sendable () -> Bool = { false }
+    ) async throws -> Measurement {
+        let run = LoadRun(self, isOver: isOver, watch: watch)
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<connections {
+                let connection = try await UnixHTTPConnection.connect(.init(path: socket))
+                let depth: Int
+                if case .closed(let closed) = arrival { depth = closed } else { depth = 1 }
+                if isStream {
+                    group.addTask { try await Self.stream(request, depth, over: connection, in: run) }
+                } else {
+                    for _ in 0..<depth {
+                        group.addTask { try await Self.requests(request, over: connection, in: run) }
+                    }
+                }
             }
-            return nil
+            try await group.waitForAll()
         }
+        return run.measurement()
+    }
 
-        /// At a fixed rate everything that was due is asked for, however late it gets: leaving it out would leave out
-        /// the worst waits.
-        func mayStart(_ now: UInt64) -> Bool {
-            switch arrival {
-            case .closed: now < end && (countMax.map { started < $0 } ?? true)
-            case .open(let perSecond): now < giveUp && Double(started) < perSecond * seconds
-            }
+    private static func requests(
+        _ request: (Int) -> LoadRequest, over connection: UnixHTTPConnection, in run: LoadRun
+    ) async throws {
+        while let next = run.next() {
+            guard try await run.waited(until: next.due) else { continue }
+            let wanted = request(next.number)
+            let answer = try await connection.request(
+                wanted.method, wanted.target, headers: [("Content-Type", "application/json")],
+                body: wanted.body, timeoutMilliseconds: answerMilliseconds)
+            run.note(answer.status, startedAt: next.due)
         }
+        await connection.close()
+    }
 
+    /// Keeps `depth` lines under way; answers come in the order of the lines.
+    private static func stream(
+        _ request: (Int) -> LoadRequest, _ depth: Int, over connection: UnixHTTPConnection, in run: LoadRun
+    ) async throws {
+        guard case .open(let stream) = try await connection.openStream("/v1/sends/stream") else {
+            throw CommandFailure("the gateway refused a live stream")
+        }
+        var starts: [UInt64] = []
         while true {
-            let now = Self.now()
-            if now < end, isOver() {
-                end = now
-                seconds = Double(now - begin) / 1e9
+            var lines: [[UInt8]] = []
+            while starts.count < depth, let next = run.next() {
+                lines.append(request(next.number).body)
+                starts.append(next.due)
             }
-            var wait: Int32 = 1_000
-            if mayStart(now) {
-                switch arrival {
-                case .closed(let depth):
-                    for index in lines.indices {
-                        while lines[index].inFlight < depth, countMax.map({ started < $0 }) ?? true {
-                            lines[index].add(request(started), startedAt: now)
-                            started += 1
-                            inFlight += 1
-                        }
-                    }
+            try await stream.send(lines)
+            guard !starts.isEmpty else { break }
+            guard let line = try await stream.next(timeoutMilliseconds: answerMilliseconds),
+                let status = try CanonicalJSON.read(line)["status"]?.integerValue
+            else { throw CommandFailure("the gateway ended a live stream with lines unanswered") }
+            run.note(Int(status), startedAt: starts.removeFirst())
+        }
+        await stream.close()
+    }
+
+    /// Nanoseconds of the monotonic clock.
+    static func now() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
+
+    /// What the connections of one load share: which request is next, and what was measured.
+    private final class LoadRun: Sendable {
+        private struct State {
+            var end: UInt64
+            var started = 0
+            var last: UInt64
+            var measured = Measurement()
+        }
+
+        private let load: Load
+        private let begin = Load.now()
+        private let isOver: @Sendable () -> Bool
+        private let watch: @Sendable (Int) -> Void
+        private let state: Mutex<State>
+
+        init(
+            _ load: Load, isOver: @escaping @Sendable () -> Bool, watch: @escaping @Sendable (Int) -> Void
+        ) {
+            self.load = load
+            self.isOver = isOver
+            self.watch = watch
+            state = Mutex(State(end: begin + UInt64(load.seconds * 1e9), last: begin))
+        }
+
+        /// When a request of an open loop should start.
+        private func due(_ number: Int, perSecond: Double) -> UInt64 {
+            begin + UInt64(Double(number) * 1e9 / perSecond)
+        }
+
+        /// The end, which moves to now when the load is over before its time.
+        private func movedEnd(_ state: inout State, at now: UInt64) -> UInt64 {
+            if now < state.end, isOver() { state.end = now }
+            return state.end
+        }
+
+        /// - Returns: `nil` when no more requests are started. In an open loop everything that was due is asked for, however
+        ///   late it gets: leaving it out would leave out the worst waits.
+        func next() -> (number: Int, due: UInt64)? {
+            state.withLock { state in
+                let now = Load.now()
+                let end = movedEnd(&state, at: now)
+                let start: UInt64
+                switch load.arrival {
+                case .closed:
+                    guard now < end, load.countMax.map({ state.started < $0 }) ?? true else { return nil }
+                    start = now
                 case .open(let perSecond):
-                    let interval = 1e9 / perSecond
-                    var due = begin + UInt64(Double(started) * interval)
-                    // A stream takes many lines at once, a connection of single requests one.
-                    while due <= now, mayStart(now), let index = room(isStream ? 128 : 1) {
-                        lines[index].add(request(started), startedAt: due)
-                        started += 1
-                        inFlight += 1
-                        due = begin + UInt64(Double(started) * interval)
-                    }
-                    if due > now {
-                        let left = due - now
-                        wait = Int32(min(left / 1_000_000, 1_000))
-                        // poll(2) counts milliseconds. The last one passes in naps, so that waiting takes no
-                        // core from the gateway, and answers are at most a nap late.
-                        if wait == 0 { usleep(UInt32(min(left / 1_000, Self.napMicroseconds))) }
-                    }
+                    start = due(state.started, perSecond: perSecond)
+                    guard start < end, now < end + Load.lateNanoseconds else { return nil }
                 }
-            } else if inFlight == 0 {
-                break
-            } else if now > giveUp {
-                throw CommandFailure("the gateway left \(inFlight) requests unanswered for ten seconds")
-            }
-            for index in lines.indices {
-                if lines[index].hasOutgoing { try lines[index].flush() }
-                polled[index] = pollfd(
-                    fd: lines[index].descriptor,
-                    events: Int16(POLLIN) | (lines[index].hasOutgoing ? Int16(POLLOUT) : 0), revents: 0)
-            }
-            guard poll(&polled, nfds_t(polled.count), wait) >= 0 || errno == EINTR else {
-                throw LoadConnection.Failure.system(errno)
-            }
-            for index in lines.indices where polled[index].revents & ~Int16(POLLOUT) != 0 {
-                try lines[index].receive { answer in
-                    let now = Self.now()
-                    measured.latency.record((now - answer.startedAt) / 1_000)
-                    measured.countByStatus[answer.status, default: 0] += 1
-                    if keepsAnswers {
-                        measured.answers.append(
-                            TimedAnswer(
-                                startedAt: answer.startedAt, answeredAt: now, status: answer.status))
-                    }
-                    measured.count += 1
-                    inFlight -= 1
-                    last = now
-                }
-            }
-            watch(measured.count)
-        }
-        if case .open(let perSecond) = arrival {
-            // What could not even be asked for waited until now at least.
-            let interval = 1e9 / perSecond
-            for number in started..<max(started, Int(perSecond * seconds)) {
-                let due = begin + UInt64(Double(number) * interval)
-                measured.latency.record((Self.now() - due) / 1_000)
-                measured.countByStatus[0, default: 0] += 1
+                defer { state.started += 1 }
+                return (state.started, start)
             }
         }
-        measured.seconds = Double(last - begin) / 1e9
-        return measured
-    }
 
-    private static let napMicroseconds: UInt64 = 50
+        /// - Returns: Whether the moment came before the end did.
+        func waited(until due: UInt64) async throws -> Bool {
+            while true {
+                let now = Load.now()
+                if now >= due { return true }
+                guard due < state.withLock({ movedEnd(&$0, at: now) }) else { return false }
+                // A tenth of a second at most, so that a load that is over ends.
+                try await Task.sleep(
+                    for: .nanoseconds(Int64(min(due - now, 100_000_000))), tolerance: .zero)
+            }
+        }
 
-    static func now() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+        func note(_ status: Int, startedAt: UInt64) {
+            let now = Load.now()
+            let count = state.withLock { state in
+                state.measured.latency.record((now - startedAt) / 1_000)
+                state.measured.countByStatus[status, default: 0] += 1
+                if load.keepsAnswers {
+                    state.measured.answers.append(
+                        TimedAnswer(startedAt: startedAt, answeredAt: now, status: status))
+                }
+                state.measured.count += 1
+                state.last = max(state.last, now)
+                return state.measured.count
+            }
+            watch(count)
+        }
+
+        func measurement() -> Measurement {
+            state.withLock { state in
+                if case .open(let perSecond) = load.arrival {
+                    // What could not even be asked for waited until now at least.
+                    while due(state.started, perSecond: perSecond) < state.end {
+                        let start = due(state.started, perSecond: perSecond)
+                        state.measured.latency.record((Load.now() - start) / 1_000)
+                        state.measured.countByStatus[0, default: 0] += 1
+                        state.started += 1
+                    }
+                }
+                state.measured.seconds = Double(state.last - begin) / 1e9
+                return state.measured
+            }
+        }
     }
+}
+
+/// One request; on a stream only its body counts.
+struct LoadRequest: Sendable {
+    var method: String
+    var target: String
+    var body: [UInt8]
 }

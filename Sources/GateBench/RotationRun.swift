@@ -34,11 +34,11 @@ package struct RotationRun {
     func run(_ purposes: [KeyPurpose]) async throws -> RotationReport {
         var perSecond = rate ?? 0
         if rate == nil {
-            var sends = sends("rotate at most")
+            let sends = sends("rotate at most")
             let load = Load(
                 socket: gateway.socket, connections: connections, isStream: false, arrival: .closed(depth: 1),
                 seconds: seconds)
-            perSecond = max(1, (try load.run { sends.request($0) }.perSecond / 2).rounded())
+            perSecond = max(1, (try await load.run { sends.request($0) }.perSecond / 2).rounded())
             try await gateway.drained(within: 60)
         }
         let alone = try await load("rotate nothing", perSecond) {
@@ -103,19 +103,12 @@ package struct RotationRun {
     private func load<Result>(
         _ label: String, _ perSecond: Double, during body: () async throws -> Result
     ) async throws -> (measured: Load.Measurement, result: Result) {
-        var load = Load(
+        let load = Load(
             socket: gateway.socket, connections: connections, isStream: false,
-            arrival: .open(perSecond: perSecond), seconds: Self.secondsMax)
-        load.keepsAnswers = true
+            arrival: .open(perSecond: perSecond), seconds: Self.secondsMax, keepsAnswers: true)
         let ending = LoadEnding()
         let sends = sends(label)
-        async let sent: Load.Measurement = withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async { [load] in
-                var sends = sends
-                continuation.resume(
-                    with: Swift.Result { try load.run({ sends.request($0) }, isOver: { ending.isOver }) })
-            }
-        }
+        async let sent = load.run({ sends.request($0) }, isOver: { ending.isOver })
         let result: Result
         do {
             result = try await body()
@@ -198,7 +191,7 @@ package struct RotationRun {
     }
 }
 
-/// Tells the thread of a load that it is over.
+/// Tells a load that it is over.
 private final class LoadEnding: Sendable {
     private let hasEnded = Atomic(false)
     var isOver: Bool { hasEnded.load(ordering: .relaxed) }
