@@ -76,6 +76,5 @@ package final class ReadOnlyStore: GateStore {
     }
     package func synchronize() throws { throw Self.refusal }
     package func finishErasures() throws { throw Self.refusal }
-    package func space() throws -> StoreSpace { throw Self.refusal }
     package func checkRows(countMax: Int) throws -> Bool { throw Self.refusal }
 }

@@ -420,31 +420,4 @@ package final class SQLiteStore: GateStore {
             }
         }
     }
-
-    // MARK: Space
-
-    package func space() throws -> StoreSpace {
-        try refuseWhenStopped()
-        do {
-            // The database's own count of its pages: the file on disk lags behind by what is in the log. Pages
-            // that were freed are written again before the file grows.
-            let (gateByteCount, reusable) = try readers.lend { reader in
-                try reader.gate.exclusively {
-                    let pageByteCount = Int64(reader.gate.pageByteCount)
-                    return (
-                        (Int64(try reader.gate.pragma("PRAGMA page_count")) ?? 0) * pageByteCount,
-                        (Int64(try reader.gate.pragma("PRAGMA freelist_count")) ?? 0) * pageByteCount
-                    )
-                }
-            }
-            let others = [
-                Schema.gate.file + "-wal", Schema.subjects.file, Schema.subjects.file + "-wal",
-            ].reduce(Int64(0)) { $0 + directory.byteCount(of: $1) }
-            let room = min(try directory.freeByteCount(), max(limits.gateByteCountMax - gateByteCount, 0))
-            return StoreSpace(
-                freeByteCount: room + reusable, usedByteCount: gateByteCount - reusable + others)
-        } catch let error as StoreOpeningError {
-            throw StoreError.unavailable("\(error)")
-        }
-    }
 }

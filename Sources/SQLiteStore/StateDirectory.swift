@@ -134,15 +134,6 @@ final class StateDirectory: Sendable {
         }
     }
 
-    /// Bytes an unprivileged process may still write on this file system.
-    func freeByteCount() throws -> Int64 {
-        var status = statvfs()
-        guard statvfs(path, &status) == 0 else {
-            throw StoreOpeningError.system(operation: "measure the file system of", path: path, code: errno)
-        }
-        return Int64(clamping: status.f_bavail) * Int64(clamping: status.f_frsize)
-    }
-
     /// Whether there is a database of ours with something in it. Its application id stands at byte 68 of the
     /// header (sqlite.org/fileformat, section 1.3), or still in the log beside it.
     ///

@@ -53,7 +53,6 @@ private final class SlowStore: GateStore {
     }
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result { try store.read(body) }
     func finishErasures() throws { try store.finishErasures() }
-    func space() throws -> StoreSpace { try store.space() }
     var damagedRows: [StoredDamage] { store.damagedRows }
     func note(_ damage: StoredDamage) { store.note(damage) }
     func checkRows(countMax: Int) throws -> Bool { try store.checkRows(countMax: countMax) }

@@ -423,7 +423,6 @@ final class FailingStore: GateStore {
         if let failure = state.withLock({ $0.erasureFailure }) { throw failure }
         try store.finishErasures()
     }
-    func space() throws -> StoreSpace { try store.space() }
     var damagedRows: [StoredDamage] { store.damagedRows }
     func note(_ damage: StoredDamage) { store.note(damage) }
     func checkRows(countMax: Int) throws -> Bool { try store.checkRows(countMax: countMax) }

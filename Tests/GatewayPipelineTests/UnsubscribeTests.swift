@@ -817,7 +817,6 @@ private final class CountingStore: GateStore {
     }
     func synchronize() throws { try store.synchronize() }
     func finishErasures() throws { try store.finishErasures() }
-    func space() throws -> StoreSpace { try store.space() }
     var damagedRows: [StoredDamage] { store.damagedRows }
     func note(_ damage: StoredDamage) { store.note(damage) }
     func checkRows(countMax: Int) throws -> Bool { try store.checkRows(countMax: countMax) }

@@ -118,10 +118,6 @@ package final class InMemoryStore: GateStore {
         }
     }
 
-    package func space() throws -> StoreSpace {
-        StoreSpace(freeByteCount: 1 << 40, usedByteCount: contents.withLock { $0.byteCount })
-    }
-
     package var damagedRows: [StoredDamage] { [] }
     package func note(_ damage: StoredDamage) {}
     package func checkRows(countMax: Int) throws -> Bool { true }

@@ -39,11 +39,6 @@ package struct StoreContents: Sendable {
 
     package init() {}
 
-    var byteCount: Int64 {
-        outbox.values.reduce(0) { $0 + Int64($1.body.count + $1.headers.count + $1.facts.count) }
-            + entries.reduce(0) { $0 + Int64($1.bytes.count) }
-    }
-
     mutating func append(_ bytes: [UInt8], at time: Instant) {
         entries.append(StoredEntry(index: UInt64(entries.count), time: time, bytes: bytes))
     }

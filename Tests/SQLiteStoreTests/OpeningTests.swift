@@ -223,7 +223,6 @@ import Testing
             try first.read { try $0.setting("still") }
         }
         #expect(throws: StoreError.unavailable("the store is closed")) { try first.write { _ in } }
-        #expect(throws: StoreError.unavailable("the store is closed")) { try first.space() }
         first.close()
     }
 

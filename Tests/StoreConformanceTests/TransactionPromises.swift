@@ -215,19 +215,6 @@ import Testing
         #expect(Set(texts.map { $0.drop { $0 != "," } }).count == 80)
     }
 
-    @Test(arguments: StoreUnderTest.all)
-    func `space is told and grows with what is written`(_ kind: StoreUnderTest) throws {
-        let opened = try OpenStore(kind)
-        let before = try opened.store.space()
-        #expect(before.freeByteCount > 0)
-        try opened.write { (transaction) throws in
-            for number in 1...50 {
-                try transaction.insertOutbox(.sample(number, body: [UInt8](repeating: 1, count: 20_000)))
-            }
-        }
-        #expect(try opened.store.space().usedByteCount > before.usedByteCount + 900_000)
-    }
-
     /// A store looks no further in a change of sends alone.
     @Test func `a change with anything but sends in it is not taken for one of sends alone`() throws {
         let subject = SubjectID.sample(1)

@@ -40,9 +40,6 @@ package protocol GateStore: AnyObject, Sendable {
     /// this call leaves no person half erased.
     func finishErasures() throws
 
-    /// Bytes the store could still grow by, and the bytes it holds.
-    func space() throws -> StoreSpace
-
     /// Rows that could not be read since the store opened, in the order they were found; a bounded number of them.
     var damagedRows: [StoredDamage] { get }
 
@@ -79,16 +76,6 @@ package struct DataKeyUse: Sendable, Hashable {
 
     package var mustRotate: Bool { sealCount >= Self.sealCountToRotateAt }
     package var isExhausted: Bool { sealCount >= Self.sealCountMax }
-}
-
-/// Bytes that the store can still take, and bytes that it takes now.
-package struct StoreSpace: Sendable, Hashable {
-    package var freeByteCount: Int64
-    package var usedByteCount: Int64
-    package init(freeByteCount: Int64, usedByteCount: Int64) {
-        self.freeByteCount = freeByteCount
-        self.usedByteCount = usedByteCount
-    }
 }
 
 /// The result of a commit.
