@@ -138,7 +138,7 @@ import Testing
     @Test func `the manifest names exactly what the sources import`() throws {
         let manifest = try String(contentsOf: Self.root.appending(path: "Package.swift"), encoding: .utf8)
         let declaration =
-            /module\(\s*"(\w+)"(?:,\s*\[(?<dependencies>[^\]]*)\])?(?:,\s*computes: false)?\s*\)/
+            /module\(\s*"(\w+)"(?:,\s*\[(?<dependencies>[^\]]*)\])?(?:,\s*\w+: \w+)*\s*\)/
         var declared: [String: Set<String>] = [:]
         for match in manifest.matches(of: declaration) {
             let names = (match.output.dependencies ?? "").matches(of: /"(\w+)"/).map { String($0.1) }
