@@ -65,10 +65,15 @@ struct Load: Sendable {
         watch: @escaping @Sendable (Int) -> Void = { _ in },
         isOver: @escaping @Sendable () -> Bool = { false }
     ) async throws -> Measurement {
+        var opened: [UnixHTTPConnection] = []
+        for _ in 0..<connections {
+            opened.append(try await UnixHTTPConnection.connect(.init(path: socket)))
+        }
+        // Requests share a connection, so none of them may close it.
+        defer { Task { [opened] in for connection in opened { await connection.close() } } }
         let run = LoadRun(self, isOver: isOver, watch: watch)
         try await withThrowingTaskGroup { group in
-            for _ in 0..<connections {
-                let connection = try await UnixHTTPConnection.connect(.init(path: socket))
+            for connection in opened {
                 let depth: Int
                 if case .closed(let closed) = arrival { depth = closed } else { depth = 1 }
                 if isStream {
@@ -95,7 +100,6 @@ struct Load: Sendable {
                 body: wanted.body, timeoutMilliseconds: answerMilliseconds)
             run.note(answer.status, startedAt: next.due)
         }
-        await connection.close()
     }
 
     /// Keeps `depth` lines under way; answers come in the order of the lines.
