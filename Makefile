@@ -25,8 +25,10 @@ PEERS := .build/peers
 BUNDLE := .build/debug/sendgatePackageTests.xctest
 # What took how long: a line per step, then a table; see Tests/run_tests.py.
 TIMES := .build/times
+# The same of `make soak`, and which of its parts passed.
+SOAK := .build/soak
 
-.PHONY: demo test check test-module build bench-floor lint mutants install-run install-test peers clean
+.PHONY: demo test check soak test-module build bench-floor lint mutants install-run install-test peers clean
 
 demo: install-run
 	swift build $(SWIFT_FLAGS) --product sendgate
@@ -39,6 +41,14 @@ test: install-test
 	$(call timed,peers,$(MAKE) --no-print-directory peers)
 	$(call timed,build,swift build $(SWIFT_FLAGS) --build-tests)
 	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/run_tests.py $(BUNDLE) $(TIMES) all
+
+# The long forms, whole: all the parts that have not passed since the last build, or `PART=kills` alone; see `SOAK` in
+# Tests/run_tests.py.
+soak: install-test
+	@rm -rf $(SOAK)/steps.tsv; mkdir -p $(SOAK)
+	@$(MAKE) --no-print-directory peers
+	swift build $(SWIFT_FLAGS) --build-tests
+	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/run_tests.py $(BUNDLE) $(SOAK) soak $(PART)
 
 # Everything without other processes.
 check: install-test
@@ -69,11 +79,12 @@ lint:
 	swift format lint --strict --recursive Package.swift Sources Tests
 	python3 Tests/mutate.py check
 
-# Which one-line breaks of the product no test notices: see the handbook's Contributing.
+# Which one-line breaks of the product no test notices, in the tests' whole forms: see the handbook's Contributing.
+MUTATE := SENDGATE_SOAK=1 SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/mutate.py
 mutants: install-test peers
-	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/mutate.py run $(MUTANTS)
-	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/mutate.py run --alone $(MUTANTS)
-	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/mutate.py run --all-modules $(MUTANTS)
+	$(MUTATE) run $(MUTANTS)
+	$(MUTATE) run --alone $(MUTANTS)
+	$(MUTATE) run --all-modules $(MUTANTS)
 	python3 Tests/mutate.py table
 
 install-run:

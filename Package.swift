@@ -347,7 +347,8 @@ let package = Package(
             name: "FirstSend", dependencies: ["SendgateClient"], path: "Tests/FirstSend",
             swiftSettings: strict),
         tests(
-            "SendgateEndToEndTests", ["FirstSend", "GateVocabulary", "sendgate"], fixtures: ["peers"]),
+            "SendgateEndToEndTests", ["FirstSend", "GateTestKit", "GateVocabulary", "sendgate"],
+            fixtures: ["peers"]),
         tests(
             "KeyFilesTests", ["GateTestKit", "GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),
         tests(

@@ -1,17 +1,22 @@
 """Runs the built test bundle side by side, and tells where the time went.
 
     python3 Tests/run_tests.py BUNDLE FOLDER modules|all [MODULE ...]
+    python3 Tests/run_tests.py BUNDLE FOLDER soak [PART ...]
 
 Every module is a process of its own, and so is every suite of the largest modules; inside a process tests run one after
 another, so that each test's time is its own. What needs the whole machine (the suite `Alone`) runs last, by itself.
 FOLDER keeps each process's output (`NAME.log`), its event stream (`NAME.jsonl`, swift-testing's version 6.3) and the table
 (`times.txt`). `FOLDER/steps.tsv` holds what came before, one step and its seconds per line.
 
+`modules` and `all` run the short form of each long test, `soak` the whole one, part by part (see `SOAK`). A part that passed is
+noted in `FOLDER/passed.json` with what was built, so that a run that was broken off goes on with the parts that are left.
+
 Ends with 1 when a test failed, a process ended otherwise, or a listed test did not run.
 """
 
 import collections
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -26,10 +31,31 @@ SPLIT = {
     PROCESSES, "SendgateCommandTests", "CompliancePolicyTests", "GatewayPipelineTests", "SimulationTests",
 }
 ALONE = f"{PROCESSES}.Alone"
-# Two processors: what computes runs two abreast, what mostly waits for other processes three.
+# The parts of a soak: the suites that have a whole form besides the short one, which is every suite that asks
+# `Soak` (Tests/GateTestKit) how long to be; `SoakTests` compares. On two processors a part takes 90 minutes at most.
+SOAK = {
+    "histories": [
+        f"SimulationTests.{number}History"
+        for number in ("First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth")
+    ],
+    "policies": [
+        "CompliancePolicyTests.BundleMutantTests", "CompliancePolicyTests.DemandedRowTests",
+        "CompliancePolicyTests.GateMutantTests", "CompliancePolicyTests.PolicyEditTests",
+        "CompliancePolicyTests.ProofTests", "CompliancePolicyTests.SeparationOfDutiesTests",
+        "SendgateCommandTests.PolicySigningTests", "SendgateCommandTests.SeparationAtLoadTests",
+    ],
+    "texts": ["PayloadCompositionTests.WrittenTextTests"],
+    "kills": [f"{ALONE}/KillTests"],
+    "fuzz": [f"{PROCESSES}.ContractTests", f"{PROCESSES}.GrantFuzzTests"],
+    "pages": [f"{PROCESSES}.EndToEnd/UnsubscribeTests"],
+    "recipes": [f"{PROCESSES}.EndToEnd/RecipeRunTests"],
+}
+# Two processors: two processes that compute, or three of which one waits for processes of its own.
 ABREAST = {"modules": 2, "processes": 3}
+ABREAST_MAX = 3
 # A test that waits for ever is a failure with a name, not a run without an end.
 SECONDS_MAX = {"modules": 450, "processes": 600}
+SOAK_SECONDS_MAX = 5_400
 SUITES_SHOWN = 40
 # Of what is wrong with a process, at the end.
 LINES_SHOWN, COLUMNS_SHOWN = 6, 400
@@ -47,8 +73,8 @@ def suite_of(test):
 class Job:
     """One process of the bundle and what it is to run."""
 
-    def __init__(self, name, kind, tests):
-        self.name, self.kind, self.tests = name, kind, tests
+    def __init__(self, name, kind, tests, seconds_max):
+        self.name, self.kind, self.tests, self.seconds_max = name, kind, tests, seconds_max
         self.seconds = 0.0
         self.problems = []
         self.suites = collections.Counter()
@@ -65,9 +91,9 @@ class Job:
             try:
                 status = subprocess.run(
                     command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                    timeout=SECONDS_MAX[self.kind]).returncode
+                    timeout=self.seconds_max).returncode
             except subprocess.TimeoutExpired:
-                status = f"nothing within {SECONDS_MAX[self.kind]} s"
+                status = f"nothing within {self.seconds_max} s"
         self.seconds = time.monotonic() - begin
         started, ended = self.read(events)
         for test, at in started.items():
@@ -106,33 +132,94 @@ class Job:
         return started, ended
 
 
-def jobs(bundle, wanted, modules):
+def kind_of(name):
+    return "processes" if name.startswith(PROCESSES) else "modules"
+
+
+def listed(bundle):
+    """Every test function of the bundle."""
     listing = subprocess.run(
         [bundle, "--testing-library", "swift-testing", "--list-tests"], capture_output=True, text=True, check=True)
+    tests = (line.strip() for line in listing.stdout.split("\n"))
+    return [test for test in tests if len(STEP.findall(test)) > 1]
+
+
+def jobs(tests, wanted, modules):
     groups = collections.defaultdict(set)
-    for line in listing.stdout.split("\n"):
-        test = line.strip()
+    for test in tests:
         module = test.split(".")[0]
-        if len(STEP.findall(test)) < 2 or (modules and module not in modules):
+        if modules and module not in modules:
             continue
         if module != PROCESSES or wanted == "all":
             suite = suite_of(test) if module in SPLIT else module
             groups[ALONE if test.startswith(ALONE) else suite].add(test)
-    return [Job(name, "processes" if name.startswith(PROCESSES) else "modules", tests) for name, tests in groups.items()]
+    return [Job(name, kind_of(name), some, SECONDS_MAX[kind_of(name)]) for name, some in groups.items()]
 
 
-def side_by_side(found, bundle, folder, earlier):
-    """Runs jobs of one kind, those that took longest the last time first."""
-    found.sort(key=lambda job: -earlier.get(job.name, 1e6))
-    if not found:
-        return
-    with concurrent.futures.ThreadPoolExecutor(ABREAST[found[0].kind]) as pool:
-        for job in concurrent.futures.as_completed([pool.submit(job.run, bundle, folder) for job in found]):
-            job = job.result()
-            mark = "✘" if job.problems else "✔"
-            print(f"{mark} {job.name}: {len(job.tests)} tests in {job.seconds:.1f} s", flush=True)
-            for problem in job.problems:
-                print(f"    {problem}", flush=True)
+def soak_jobs(tests, part):
+    found = []
+    for suite in SOAK[part]:
+        own = {test for test in tests if suite_of(test) == suite}
+        found.append(Job(suite, kind_of(suite), own, SOAK_SECONDS_MAX))
+        if not own:
+            found[-1].problems.append("there is no such suite")
+    return found
+
+
+def side_by_side(found, bundle, folder, earlier, abreast=ABREAST_MAX):
+    """Runs jobs, those that took longest the last time first, and of each kind no more at once than `ABREAST` says."""
+    left = sorted(found, key=lambda job: -earlier.get(job.name, 1e6))
+    running = {}
+    with concurrent.futures.ThreadPoolExecutor(abreast) as pool:
+        while left or running:
+            kinds = collections.Counter(job.kind for job in running.values())
+            for job in list(left):
+                if len(running) < abreast and kinds[job.kind] < ABREAST[job.kind]:
+                    left.remove(job)
+                    kinds[job.kind] += 1
+                    running[pool.submit(job.run, bundle, folder)] = job
+            ended, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            for future in ended:
+                del running[future]
+                job = future.result()
+                mark = "✘" if job.problems else "✔"
+                print(f"{mark} {job.name}: {len(job.tests)} tests in {job.seconds:.1f} s", flush=True)
+                for problem in job.problems:
+                    print(f"    {problem}", flush=True)
+
+
+def soak(bundle, folder, parts, earlier, steps):
+    """Runs parts whole: those named, else those that have not passed since the last build."""
+    unknown = set(parts) - set(SOAK)
+    if unknown:
+        sys.exit(f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(SOAK)}")
+    os.environ["SENDGATE_SOAK"] = "1"
+    # The seed of the whole run, whatever day it ends on.
+    os.environ.setdefault("SENDGATE_SEED", str(int(time.time()) // 86_400))
+    built = hashlib.sha256(pathlib.Path(bundle).read_bytes()).hexdigest()
+    marks = folder / "passed.json"
+    passed = json.loads(marks.read_text()) if marks.exists() else {}
+    passed = {part: mark for part, mark in passed.items() if mark["built"] == built and part in SOAK}
+    if not parts:
+        parts = [part for part in SOAK if part not in passed] or list(SOAK)
+    tests, found = listed(bundle), []
+    for part in parts:
+        print(f"part {part}, SENDGATE_SEED={os.environ['SENDGATE_SEED']}", flush=True)
+        begin = time.monotonic()
+        some = soak_jobs(tests, part)
+        # What needs the whole machine has it.
+        alone = any(job.name.startswith(ALONE) for job in some)
+        side_by_side(some, bundle, folder, earlier, 1 if alone else ABREAST_MAX)
+        steps.append((part, time.monotonic() - begin))
+        found += some
+        passed.pop(part, None)
+        if not any(job.problems for job in some):
+            passed[part] = {
+                "built": built, "seed": os.environ["SENDGATE_SEED"], "seconds": round(steps[-1][1], 1)}
+        marks.write_text(json.dumps(passed, indent=2))
+    left = [part for part in SOAK if part not in passed]
+    print(f"left: {', '.join(left) or 'nothing'}")
+    return found
 
 
 def table(steps, found):
@@ -161,17 +248,18 @@ def main():
     steps_file = folder / "steps.tsv"
     steps = [line.split("\t") for line in steps_file.read_text().splitlines()] if steps_file.exists() else []
     steps = [(name, float(seconds)) for name, seconds in steps]
-    found = jobs(bundle, wanted, modules)
-    phases = [
-        ("the modules' suites", [job for job in found if job.kind == "modules"]),
-        ("the binary's suites", [job for job in found if job.kind == "processes" and job.name != ALONE]),
-        ("what needs the machine alone", [job for job in found if job.name == ALONE]),
-    ]
-    for name, some in phases:
-        begin = time.monotonic()
-        side_by_side(some, bundle, folder, earlier)
-        if some:
-            steps.append((name, time.monotonic() - begin))
+    if wanted == "soak":
+        found = soak(bundle, folder, modules, earlier, steps)
+    else:
+        found = jobs(listed(bundle), wanted, modules)
+        for name, some in [
+            ("the suites", [job for job in found if job.name != ALONE]),
+            ("what needs the machine alone", [job for job in found if job.name == ALONE]),
+        ]:
+            begin = time.monotonic()
+            if some:
+                side_by_side(some, bundle, folder, earlier)
+                steps.append((name, time.monotonic() - begin))
     record.write_text(json.dumps(earlier | {job.name: round(job.seconds, 1) for job in found}))
     text = table(steps, found)
     (folder / "times.txt").write_text(text)

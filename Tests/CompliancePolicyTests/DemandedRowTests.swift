@@ -85,11 +85,12 @@ import Testing
     }
 
     @Test func `every row that is lost is missed, but those whose loss is only stricter`() throws {
-        let cells = try Self.cells()
-        #expect(cells.count > 70)
+        let all = try Self.cells()
+        #expect(all.count > 70)
+        let cells = Soak.part(of: all, 20, "lost rows")
         let passed = Self.passing(
             cells.map { cell in (cell.testDescription, { try Self.bundle(cell) { _ in nil } }) })
-        #expect(passed == Set(Self.onlyStricter.keys))
+        #expect(passed == Set(cells.map(\.testDescription)).intersection(Self.onlyStricter.keys))
         // And of those the difference says so: what went out goes out no more.
         let whole = try BundleMutantTests.repository.get().compile()
         for cell in cells where Self.onlyStricter[cell.testDescription] != nil {
@@ -106,7 +107,7 @@ import Testing
     }
 
     @Test func `every row that begins after the bundle does is missed until then`() throws {
-        let cells = try Self.cells()
+        let cells = Soak.part(of: try Self.cells(), 20, "late rows")
         let late = { @Sendable (cell: Cell) in
             try Self.bundle(cell) {
                 $0["from"] = "2030-01-01"
@@ -143,7 +144,7 @@ import Testing
             }
         }
         #expect(variants.count > 200)
-        #expect(Self.passing(variants) == [])
+        #expect(Self.passing(Soak.part(of: variants, 40, "softer rows")) == [])
     }
 
     /// Whatever the pages are said to lack: a decision breaks a statute.

@@ -123,13 +123,17 @@ import Testing
 
     /// The step from the classes to all combinations: a million of them, half told apart by reasons and half by verdicts,
     /// under this bundle and under one that lacks the row a traveller depends on.
-    @Test func `random facts are decided like the class that stands for them, a million times`() throws {
-        let seed: UInt64 = 20_261_122
+    @Test
+    func `random facts are decided like the class that stands for them, a million times in a whole run`()
+        throws
+    {
+        let seed = Soak.seed("random facts") &* 31
+        let count = Soak.count(1_000_000, short: 100_000)
         let bundles = [policy, try TravellerTests.repositoryWithout(region: "US", category: "security")]
         let seen = Mutex<(outcomes: [Outcome: Int], rounds: Int, issues: [String])>(([:], 0, []))
         DispatchQueue.concurrentPerform(iterations: 4) { part in
             let grain: BundleProof.Grain = part % 2 == 0 ? .reasons : .effects
-            let found = Self.compared(250_000, bundles[part / 2], grain, seed: seed &+ UInt64(part))
+            let found = Self.compared(count / 4, bundles[part / 2], grain, seed: seed &+ UInt64(part))
             seen.withLock { seen in
                 seen.outcomes.merge(found.outcomes) { $0 + $1 }
                 seen.rounds += found.rounds
@@ -138,9 +142,11 @@ import Testing
         }
         let (outcomes, rounds, issues) = seen.withLock { $0 }
         #expect(issues.isEmpty, "seed \(seed): \(issues.prefix(3).joined(separator: "\n"))")
-        #expect(rounds == 1_000_000)
+        #expect(rounds == count)
         // The choice must not be so random that hardly anything is reached.
-        for outcome in Outcome.allCases { #expect(outcomes[outcome, default: 0] > 1_000, "\(outcomes)") }
+        for outcome in Outcome.allCases {
+            #expect(outcomes[outcome, default: 0] > count / 1_000, "\(outcomes)")
+        }
     }
 
     private static func compared(

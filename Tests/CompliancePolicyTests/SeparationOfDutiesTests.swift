@@ -166,7 +166,11 @@ import Testing
         ("the last of its list", ["categories": ["social"], "only": ["social.like", "social.mention"]]),
     ]
 
-    @Test(arguments: scopes.indices, Grant.allCases.filter { ofPromotion[$0] == .refusedByCheck })
+    private static let scopesAndGrants = scopes.indices.flatMap { index in
+        Grant.allCases.filter { ofPromotion[$0] == .refusedByCheck }.map { (index, $0) }
+    }
+
+    @Test(arguments: Soak.part(of: scopesAndGrants, 24, "scopes and grants"))
     func `no way of saying what is promoted makes room for a grant that writes`(index: Int, grant: Grant)
         throws
     {

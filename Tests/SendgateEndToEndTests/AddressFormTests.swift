@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import GateVocabulary
 import Testing
 
@@ -14,7 +15,7 @@ extension EndToEnd {
             throws
         {
             let scratch = try Scratch()
-            let seed = seedOfThisRun("numbers")
+            let seed = Soak.seed("numbers")
             let cases = try Finished.run(
                 [Machine.python, Machine.peer("compare_numbers.py"), "\(seed)", "\(Self.drawn)"], in: scratch,
                 within: 300)

@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import Testing
 
 /// A stranger's fuzzer, which knows nothing but the reference.
@@ -16,17 +17,18 @@ struct Fuzzer {
             errorPath: scratch.path("bridge.stderr"))
         let port = try bridge.readLine(within: 30)
         let accepted = scratch.path("accepted.json")
+        let seed = Soak.seed("fuzzer as \(caller ?? "dev")")
         let finished = try Finished.run(
             [
                 Machine.schemathesis, "--config-file", Machine.peer("schemathesis.toml"), "run",
-                "http://127.0.0.1:\(port)/openapi.json", "--seed", "20261121",
+                "http://127.0.0.1:\(port)/openapi.json", "--seed", "\(seed)",
             ] + options,
             environment: [
                 "HOME": scratch.folder, "PYTHONHASHSEED": "0", "NO_COLOR": "1",
                 "PYTHONPATH": Machine.peer(""), "SCHEMATHESIS_HOOKS": "fuzz_hooks",
                 "SENDGATE_SOCKET": gate.socket(), "SENDGATE_FUZZED": gate.socket(of: caller),
-                "SENDGATE_ACCEPTED": accepted,
-            ], in: scratch, within: 240)
+                "SENDGATE_ACCEPTED": accepted, "SENDGATE_SEED": "\(seed)",
+            ], in: scratch, within: Soak.isWhole ? 2_400 : 240)
         #expect(
             finished.ending == .exit(0), "\(finished.output.suffix(20_000))\n\(finished.errors.suffix(2000))")
         #expect(finished.output.contains("Tested: 49"), "\(finished.output.suffix(2000))")
@@ -63,13 +65,14 @@ struct Fuzzer {
         let scratch = try Scratch()
         let gate = GateProcess(in: scratch, folder: "gate")
         try gate.start()
-        let fuzzer = try Fuzzer(gate, in: scratch)
+        let caseCount = Soak.count(60, short: 10)
+        let fuzzer = try Fuzzer(gate, ["--max-examples", "\(caseCount)"], in: scratch)
         // What it asked was not all refused: a fuzzer that only ever gets 4xx has seen nothing.
         let reached = Fuzzer.open.union(Fuzzer.sending).union(Fuzzer.reading).union(Fuzzer.writing)
             .subtracting(["POST /v1/sends/acknowledge"])
         #expect(reached.subtracting(fuzzer.accepted.keys).isEmpty, "\(fuzzer.accepted)")
-        #expect(fuzzer.accepted["POST /v1/sends"] ?? 0 >= 30, "\(fuzzer.accepted)")
-        #expect(fuzzer.accepted.values.reduce(0, +) >= 400, "\(fuzzer.accepted)")
+        #expect(fuzzer.accepted["POST /v1/sends"] ?? 0 >= caseCount, "\(fuzzer.accepted)")
+        #expect(fuzzer.accepted.values.reduce(0, +) >= caseCount * 13, "\(fuzzer.accepted)")
         #expect(try gate.stop() == .exit(0))
     }
 
@@ -113,7 +116,7 @@ struct Fuzzer {
         ),
     ]
 
-    @Test(arguments: callers)
+    @Test(arguments: Soak.part(of: callers, 1, "fuzzed callers"))
     func `a fuzzer with few grants is let do what they name, and nothing else`(
         name: String, allowed: Set<String>, reached: Set<String>
     ) throws {
@@ -121,7 +124,9 @@ struct Fuzzer {
         let gate = GateProcess(in: scratch)
         try gate.start()
         let fuzzer = try Fuzzer(
-            gate, as: name, ["--phases", "examples,fuzzing", "--max-examples", "15"], in: scratch)
+            gate, as: name,
+            ["--phases", "examples,fuzzing", "--max-examples", "\(Soak.count(60, short: 15))"],
+            in: scratch)
         #expect(Set(fuzzer.accepted.keys).subtracting(allowed).isEmpty, "\(fuzzer.accepted)")
         #expect(reached.subtracting(fuzzer.accepted.keys).isEmpty, "\(fuzzer.accepted)")
         #expect(fuzzer.accepted.values.reduce(0, +) >= 30, "\(fuzzer.accepted)")

@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import Glibc
 import Testing
 
@@ -10,7 +11,7 @@ extension EndToEnd {
             try layer.up()
             let gate = GateProcess(in: scratch, layer.hop)
             try gate.start()
-            let flood = try Flood(gate, in: scratch, seed: seedOfThisRun("drain"))
+            let flood = try Flood(gate, in: scratch, seed: Soak.seed("drain"))
             let client = try gate.connect()
             client.write(
                 "POST /v1/sends/stream HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"

@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import Glibc
 import Testing
 
@@ -174,7 +175,7 @@ extension Alone {
             let gate = GateProcess(in: scratch, folder: "disk/gate", layer.hop)
             try gate.start()
             try gate.registerSomebody()
-            let flood = try Flood(gate, in: scratch, seed: seedOfThisRun("full disk"), producers: 3)
+            let flood = try Flood(gate, in: scratch, seed: Soak.seed("full disk"), producers: 3)
 
             let ballast = try Ballast("\(disk)/ballast")
             try ballast.fill()

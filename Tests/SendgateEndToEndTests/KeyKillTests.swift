@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import Testing
 
 extension Alone {
@@ -155,7 +156,7 @@ extension Alone {
             let gate = GateProcess(in: scratch)
             try gate.start()
             let first = try firstOrigin(gate)
-            let seed = seedOfThisRun("key commands")
+            let seed = Soak.seed("key commands")
             var random = SeededRandom(seed)
             let begun = ContinuousClock.now
             _ = try keys(gate, in: scratch)

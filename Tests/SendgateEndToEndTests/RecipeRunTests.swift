@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import Testing
 
 extension EndToEnd {
@@ -8,10 +9,12 @@ extension EndToEnd {
             try #require(try Recipe.all().first { $0.name == name }, "no recipe is named `\(name)`")
         }
 
-        @Test(arguments: [
+        private static let recipes = [
             ("A fact", 8), ("A reason, or a detail of one", 4), ("A gate", 8), ("A kind of entry", 4),
             ("A route", 3), ("A command", 2),
-        ])
+        ]
+
+        @Test(arguments: Soak.part(of: recipes, 1, "recipes"))
         func `a recipe's edits compile, with every file that names a case beside a new one`(
             name: String, editCountMin: Int
         ) throws {

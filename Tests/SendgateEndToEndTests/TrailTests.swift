@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import Testing
 
 extension EndToEnd {
@@ -33,7 +34,7 @@ extension EndToEnd {
         }
 
         @Test func `one flipped bit in any file is found, named, and found by Go too`() throws {
-            let seed = seedOfThisRun("flipped bits")
+            let seed = Soak.seed("flipped bits")
             var random = SeededRandom(seed)
             let scratch = try Scratch()
             let gate = try populated(scratch)
