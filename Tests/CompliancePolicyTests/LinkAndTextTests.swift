@@ -542,6 +542,58 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         }
     }
 
+    private static let brackets: [Unicode.GeneralCategory] = [.openPunctuation, .closePunctuation]
+
+    /// Symbols of every kind that IDNA 2003 registries took into names: emoji with and without a variation selector, skin tones,
+    /// joined families, flags, keycaps, arrows, card suits and currencies.
+    static let symbols =
+        [
+            "\u{2764}", "\u{2764}\u{FE0F}", "\u{1F4A9}", "\u{260E}", "\u{27A1}", "\u{2192}", "\u{2660}",
+            "\u{20AC}",
+            "\u{1F44D}\u{1F3FD}", "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}", "\u{1F1F3}\u{1F1F4}",
+            "1\u{FE0F}\u{20E3}", "\u{2168}", "\u{203C}\u{FE0F}", "\u{3030}", "\u{221E}", "\u{2122}\u{2764}",
+        ]
+        + [
+            0x2190...0x21FF, 0x2600...0x26FF, 0x2700...0x27BF, 0x1F300...0x1F64F, 0x1F680...0x1F6C5,
+            0x1F900...0x1F9FF,
+        ]
+        .flatMap {
+            $0.compactMap { Unicode.Scalar($0 as Int) }.filter {
+                !brackets.contains($0.properties.generalCategory)
+            }.map { String(Character($0)) }
+        }
+
+    @Test func `a name of emoji or other symbols is a link, and a sentence that ends with one is none`() {
+        let endings = [
+            "ws", "la", "to", "fm", "tk", "ml", "ga", "cf", "gq", "st", "je", "gg", "kz", "uz", "com", "com.",
+        ]
+        for (place, symbol) in Self.symbols.enumerated() {
+            let ending = endings[place % endings.count]
+            for link in [
+                "\(symbol).\(ending)", "i\(symbol).\(ending)/x", "https \(symbol)x.\(ending)",
+                "a@\(symbol).\(ending)", "\(symbol)\u{3002}\(ending)", "\(symbol)[.]\(ending)",
+                "\(symbol)[.\(ending)", "go.\(symbol).\(ending):80", "\(symbol)%2E\(ending)",
+            ] {
+                #expect(PlainTextRule().violation(in: "see \(link) now") != nil, "\(link)")
+                #expect(PlainTextRule(allowing: [.domainNames]).violation(in: link) != nil, "\(link)")
+                #expect(PlainTextRule(allowing: [.emailAddresses]).violation(in: link) != nil, "\(link)")
+            }
+            // Some are read as a letter or a digit, which belongs to the name beside it.
+            let isLetter = TextFolding.folded(symbol).contains {
+                $0.properties.isAlphabetic || $0.properties.numericType != nil
+            }
+            for link in ["\(symbol)evil.com\(symbol)", "\(symbol)10.0.0.1\(symbol)"] where !isLetter {
+                #expect(PlainTextRule().violation(in: link) != nil, "\(link)")
+            }
+            for text in [
+                "Great \(symbol). So nice", "\(symbol).", "\(symbol)", "Nice\(symbol)... Thanks \(symbol)!",
+                "\(symbol)4.5 of 5\(symbol)", "kr 1.234,50\(symbol)", "v2.0\(symbol)",
+            ] where !symbol.hasPrefix("1") {
+                #expect(PlainTextRule().violation(in: text) == nil, "\(text)")
+            }
+        }
+    }
+
     private static func lines(_ count: Int) -> String {
         Array(repeating: "A line", count: count).joined(separator: "\n")
     }

@@ -23,11 +23,18 @@ struct LinkSearch {
         self.allowances = allowances
     }
 
+    /// A symbol ends a word, as a phone reads `evil.com❤`, and is a letter of one, as a browser reads `i❤.ws`: both are tried.
     var findsLink: Bool {
         readings.contains { letters in
-            letters.split { !Self.isOfLink($0.scalar) }.contains { word in
-                isLink(word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain))
-            }
+            findsLink(in: letters, where: Self.isOfLink)
+                || letters.contains { $0.scalar.isSymbolOfName }
+                    && findsLink(in: letters) { Self.isOfLink($0) || $0.isSymbolOfName }
+        }
+    }
+
+    private func findsLink(in letters: [Letter], where isOfLink: (Unicode.Scalar) -> Bool) -> Bool {
+        letters.split { !isOfLink($0.scalar) }.contains { word in
+            isLink(word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain))
         }
     }
 
@@ -56,8 +63,9 @@ struct LinkSearch {
                 while index < letters.count, isBlank(letters[index]) { index += 1 }
             } else {
                 func isLetter(_ place: Int) -> Bool {
-                    letters.indices.contains(place)
-                        && letters[place].scalar.properties.generalCategory.isOfName
+                    guard letters.indices.contains(place) else { return false }
+                    let scalar = letters[place].scalar
+                    return scalar.properties.generalCategory.isOfName || scalar.isSymbolOfName
                 }
                 let isOpened =
                     result.last?.scalar == "." && isLetter(index + 1)
@@ -206,6 +214,19 @@ package enum LinkSchemes {
         "market", "itms", "itms-apps", "facetime", "whatsapp", "viber", "skype", "tg", "bitcoin", "ethereum",
         "magnet",
     ]
+}
+
+extension Unicode.Scalar {
+    /// Whether it is a symbol that a registry may have taken into a name: IDNA 2008 permits none (RFC 5892 section 2.6), IDNA 2003
+    /// all but those of ASCII (RFC 3491), and browsers still resolve them (UTS 46, "Preserve IDNA2003 compatibility"). `💩.la` is a host.
+    /// Some emoji, such as U+203C, are punctuation.
+    fileprivate var isSymbolOfName: Bool {
+        guard !isASCII else { return false }
+        return switch properties.generalCategory {
+        case .otherSymbol, .mathSymbol, .currencySymbol, .modifierSymbol, .letterNumber, .otherNumber: true
+        default: properties.isEmoji
+        }
+    }
 }
 
 extension Unicode.GeneralCategory {
