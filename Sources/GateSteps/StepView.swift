@@ -96,7 +96,7 @@ package struct StepView: HistoryReading {
     }
 
     package func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink? {
-        if let own = change.links.first(where: { $0.id == id }) { return own }
+        if let own = change.links.first(where: { $0.link.id == id }) { return own.link }
         let link = try known(state.links[id], .unsubscribeLink(id))
         return link.flatMap { link in
             change.erased.contains(link.subject) || state.erased.contains(link.subject) ? nil : link
@@ -104,8 +104,23 @@ package struct StepView: HistoryReading {
     }
 
     /// Keeps a link, which is never another one under the same id.
-    package func putUnsubscribeLink(_ link: UnsubscribeLink) {
-        if !change.links.contains(link) { change.links.append(link) }
+    ///
+    /// - Parameter mailbox: Where its message goes; `nil` of a push.
+    package func putUnsubscribeLink(_ link: UnsubscribeLink, to mailbox: AddressKey? = nil) {
+        let sent = SentLink(link: link, mailbox: mailbox)
+        if !change.links.contains(sent) { change.links.append(sent) }
+    }
+
+    /// Pseudonyms of all people who have the mailbox registered now that a link was sent to, whether or not the link's own
+    /// person still has it.
+    func mailboxHolders(of link: UnsubscribeLink, of subject: Subject) throws -> [SubjectID] {
+        let stored = try known(state.mailboxHolders[link.id], .mailboxHolders(link.id))
+        let added = state.addedHolders.filter { link.isSent(to: $0.key, of: subject) }.values.joined()
+        return try Set(stored + added).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.filter {
+            holder in
+            try self.state(of: holder)?.addresses.contains { link.isSent(to: AddressKey($0), of: subject) }
+                == true
+        }
     }
 
     /// Pseudonyms of all people who have a number or a mailbox registered now.

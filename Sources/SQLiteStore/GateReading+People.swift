@@ -109,6 +109,19 @@ extension GateReading {
         return try gate.every(Self.addressPlaces, { $0.add(code) }, read: Self.subject)
     }
 
+    private static let mailboxPlaces = StatementText(
+        "address_code",
+        """
+        SELECT a.code, a.person, p.subject FROM unsubscribe_link AS l JOIN address_code AS a ON a.code = l.mailbox
+        LEFT JOIN person AS p ON p.number = a.person WHERE l.id = ?
+        """)
+
+    final func mailboxHolders(ofLink id: Tag) throws -> [SubjectID] {
+        // A missing row may be that of a person who must not be written to again.
+        try damages.refuseMiss(in: "address_code")
+        return try gate.every(Self.mailboxPlaces, { $0.add(id) }, read: Self.subject)
+    }
+
     private static let peopleAfter = StatementText(
         "person", "SELECT subject FROM person WHERE subject > ? ORDER BY subject LIMIT ?")
 

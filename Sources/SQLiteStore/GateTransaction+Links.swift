@@ -29,9 +29,10 @@ extension GateReading {
 extension GateTransaction {
     // Nearly every one is there already.
     private static let insertLink = StatementText(
-        "unsubscribe_link", "INSERT OR IGNORE INTO unsubscribe_link VALUES (?, ?, ?, ?, ?)")
+        "unsubscribe_link", "INSERT OR IGNORE INTO unsubscribe_link VALUES (?, ?, ?, ?, ?, ?)")
 
-    func putUnsubscribeLink(_ link: UnsubscribeLink) throws {
+    func putUnsubscribeLink(_ sent: SentLink) throws {
+        let (link, mailbox) = (sent.link, sent.mailbox.map { mappings.code(of: $0) })
         let person = try makePerson(link.subject)
         try gate.change(Self.insertLink) {
             $0.add(link.id)
@@ -39,6 +40,7 @@ extension GateTransaction {
             $0.add(link.category)
             $0.add(link.channel)
             $0.add(link.destination)
+            $0.add(mailbox)
         }
     }
 }

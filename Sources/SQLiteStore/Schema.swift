@@ -343,14 +343,15 @@ extension Schema {
                 CREATE INDEX event_by_stray_send ON event (send) WHERE send_number IS NULL;
 
                 """,
-                // What an unsubscribe link leads to: one row for each category and destination that one was composed for.
+                // What an unsubscribe link leads to: one row for each category and destination that one was composed for, with the
+                // code of the mailbox that its messages went to.
                 table(
                     "unsubscribe_link",
                     [
                         "id": "BLOB NOT NULL", "person": "INTEGER NOT NULL",
                         "category": "INTEGER NOT NULL CHECK (category BETWEEN 0 AND 3)",
                         "channel": "INTEGER NOT NULL CHECK (channel BETWEEN 0 AND 2)",
-                        "destination": "BLOB NOT NULL",
+                        "destination": "BLOB NOT NULL", "mailbox": "BLOB",
                     ], key: "id"),
                 "CREATE INDEX unsubscribe_link_by_person ON unsubscribe_link (person);\n",
                 // What a person was told of, or acknowledged; `send` is NULL for the latter.

@@ -18,7 +18,7 @@ package struct StoreContents: Sendable {
     var forwards: [SubjectID: [ForwardRecord]] = [:]
     var dedupe: [SubjectTag: DedupeRecord] = [:]
     var duties: [SubjectTag: DutyRecord] = [:]
-    var links: [Tag: UnsubscribeLink] = [:]
+    var links: [Tag: SentLink] = [:]
     var replies: [RequestKey: ReplyRecord] = [:]
     package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
     var outboxNumbers: [MessageID: Int] = [:]
@@ -95,7 +95,7 @@ package struct StoreContents: Sendable {
             forwards[subject, default: []].append(forward)
         }
         for (key, record) in change.dedupe.pairs { dedupe[key] = record }
-        for link in change.links where links[link.id] == nil { links[link.id] = link }
+        for sent in change.links where links[sent.link.id] == nil { links[sent.link.id] = sent }
         for var reply in change.replies {
             reply.entryIndex += shift
             replies[reply.key] = reply
@@ -167,7 +167,7 @@ package struct StoreContents: Sendable {
         for (id, send) in sends where send.subject == subject { remove(send, id) }
         dedupe = dedupe.filter { $0.key.subject != subject }
         duties = duties.filter { $0.key.subject != subject }
-        links = links.filter { $0.value.subject != subject }
+        links = links.filter { $0.value.link.subject != subject }
         for (message, record) in outbox where record.subject == subject {
             outbox[message] = nil
             outboxNumbers[message] = nil
@@ -224,7 +224,7 @@ extension StoreContents: StoreReading {
         choices[subject] ?? []
     }
 
-    package func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink? { links[id] }
+    package func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink? { links[id]?.link }
 
     package func device(withToken identity: String) throws -> DeviceRecord? {
         guard let (subject, tag) = deviceOfToken[identity] else { return nil }
@@ -233,6 +233,10 @@ extension StoreContents: StoreReading {
 
     package func holders(of address: AddressKey) throws -> [SubjectID] {
         states.values.filter { $0.addresses.contains { AddressKey($0) == address } }.map(\.subject)
+    }
+
+    package func mailboxHolders(ofLink id: Tag) throws -> [SubjectID] {
+        try links[id]?.mailbox.map(holders) ?? []
     }
 
     package func reply(_ key: RequestKey) throws -> ReplyRecord? { replies[key] }

@@ -45,7 +45,9 @@ extension StepContext {
             }
             return try enqueue(row, to: nil, composedAt: now, awaiting: nil)
         }
-        if let link = draft.link { view.putUnsubscribeLink(link) }
+        if let link = draft.link {
+            view.putUnsubscribeLink(link, to: draft.destination?.address.map(AddressKey.init))
+        }
         let composedAt = draft.decidedFacts.facts.now ?? now
         guard let order = plan.order else {
             row.body = try plan.filled(with: nil)

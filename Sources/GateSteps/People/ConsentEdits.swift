@@ -94,7 +94,9 @@ extension StepContext {
                 ? person.person.addresses.filter { $0.verifiedAt != nil }
                 : method == .smsKeyword
                     ? person.person.addresses.filter { $0.tag == given.address } : []
-            if let last = try shareNo(category, at: places, besides: person.subject.id, by: caller, at: now) {
+            if let last = try shareNo(
+                category, with: try holders(of: places), besides: person.subject.id, by: caller, at: now)
+            {
                 return Recorded(last, isUnfinished: true)
             }
         }
@@ -276,7 +278,9 @@ extension StepContext {
                 ? person.person.addresses.filter { $0.verifiedAt != nil }
                 : source == .unsubscribeLink
                     ? person.person.addresses.filter { $0.tag == destination } : []
-            if let last = try shareNo(category, at: places, besides: person.subject.id, by: caller, at: now) {
+            if let last = try shareNo(
+                category, with: try holders(of: places), besides: person.subject.id, by: caller, at: now)
+            {
                 return Recorded(last, isUnfinished: true)
             }
         }
@@ -293,35 +297,40 @@ extension StepContext {
     /// - Returns: `nil` where it holds for all of them; else the last entry that was recorded: an alarm was raised, and the same
     ///   act goes on with the others.
     func shareNo(
-        _ category: GateVocabulary.Category, at addresses: [AddressRecord], besides own: SubjectID,
+        _ category: GateVocabulary.Category, with holders: [(SubjectID, AddressKey)], besides own: SubjectID,
         by caller: CallerName, at now: Instant
     ) throws -> EntryReference? {
         guard policy.category(category).switchOff == .anyone else { return nil }
         var recorded: [EntryReference] = []
-        for address in addresses where address.channel != .push {
-            for holder in try view.holders(of: AddressKey(address)) where holder != own {
-                guard let subject = try view.subject(holder),
-                    let person = try RecipientWithLedger.load(subject, from: view),
-                    let place = person.person.addresses[AddressKey(address)]?.tag
-                else { continue }
-                let link = UnsubscribeLink(
-                    of: subject, category: category, channel: address.channel, destination: place)
-                guard try !LinkTarget.load(link, from: view).isMuted(under: policy, byAnybody: true) else {
-                    continue
-                }
-                guard recorded.count < Self.replyHolderCountMax else {
-                    alarm(
-                        "a no came by a number or mailbox of more than \(Self.replyHolderCountMax) people, and counts for so many of them at a time. Find out why so many have one address"
-                    )
-                    return recorded.last
-                }
-                let choice = PreferenceRecord(
-                    subject: holder, scope: category.rawValue, channel: address.channel, destination: place,
-                    state: .userOff, source: .sharedAddress, at: now, caller: caller)
-                recorded.append(try choose(choice, on: [choice.channel], of: person).entry)
+        for (holder, address) in holders where holder != own {
+            guard let subject = try view.subject(holder),
+                let person = try RecipientWithLedger.load(subject, from: view),
+                let place = person.person.addresses[address]?.tag
+            else { continue }
+            let link = UnsubscribeLink(
+                of: subject, category: category, channel: address.channel, destination: place)
+            guard try !LinkTarget.load(link, from: view).isMuted(under: policy, byAnybody: true) else {
+                continue
             }
+            guard recorded.count < Self.replyHolderCountMax else {
+                alarm(
+                    "a no came by a number or mailbox of more than \(Self.replyHolderCountMax) people, and counts for so many of them at a time. Find out why so many have one address"
+                )
+                return recorded.last
+            }
+            let choice = PreferenceRecord(
+                subject: holder, scope: category.rawValue, channel: address.channel, destination: place,
+                state: .userOff, source: .sharedAddress, at: now, caller: caller)
+            recorded.append(try choose(choice, on: [choice.channel], of: person).entry)
         }
         return nil
+    }
+
+    /// Everybody who has one of some numbers or mailboxes registered, with it.
+    private func holders(of addresses: [AddressRecord]) throws -> [(SubjectID, AddressKey)] {
+        try addresses.lazy.filter { $0.channel != .push }.map(AddressKey.init).flatMap { address in
+            try view.holders(of: address).map { ($0, address) }
+        }
     }
 
     /// Records one choice on each of some channels, and the consent that follows from it.

@@ -29,12 +29,31 @@ package struct UnsubscribeLink: Hashable, Sendable {
             subject: subject.id, category: category, channel: channel, destination: destination)
     }
 
+    /// Whether its messages go, or went, to this number or mailbox.
+    ///
+    /// - Parameter subject: The link's own person.
+    func isSent(to address: AddressKey, of subject: Subject) -> Bool {
+        channel == address.channel && destination == subject.addressTag(address)
+    }
+
     /// How long what a link did can be taken back.
     package static let undoSeconds: Int64 = 15 * 60
     /// How many mutes at one place can be taken back in ``undoWindowSeconds``. Each mute that is taken back leaves records that
     /// are never deleted, and a link may be in many hands.
     package static let undoCountMax = 3
     package static let undoWindowSeconds: Int64 = 86_400
+}
+
+/// An unsubscribe link in a message, and where the message goes.
+package struct SentLink: Hashable, Sendable {
+    package let link: UnsubscribeLink
+    /// `nil` of a push. A store keeps a keyed code of it, because the link outlives the person's own registration (SG-0057).
+    package let mailbox: AddressKey?
+
+    package init(link: UnsubscribeLink, mailbox: AddressKey? = nil) {
+        self.link = link
+        self.mailbox = mailbox
+    }
 }
 
 /// Where links lead, and what authenticates them.

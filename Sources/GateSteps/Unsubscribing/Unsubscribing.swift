@@ -6,7 +6,7 @@ import RecipientModel
 /// What a link can do: switch its one category off at its one destination, and take that back once.
 extension StepContext {
     /// Switches off the category of a link, which withdraws the consent as every choice from `unsubscribe_link` does; at a
-    /// number or mailbox for everybody who registered it (SG-0045). A second time changes and records nothing.
+    /// mailbox for everybody who has it, whether or not the link's own person still does (SG-0045, SG-0057). A second time changes and records nothing.
     ///
     /// The others come first: the link stands as used once it counts for all.
     ///
@@ -20,7 +20,7 @@ extension StepContext {
         }
         guard
             try shareNo(
-                target.link.category, at: target.address.map { [$0] } ?? [], besides: target.link.subject,
+                target.link.category, with: try mailboxHolders(of: target), besides: target.link.subject,
                 by: .gateway, at: now) == nil
         else { return nil }
         if !target.isMuted(under: policy) {
@@ -46,9 +46,7 @@ extension StepContext {
             return (target.standing(at: now, under: policy), false)
         }
         try takeBack(mute, of: target, at: now)
-        if let address = target.address {
-            try takeBackShared(mute.choice, at: address, at: now)
-        }
+        try takeBackShared(mute.choice, of: target, at: now)
         target = try LinkTarget.load(target.link, from: view)
         return (target.standing(at: now, under: policy), true)
     }
@@ -70,21 +68,29 @@ extension StepContext {
     /// Gives back to each of the others at a number or mailbox what the same mute took from them: what was switched off in the
     /// step of the mute, where nothing else was said there since.
     private func takeBackShared(
-        _ mute: PreferenceRecord, at address: AddressRecord, at now: Instant
+        _ mute: PreferenceRecord, of own: LinkTarget, at now: Instant
     ) throws {
-        guard let category = Category(rawValue: mute.scope) else { return }
-        for holder in try view.holders(of: AddressKey(address)) where holder != mute.subject {
-            guard let subject = try view.subject(holder),
-                let place = try view.state(of: holder)?.addresses[AddressKey(address)]?.tag
-            else { continue }
+        for (holder, address) in try mailboxHolders(of: own) where holder != mute.subject {
+            guard let subject = try view.subject(holder) else { continue }
             let target = try LinkTarget.load(
                 UnsubscribeLink(
-                    of: subject, category: category, channel: address.channel, destination: place), from: view
-            )
+                    of: subject, category: own.link.category, channel: address.channel,
+                    destination: subject.addressTag(address)), from: view)
             guard let shared = target.undoableMute(at: now, under: policy, from: .sharedAddress),
                 shared.choice.at == mute.at
             else { continue }
             try takeBack(shared, of: target, at: now)
+        }
+    }
+
+    /// Everybody who has the mailbox registered that a link was sent to, with that mailbox.
+    private func mailboxHolders(of target: LinkTarget) throws -> [(SubjectID, AddressKey)] {
+        let (link, own) = (target.link, target.person.subject)
+        return try view.mailboxHolders(of: link, of: own).compactMap { holder in
+            try view.state(of: holder)?.addresses.lazy.map(AddressKey.init).first {
+                link.isSent(to: $0, of: own)
+            }
+            .map { (holder, $0) }
         }
     }
 
@@ -108,8 +114,6 @@ package struct LinkTarget {
     /// Where the choice is made. A link lives on in an inbox after its address or device is gone; the no then holds for
     /// the whole channel.
     let place: Tag?
-    /// The number or mailbox that is ``place``; `nil` of a device, and of an address that is gone.
-    let address: AddressRecord?
     /// When links switched the category off at that place, while the newest choice there is such a mute.
     private let mutes: [Instant]
     /// Whether a link ever switched the category off at that place.
@@ -122,14 +126,13 @@ package struct LinkTarget {
         guard let link, let subject = try store.subject(link.subject),
             let person = try RecipientWithLedger.load(subject, from: store)
         else { throw StepRefusal(.notFound, detail: "the link does not work any more") }
-        let destination = person.person.destination(tagged: link.destination, on: link.channel)
-        let place = destination?.tag
+        let place = person.person.destination(tagged: link.destination, on: link.channel)?.tag
         let choice = Self.choice(of: link, at: place, in: person.person.state)
         let mutes = try choice.map { choice in
             try store.preferenceHistory(of: link.subject).filter { $0.isMute && $0.isAbout(choice) }
         }
         return LinkTarget(
-            link: link, person: person, place: place, address: destination?.address,
+            link: link, person: person, place: place,
             mutes: choice?.isMute == true ? mutes?.map(\.at) ?? [] : [], wasMuted: mutes?.isEmpty == false)
     }
 

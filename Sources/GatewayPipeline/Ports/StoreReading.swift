@@ -20,6 +20,8 @@ package protocol StoreReading: HistoryReading {
 
     /// All people with a registered number or mailbox; in any order.
     func holders(of address: AddressKey) throws -> [SubjectID]
+    /// All people with the mailbox registered that an unsubscribe link was sent to, in any order; none for a link of a push.
+    func mailboxHolders(ofLink id: Tag) throws -> [SubjectID]
     /// The answer to a reply; `nil` for one that never came, or is past its retention.
     func reply(_ key: RequestKey) throws -> ReplyRecord?
     /// When a withdrawal from a number was confirmed last, by ``ReplyConfirmation/addressHash``; `nil` where none was within
@@ -137,6 +139,12 @@ extension StoreReading {
         case .holders(let address):
             let holders = try outcome { try self.holders(of: address) }
             state.holders[address] = holders
+            if case .success(let subjects) = holders {
+                for subject in subjects { try findState(of: state.person(adding: subject)) }
+            }
+        case .mailboxHolders(let id):
+            let holders = try outcome { try mailboxHolders(ofLink: id) }
+            state.mailboxHolders[id] = holders
             if case .success(let subjects) = holders {
                 for subject in subjects { try findState(of: state.person(adding: subject)) }
             }
