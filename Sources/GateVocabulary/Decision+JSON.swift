@@ -35,20 +35,6 @@ extension GateResult {
 extension GateResult {
     /// Bytes of the longest name, which the table of entries bounds it by.
     package static let nameByteCountMax = 64
-
-    /// Writes a comma and the name: together, because nearly all are one of two.
-    @inline(__always)
-    fileprivate func write(to json: inout CanonicalWriter) {
-        switch verdict {
-        case .pass: json.raw(",\"pass\"")
-        case .notApplicable: json.raw(",\"not_applicable\"")
-        case .fail:
-            guard let reason else { preconditionFailure("a gate failed without a reason") }
-            json.byte(UInt8(ascii: ","))
-            guard let detail else { return json.name(Reason.quoted[reason]) }
-            json.name(Reason.quoted[reason], Detail.quoted[detail])
-        }
-    }
 }
 
 /// One result for each gate that was asked.
@@ -60,12 +46,7 @@ extension Trace: FieldValue {
     }
 
     package func write(field json: inout CanonicalWriter) {
-        guard gateCount > 0 else { return json.raw("[]") }
-        let start = json.byteCount
-        for position in positions { self[position: position].write(to: &json) }
-        // In place of the first comma.
-        json.replace(start, with: UInt8(ascii: "["))
-        json.byte(UInt8(ascii: "]"))
+        json.array(positions) { $0.text(self[position: $1].name) }
     }
 
     /// Takes the results of more gates than this build has, too: whether it can decide by them is for the replay to say.
@@ -117,8 +98,7 @@ extension DecisionNotes: FieldValue {
     package static var shape: Shape { .list(of: .name, countMax: 8) }
 
     package func write(field json: inout CanonicalWriter) {
-        guard !isEmpty else { return json.raw("[]") }
-        json.array(Self.names.lazy.filter { contains($0.note) }) { $0.name($1.name) }
+        json.array(namesSet) { $0.text($1) }
     }
 
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> DecisionNotes {
@@ -162,9 +142,7 @@ extension DecisionNotes: FieldValue {
 extension Outcome: FieldValue {
     package static var shape: Shape { .choice(allCases.map(\.name)) }
 
-    private static let quoted = QuotedNames(\Self.name)
-
-    package func write(field json: inout CanonicalWriter) { json.name(Self.quoted[self]) }
+    package func write(field json: inout CanonicalWriter) { json.text(name) }
 
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Outcome {
         let name = try cursor.plain()

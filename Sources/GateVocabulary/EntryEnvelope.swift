@@ -9,6 +9,10 @@ package struct EntryEnvelope: Sendable {
     /// In canonical order; no kind may use one for its own.
     package static let names = ["index", "kind", "time", "v"]
 
+    /// Bytes of the entry of a send with one destination, about. A longer one is copied while it is written.
+    @inlinable
+    package static var entryByteCountExpected: Int { 2_000 }
+
     @usableFromInline package let kind: String
     /// Counts from 0 without gaps.
     @usableFromInline package var index: UInt64

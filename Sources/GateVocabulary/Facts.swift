@@ -283,7 +283,7 @@ package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
 
     /// Its ASCII characters, without quotation marks.
     package func write(to json: inout CanonicalWriter) {
-        json.characters(packed: packed, count: 8 - packed.leadingZeroBitCount / 8)
+        for character in characters { json.byte(character) }
     }
 
     private var characters: some Collection<UInt8> {

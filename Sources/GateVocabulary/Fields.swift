@@ -126,7 +126,9 @@ extension FieldObject {
     /// Writes the whole entry of which these are the members.
     @inline(__always)
     func write(in envelope: EntryEnvelope) -> [UInt8] {
-        CanonicalWriter.bytes { Self.write(self, in: envelope, to: &$0) }
+        CanonicalWriter.bytes(capacity: EntryEnvelope.entryByteCountExpected) {
+            Self.write(self, in: envelope, to: &$0)
+        }
     }
 
     @inline(__always)
@@ -422,7 +424,7 @@ extension FieldValue where Self: RawRepresentable<String> & CaseIterable {
     package static var shape: Shape { .choice(of: Self.self) }
 
     @inline(__always)
-    package func write(field json: inout CanonicalWriter) { json.name(rawValue) }
+    package func write(field json: inout CanonicalWriter) { json.text(rawValue) }
 
     @inline(__always)
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Self { try cursor.name() }
@@ -430,16 +432,6 @@ extension FieldValue where Self: RawRepresentable<String> & CaseIterable {
     package static func read(field json: JSONValue) throws(JSONShapeError) -> Self {
         try JSONShape.name(json, .root)
     }
-}
-
-/// One of a closed list of names that entries of sends have.
-package protocol QuotedValue: FieldValue, RawRepresentable<String>, CaseIterable {
-    static var quoted: QuotedNames<Self> { get }
-}
-
-extension QuotedValue {
-    @inline(__always)
-    package func write(field json: inout CanonicalWriter) { json.name(Self.quoted[self]) }
 }
 
 extension Bool: FieldValue {
@@ -520,16 +512,16 @@ extension CallerName: FieldValue {}
 extension Purpose: FieldValue {}
 extension TypeID: FieldValue {}
 
-extension BodyForm: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension BodyForm: FieldValue {}
 extension Category: FieldValue {}
-extension Channel: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
-extension Detail: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension Channel: FieldValue {}
+extension Detail: FieldValue {}
 extension DriftAction: FieldValue {}
 extension DriftKind: FieldValue {}
-extension Interruption: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension Interruption: FieldValue {}
 extension KeyPurpose: FieldValue {}
 extension PreferenceSource: FieldValue {}
-extension Reason: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension Reason: FieldValue {}
 extension WithdrawalCause: FieldValue {}
 
 extension PolicyDigest: FieldValue {

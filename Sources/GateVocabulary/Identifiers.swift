@@ -209,10 +209,9 @@ extension RandomIdentifier {
     /// 32 lower-case hexadecimal digits.
     @inlinable
     package var hexadecimal: String {
-        String(unsafeUninitializedCapacity: 32) { text in
-            HexadecimalDigits.write(high, low, to: UnsafeMutableRawPointer(text.baseAddress!))
-            return 32
-        }
+        var json = CanonicalWriter(capacity: 32)
+        json.hexadecimal(high: high, low: low)
+        return String(decoding: json.finish(), as: UTF8.self)
     }
 
     /// - Parameter hexadecimal: 32 lower-case digits; any other spelling is refused.
@@ -224,10 +223,9 @@ extension RandomIdentifier {
     /// `8-4-4-4-12` lower-case hexadecimal digits (RFC 9562 section 4).
     @inlinable
     package var uuidText: String {
-        String(unsafeUninitializedCapacity: 36) { text in
-            HexadecimalDigits.writeUUID(high, low, to: UnsafeMutableRawPointer(text.baseAddress!))
-            return 36
-        }
+        var json = CanonicalWriter(capacity: 36)
+        json.uuid(high: high, low: low)
+        return String(decoding: json.finish(), as: UTF8.self)
     }
 
     /// - Parameter uuidText: Lower-case UUID text; any other spelling is refused.
@@ -302,16 +300,13 @@ package struct PolicyDigest: TextIdentifier {
 /// Lower-case hexadecimal, the only spelling accepted.
 package enum Hexadecimal {
     package static func encode(_ bytes: some Collection<UInt8>) -> String {
-        String(unsafeUninitializedCapacity: bytes.count * 2) { text in
-            var count = 0
-            for byte in bytes {
-                let digits = HexadecimalDigits.of(UInt32(byte))
-                text[count] = UInt8(truncatingIfNeeded: digits >> 8)
-                text[count + 1] = UInt8(truncatingIfNeeded: digits)
-                count += 2
-            }
-            return count
+        var digits: [UInt8] = []
+        digits.reserveCapacity(bytes.count * 2)
+        for byte in bytes {
+            digits.append(HexadecimalDigit.character(byte >> 4))
+            digits.append(HexadecimalDigit.character(byte))
         }
+        return String(decoding: digits, as: UTF8.self)
     }
 
     /// - Returns: `nil` for an odd length or a character outside `0-9a-f`.

@@ -23,7 +23,7 @@ extension EntryBody {
         let envelope = EntryEnvelope(kind: Self.kind.text, index: index, time: time)
         // The pointers are used until the closures end. A writer that held the body would copy it.
         let bytes = withUnsafePointer(to: self) { body in
-            CanonicalWriter.bytes { json in
+            CanonicalWriter.bytes(capacity: EntryEnvelope.entryByteCountExpected) { json in
                 json.byte(UInt8(ascii: "{"))
                 withUnsafeMutablePointer(to: &json) { json in
                     var writer = EntryWriter(object: body, envelope: envelope, json: json)
