@@ -19,7 +19,6 @@
 #include <openssl/params.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 #if OPENSSL_VERSION_NUMBER < 0x30000000L
@@ -35,36 +34,6 @@ typedef struct {
     SHA256_CTX inner;
     SHA256_CTX outer;
 } sendgate_hmac_sha256;
-
-static inline void sendgate_sha256_put(const SHA256_CTX *state, unsigned char *bytes) {
-    for (int word = 0; word < 8; word++) {
-        for (int byte = 0; byte < 4; byte++) bytes[4 * word + byte] = (unsigned char)(state->h[word] >> (24 - 8 * byte));
-    }
-}
-
-// The HMAC-SHA256 of a message of at most 55 bytes, which is one block with its padding (FIPS 180-4, section 5.1.1), like the
-// inner digest after it: two compressions, without the eighth that starting, updating and ending two states costs besides.
-//
-// `pads` has the chaining values after the inner and the outer pad, `block` the message and zeroes up to 64 bytes. It is
-// overwritten, and left for the caller to zero.
-static inline void sendgate_hmac_sha256_short(
-    const void *pads, unsigned char *block, size_t size, unsigned char *code) {
-    SHA256_CTX state;
-    // The length is counted in bits, and with the pad's block.
-    size_t bits = 8 * (64 + size);
-    block[size] = 0x80;
-    block[62] = (unsigned char)(bits >> 8);
-    block[63] = (unsigned char)bits;
-    memcpy(state.h, pads, sizeof state.h);
-    SHA256_Transform(&state, block);
-    sendgate_sha256_put(&state, block);
-    memset(block + 32, 0, 32);
-    block[32] = 0x80;
-    block[62] = 8 * (64 + 32) >> 8;
-    memcpy(state.h, (const char *)pads + sizeof state.h, sizeof state.h);
-    SHA256_Transform(&state, block);
-    sendgate_sha256_put(&state, code);
-}
 
 // A P-256 key from its uncompressed public point and, when `scalar` is not NULL, its 32-byte
 // big-endian private scalar. NULL when OpenSSL refuses. The caller owns the result.

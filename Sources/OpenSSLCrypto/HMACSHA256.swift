@@ -39,32 +39,8 @@ package final class HMACKey: Sendable {
 
     /// The code of several texts as one message. Nothing is allocated, and the working memory is zeroed.
     ///
-    /// - Parameter message: Calls its argument with one text after the other. Called a second time where the message turns out
-    ///   to be longer than a block.
+    /// - Parameter message: Calls its argument with one text after the other.
     package func code(of message: ((String) -> Void) -> Void) -> SHA256Digest {
-        withUnsafeTemporaryAllocation(byteCount: HMACStates.blockByteCount, alignment: 8) { block in
-            defer { OPENSSL_cleanse(block.baseAddress, block.count) }
-            _ = block.initializeMemory(as: UInt8.self, repeating: 0)
-            var count = 0
-            message { text in
-                var text = text
-                text.withUTF8 { text in
-                    if count + text.count <= HMACStates.shortByteCountMax {
-                        UnsafeMutableRawBufferPointer(rebasing: block[count...])
-                            .copyMemory(from: UnsafeRawBufferPointer(text))
-                    }
-                    count += text.count
-                }
-            }
-            guard count <= HMACStates.shortByteCountMax else { return longCode(of: message) }
-            let start = block.baseAddress!.assumingMemoryBound(to: UInt8.self)
-            return SHA256Digest { code in
-                pads.withUnsafeBytes { sendgate_hmac_sha256_short($0.baseAddress, start, count, code) }
-            }
-        }
-    }
-
-    private func longCode(of message: ((String) -> Void) -> Void) -> SHA256Digest {
         HMACStates.withState { state in
             start(state)
             message { text in
@@ -97,7 +73,6 @@ package final class HMACKey: Sendable {
 
 /// The ``HMACKey`` of one secret, made when it is first asked for and then kept.
 package struct LazyHMACKey: ~Copyable, Sendable {
-    // Two atomic operations. An `AtomicLazyReference` is not specialised, and looks up its type at every call.
     private let made = Mutex<HMACKey?>(nil)
 
     package init() {}
@@ -159,8 +134,6 @@ package struct HMACSHA256Computation: ~Copyable {
 /// RFC 2104 over two SHA-256 states that the caller owns and zeroes.
 enum HMACStates {
     static let blockByteCount = 64
-    /// Bytes of a message that is one block with its padding: a bit, and the length.
-    static let shortByteCountMax = blockByteCount - 9
     /// Bytes of the chaining values after both pads.
     static let padsByteCount = 2 * MemoryLayout<ChainingValue>.size
 
