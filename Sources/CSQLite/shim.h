@@ -22,7 +22,17 @@ static inline int sendgate_refuse_double_quoted_strings(sqlite3 *database) {
 #define SENDGATE_PAGE_BYTE_COUNT 2048
 
 // The page that SQLite leaves out of every file (sqlite.org/fileformat2.html, section 1.3.2).
-#define SENDGATE_LOCK_BYTE_PAGE (0x40000000 / SENDGATE_PAGE_BYTE_COUNT + 1)
+static const unsigned int SENDGATE_LOCK_BYTE_PAGE = 0x40000000 / SENDGATE_PAGE_BYTE_COUNT + 1;
+
+// The functions of the cache of pages that SQLite will use, and others in their place. Before the first connection is opened:
+// SQLite refuses it afterwards. sqlite3_config takes variable arguments, too.
+static inline int sendgate_get_page_cache(sqlite3_pcache_methods2 *methods) {
+    return sqlite3_config(SQLITE_CONFIG_GETPCACHE2, methods);
+}
+
+static inline int sendgate_set_page_cache(const sqlite3_pcache_methods2 *methods) {
+    return sqlite3_config(SQLITE_CONFIG_PCACHE2, methods);
+}
 
 // SQLite's own cache of pages.
 static inline sqlite3_pcache_methods2 *sendgate_page_cache(void) {
@@ -30,10 +40,9 @@ static inline sqlite3_pcache_methods2 *sendgate_page_cache(void) {
     return &methods;
 }
 
-// Gives a page of the cache another number. Where SQLite exchanges the numbers of two pages, as it does when it splits a page of
-// an index, one has that of the lock-byte page meanwhile. The cache keeps the highest number it met, and while that is past the
-// end of the file each commit looks at every page of the cache for pages to drop: 250,000 instructions with 3,000 pages of 4 KiB
-// (3.40.1). So 0, which is no page either, stands in for it.
+// Gives a page of the cache another number. While SQLite exchanges the numbers of two pages, one of them has the number of the
+// lock-byte page, which makes the cache look through all of its pages at the next commit (SG-0062). Page 0, which is in no file
+// either, stands in for it.
 static inline void sendgate_page_cache_rekey(
     sqlite3_pcache *cache, sqlite3_pcache_page *page, unsigned int from, unsigned int to) {
     if (from == SENDGATE_LOCK_BYTE_PAGE) from = 0;
@@ -41,16 +50,15 @@ static inline void sendgate_page_cache_rekey(
     sendgate_page_cache()->xRekey(cache, page, from, to);
 }
 
-// What holds for every connection of the process. Before the first is opened: SQLite refuses it afterwards. sqlite3_config
-// takes variable arguments, too.
+// What holds for every connection of the process. Before the first is opened.
 static inline int sendgate_configure_process(void) {
     // No memory is counted, which would take a lock for every piece of it.
     int code = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    if (code == SQLITE_OK) code = sqlite3_config(SQLITE_CONFIG_GETPCACHE2, sendgate_page_cache());
+    if (code == SQLITE_OK) code = sendgate_get_page_cache(sendgate_page_cache());
     if (code != SQLITE_OK) return code;
     sqlite3_pcache_methods2 methods = *sendgate_page_cache();
     methods.xRekey = sendgate_page_cache_rekey;
-    return sqlite3_config(SQLITE_CONFIG_PCACHE2, &methods);
+    return sendgate_set_page_cache(&methods);
 }
 
 #endif
