@@ -30,9 +30,8 @@ package enum Ask: Hashable, Sendable {
     case forwards(SubjectID, since: Instant)
     /// What nearly every send reads, as one ask: the send of this id, the user with their state, ``outboxDepth``,
     /// ``headroom``, and forwards to the user since so many seconds before the newest entry, `nil` for none. No step is
-    /// earlier than that entry, so a cap finds here what it counts over as many seconds. Indirect, so that the ask is passed on
-    /// without a copy of its parts.
-    indirect case newSend(RequestKey, to: UserID, countedSeconds: Int64?)
+    /// earlier than that entry, so a cap finds here what it counts over as many seconds.
+    case newSend(RequestKey, to: UserID, countedSeconds: Int64?)
     case request(RequestKey)
     case send(SendID)
     case dedupe(SubjectTag)

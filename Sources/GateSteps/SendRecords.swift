@@ -5,8 +5,6 @@ import RecipientModel
 import SendPlanning
 
 /// One decided send: the idempotency key and the way back to its entry.
-///
-/// Optional properties are spelled as those of ``SendEntry`` are, for the same reason.
 package struct SendRecord: Hashable, Sendable {
     package var id: SendID
     package var caller: CallerName
@@ -15,9 +13,9 @@ package struct SendRecord: Hashable, Sendable {
     package var idHash: [UInt8]
     /// HMAC of the canonical content under the index key, 32 bytes.
     package var contentMAC: [UInt8]
-    package var subject: Optional<SubjectID>
+    package var subject: SubjectID?
     package var type: TypeID
-    package var category: Optional<Category>
+    package var category: Category?
     package var channel: Channel
     package var receivedAt: Instant
     /// The entry that holds the decision; 0 until it is numbered inside the same transaction.
@@ -78,8 +76,6 @@ package struct DestinationNames: Hashable, Sendable, ExpressibleByDictionaryLite
 }
 
 /// One message that waits to be handed to the next hop, or for its time.
-///
-/// Optional properties are spelled as those of ``SendEntry`` are, for the same reason.
 package struct OutboxRecord: Hashable, Sendable {
     /// What the row waits for.
     package enum State: String, CaseIterable, Sendable, Hashable {
@@ -101,7 +97,7 @@ package struct OutboxRecord: Hashable, Sendable {
     package var form: BodyForm
     package var interruption: Interruption
     /// The device key the body is sealed to.
-    package var key: Optional<KeyID>
+    package var key: KeyID?
     /// Provider headers as canonical JSON; empty object when none.
     package var headers: [UInt8]
     /// The provider's body; for a deferred or digesting row the send's content as canonical JSON. Kept encrypted.
@@ -109,13 +105,13 @@ package struct OutboxRecord: Hashable, Sendable {
     /// The facts that do not change while it waits (sizes, params, fallback), as canonical JSON.
     package var facts: [UInt8]
     /// What it tells, for a type that declares `dedupe_by`; see ``DedupeRecord``.
-    package var eventTag: Optional<Tag>
+    package var eventTag: Tag?
     package var decidedAt: Instant
     package var notBefore: Instant
     package var expiresAt: Instant
     package var attemptCount: Int
     /// Set when a hand-over was started whose result is not known.
-    package var attemptedAt: Optional<Instant>
+    package var attemptedAt: Instant?
     /// Whether a hand-over ended without a known result, so that the hop may have the message.
     package var mayHaveArrived: Bool
     /// Cancelled while a hand-over was under way: should the hop not have it, it is not tried again.

@@ -180,15 +180,9 @@ package struct StepView: HistoryReading {
     // MARK: Sends
 
     package func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
-        // By its place, because a record that is not there is large too.
-        if let own = change.sends.firstIndex(where: { $0.caller == caller && $0.idHash == idHash }) {
-            return change.sends[own]
-        }
+        if let own = change.sends.first(where: { $0.caller == caller && $0.idHash == idHash }) { return own }
         let key = RequestKey(caller: caller, idHash: idHash)
-        let stored = state.send(key)
-        // Of nearly every send: told without a copy of the record that is not there.
-        if case .success(nil) = stored { return nil }
-        return try unlessErased(known(stored, .request(key)))
+        return try unlessErased(known(state.send(key), .request(key)))
     }
 
     package func send(_ id: SendID) throws -> SendRecord? {
@@ -215,7 +209,7 @@ package struct StepView: HistoryReading {
             // The store has each send once.
             guard !records.isEmpty else { return Self.newest(loaded.records, since: since, limit: limit) }
             records += loaded.records
-        } else if try hasState(subject) {
+        } else if try state(of: subject) != nil {
             // A person that this batch adds has none to load.
             throw MissingRows(.forwards(subject, since: since))
         }
@@ -228,15 +222,6 @@ package struct StepView: HistoryReading {
     private static func newest(_ records: [ForwardRecord], since: Instant, limit: Int) -> [ForwardRecord] {
         let isWhole = records.count <= limit && records.allSatisfy { $0.at >= since }
         return isWhole ? records : Array(records.lazy.filter { $0.at >= since }.prefix(limit))
-    }
-
-    /// Whether there is a state of a person, without a copy of it.
-    private func hasState(_ subject: SubjectID) throws -> Bool {
-        if change.states[subject] == nil, !change.newSubjects.isEmpty { return try state(of: subject) != nil }
-        switch state.person(subject)?.state {
-        case .success(.some): return true
-        default: return try state(of: subject) != nil
-        }
     }
 
     /// A send counts once, at its first forward, however many destinations it has.
@@ -468,9 +453,7 @@ package struct StepView: HistoryReading {
 
     /// How many more messages of a lane may be offered.
     package func offerRoom(in lane: DeliveryLane) -> Int {
-        let own = change.effects.offers
-        // By their places, because an offer is large.
-        return state.offerRoomLeft(in: lane) - own.indices.count { own[$0].lane == lane }
+        state.offerRoomLeft(in: lane) - change.effects.offers.count { $0.lane == lane }
     }
 
     /// Takes back a message that was offered to the relay.

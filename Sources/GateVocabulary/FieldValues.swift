@@ -184,22 +184,11 @@ where Key: FieldValue & RawRepresentable<String> & CaseIterable, Value: FieldVal
 
     package func write(field json: inout CanonicalWriter) {
         json.object { json in
-            // A few at most, so the next name is looked for rather than the names sorted into an array.
-            var last: Key?
-            for _ in 0..<count {
-                var next: (key: Key, value: Value)?
-                for member in self
-                where last.map({ CodeUnits.precedes($0.rawValue, member.key.rawValue) }) != false
-                    && next.map({ CodeUnits.precedes(member.key.rawValue, $0.key.rawValue) }) != false
-                {
-                    next = member
-                }
-                guard let next else { break }
+            for (key, value) in sorted(by: { CodeUnits.precedes($0.key.rawValue, $1.key.rawValue) }) {
                 json.separate(after: UInt8(ascii: "{"))
-                json.text(next.key.rawValue)
+                json.text(key.rawValue)
                 json.byte(UInt8(ascii: ":"))
-                next.value.write(field: &json)
-                last = next.key
+                value.write(field: &json)
             }
         }
     }

@@ -10,9 +10,6 @@ package import CanonicalJSON
 /// their delivery. Nothing a caller or a recipient chose is in it but as a keyed tag; texts and params never
 /// are. `outcome`, `reason` and `detail` are those of ``OverallAnswer``. Reading accepts exactly what
 /// writing gives.
-///
-/// Optional properties are spelled `Optional<…>`: one spelled `…?` is `nil` before the initialiser sets it, and the initialiser
-/// then ends with a copy of the whole value.
 package struct SendEntry: Hashable, FieldObject {
     /// The process that asked, as the kernel named it. Evidence, never authority.
     package struct PeerEvidence: Hashable, FieldObject {
@@ -40,29 +37,29 @@ package struct SendEntry: Hashable, FieldObject {
     /// What was asked for, as far as the trail may know.
     package struct RecordedRequest: Hashable, FieldObject {
         /// `nil` for a type that was not in the registry: its name is a text of the caller's.
-        package var type: Optional<TypeID>
+        package var type: TypeID?
         /// tag("type", name) of a type that was not in the registry; `nil` when the recipient is unknown too.
-        package var typeTag: Optional<Tag>
+        package var typeTag: Tag?
         /// UTF-8 bytes of the name of a type that was not in the registry.
-        package var typeByteCount: Optional<Int>
+        package var typeByteCount: Int?
         package var channel: Channel
         package var critical: Bool
         /// tag("request", id); `nil` when the recipient is unknown and so has no key to make tags with.
-        package var idTag: Optional<Tag>
+        package var idTag: Tag?
         /// tag of the destination the send names, if it names one.
-        package var destinationTag: Optional<Tag>
+        package var destinationTag: Tag?
         /// What it tells, for a type that is told once: on its own channel, and on the others where another type may tell
         /// it there.
         package var eventTags: [Channel: Tag] { events?.value ?? [:] }
-        private var events: Optional<Filled<[Channel: Tag]>>
+        private var events: Filled<[Channel: Tag]>?
         /// The send this one says it replaces.
-        package var fallbackFor: Optional<SendID>
-        package var ttlSeconds: Optional<Int64>
-        package var collapseTag: Optional<Tag>
-        package var deepLinkTag: Optional<Tag>
+        package var fallbackFor: SendID?
+        package var ttlSeconds: Int64?
+        package var collapseTag: Tag?
+        package var deepLinkTag: Tag?
         /// Language, script and region of the locale of the bundle's texts that was asked for: a tag of which the bundle has no
         /// texts is free text of the caller's and not recorded.
-        package private(set) var locale: Optional<String>
+        package private(set) var locale: String?
 
         package init(
             type: TypeID?, typeTag: Tag? = nil, typeByteCount: Int? = nil, channel: Channel, critical: Bool,
@@ -124,7 +121,7 @@ package struct SendEntry: Hashable, FieldObject {
         }
         private var place: Nullable<Tag>
         /// Set when a message goes there, now or later.
-        package var message: Optional<MessageID>
+        package var message: MessageID?
         package var facts: Facts {
             get { decided.facts }
             set { (decided, own) = (DecidedFacts(newValue), Derived(part: .none)) }
@@ -134,9 +131,9 @@ package struct SendEntry: Hashable, FieldObject {
         fileprivate(set) var own: Derived
         package var decision: Decision
         /// The key the body is sealed to.
-        package var key: Optional<KeyID>
+        package var key: KeyID?
         /// Bytes of the body that was decided on.
-        package var byteCount: Optional<Int>
+        package var byteCount: Int?
 
         package init(
             destination: Tag?, message: MessageID?, facts: Facts, decision: Decision, key: KeyID? = nil,
@@ -241,10 +238,10 @@ package struct SendEntry: Hashable, FieldObject {
     /// The version of the time zone data that local times were resolved with, e.g. `2026b`.
     package var tzdata: String
     /// The entry of the send this one replaces.
-    package var replaces: Optional<UInt64>
+    package var replaces: UInt64?
     /// By which a duty is still to be done after this send, one of them; empty when none is owed.
     package var owed: [DischargeMeans] { owedMeans?.value ?? [] }
-    private var owedMeans: Optional<Filled<[DischargeMeans]>>
+    private var owedMeans: Filled<[DischargeMeans]>?
 
     /// - Precondition: There is at least one delivery, and one without a destination stands alone.
     package init(
@@ -262,7 +259,6 @@ package struct SendEntry: Hashable, FieldObject {
             Self.isComplete(deliveries),
             "a send's deliveries are one or more destinations, or one without any")
         var records = deliveries
-        // Of the deliveries and not of the entry: an initialiser that changes itself copies all of itself at its end.
         (common, _) = Self.common(of: &records)
         self.records = records
         self.policy = policy
@@ -271,7 +267,6 @@ package struct SendEntry: Hashable, FieldObject {
         owedMeans = Filled(owed)
     }
 
-    // Of the deliveries and not of the entry, which a property would copy while the entry is made or changed.
     private static func isComplete(_ records: [DeliveryRecord]) -> Bool {
         !records.isEmpty && (records.count == 1 || records.allSatisfy { $0.destination != nil })
     }

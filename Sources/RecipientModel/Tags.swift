@@ -21,8 +21,7 @@ extension Subject {
     }
 }
 
-/// What a tag stands for; equal texts of different kinds have different tags. Each is all that is hashed before the text,
-/// in one piece, because every piece costs a call of the hash function.
+/// What a tag stands for; equal texts of different kinds have different tags. Each is all that is hashed before the text.
 package enum TagKind: String, Sendable {
     case request = "sendgate/tag/v1\0request\0"
     case device = "sendgate/tag/v1\0device\0"

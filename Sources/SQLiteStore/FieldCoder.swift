@@ -7,7 +7,7 @@ import RecipientModel
 ///
 /// ``FieldWriter`` is given the value of each field and writes it; ``FieldReader`` is given none and reads it. Either
 /// returns the value, so the call that makes a record of its fields is the only list of them, and a field that is left
-/// out does not compile. Coders and lists are inlined into each other, so that no call asks which coder it has.
+/// out does not compile.
 protocol FieldCoder: ~Copyable {
     associatedtype Failure: Error
 
@@ -43,13 +43,11 @@ protocol SealedValue {
 }
 
 extension FieldCoder where Self: ~Copyable {
-    @inline(__always)
     mutating func required<Value: SealedValue>(_ value: Value?) throws(Failure) -> Value {
         try Value.exchange(value, with: &self)
     }
 
     /// A flag, then the value when there is one.
-    @inline(__always)
     mutating func optional<Value: SealedValue>(_ value: Value?) throws(Failure) -> Value? {
         try flag(value != nil) ? try Value.exchange(value, with: &self) : nil
     }
@@ -121,7 +119,6 @@ extension SealedRow {
     }
 
     /// Writes ``sealedFields`` among others.
-    @inline(__always)
     func write(to fields: inout FieldWriter) {
         fields.put(byte: Self.layouts.upperBound)
         _ = Self.exchange(self, with: &fields)
@@ -140,7 +137,6 @@ extension SealedRow {
 extension FieldWriter: FieldCoder {
     typealias Failure = Never
 
-    @inline(__always)
     private func given<Value>(_ value: Value?) -> Value {
         guard let value else { preconditionFailure("a field has no value to write") }
         return value
@@ -149,13 +145,11 @@ extension FieldWriter: FieldCoder {
     func subject(_ subject: SubjectID?) -> SubjectID { given(subject) }
     func hasLayout(_ version: UInt8) -> Bool { true }
 
-    @inline(__always)
     mutating func flag(_ flag: Bool?) -> Bool {
         put(given(flag))
         return given(flag)
     }
 
-    @inline(__always)
     mutating func integer<Integer: FixedWidthInteger>(
         _ integer: Integer?, in range: ClosedRange<Int64>
     ) -> Integer {
@@ -163,43 +157,36 @@ extension FieldWriter: FieldCoder {
         return given(integer)
     }
 
-    @inline(__always)
     mutating func instant(_ instant: Instant?) -> Instant {
         put(given(instant))
         return given(instant)
     }
 
-    @inline(__always)
     mutating func code<Code: StoredCode>(_ value: Code?) -> Code {
         put(given(value))
         return given(value)
     }
 
-    @inline(__always)
     mutating func id<Kind: IdentifierKind>(_ id: RandomIdentifier<Kind>?) -> RandomIdentifier<Kind> {
         put(given(id))
         return given(id)
     }
 
-    @inline(__always)
     mutating func byteArray(_ bytes: [UInt8]?) -> [UInt8] {
         put(given(bytes))
         return given(bytes)
     }
 
-    @inline(__always)
     mutating func text(_ text: String?) -> String {
         put(given(text))
         return given(text)
     }
 
-    @inline(__always)
     mutating func region(_ code: RegionCode?) -> RegionCode {
         put(given(code).description)
         return given(code)
     }
 
-    @inline(__always)
     mutating func countedTag(_ tag: Tag?) -> Tag? {
         put(raw: UInt32(tag == nil ? 0 : 16))
         if let tag { put(tag) }
@@ -249,42 +236,36 @@ extension FieldReader: FieldCoder {
 // MARK: Single fields
 
 extension Bool: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ flag: Bool?, with fields: inout Coder
     ) throws(Coder.Failure) -> Bool { try fields.flag(flag) }
 }
 
 extension Instant: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ instant: Instant?, with fields: inout Coder
     ) throws(Coder.Failure) -> Instant { try fields.instant(instant) }
 }
 
 extension RandomIdentifier: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ id: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self { try fields.id(id) }
 }
 
 extension [UInt8]: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ bytes: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self { try fields.byteArray(bytes) }
 }
 
 extension String: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ text: String?, with fields: inout Coder
     ) throws(Coder.Failure) -> String { try fields.text(text) }
 }
 
 extension SealedValue where Self: TextIdentifier {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ id: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self { Self(try fields.text(id?.text)) }
@@ -295,7 +276,6 @@ extension Purpose: SealedValue {}
 extension TypeID: SealedValue {}
 
 extension StoredCode {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ value: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self { try fields.code(value) }

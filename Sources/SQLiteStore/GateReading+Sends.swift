@@ -40,20 +40,16 @@ enum SendColumns {
         return fields.bytes
     }
 
-    /// Writes ``sendRow(_:caller:)``. Inlined, and evaluates `record` for each column, so that of a record in an array no more is
-    /// read than this needs.
-    @inline(__always)
-    static func writeSendRow(
-        _ record: @autoclosure () -> SendRecord, caller: Int64, to fields: inout FieldWriter
-    ) {
+    /// Writes ``sendRow(_:caller:)``.
+    static func writeSendRow(_ record: SendRecord, caller: Int64, to fields: inout FieldWriter) {
         fields.put(byte: 1)
-        fields.put(record().id)
+        fields.put(record.id)
         fields.put(caller)
-        fields.put(record().contentMAC)
-        fields.put(record().subject) { $0.put($1) }
-        fields.put(optional: record().category)
-        fields.put(record().channel)
-        fields.put(record().receivedAt)
+        fields.put(record.contentMAC)
+        fields.put(record.subject) { $0.put($1) }
+        fields.put(optional: record.category)
+        fields.put(record.channel)
+        fields.put(record.receivedAt)
     }
 }
 

@@ -302,18 +302,9 @@ final class StringTable {
     private static let newest = StatementText("word", "SELECT coalesce(max(id), 0) FROM word")
     private static let insert = StatementText("word", "INSERT INTO word (id, text) VALUES (?, ?)")
 
-    /// The few names that nearly every row has, which are found quicker along a list than by a hash.
-    private var frequent: [(text: String, number: Int64)] = []
-    private static let frequentCountMax = 8
-
     /// `nil` for a name that was never written.
     func number(of text: String, in gate: Connection) throws -> Int64? {
-        if let place = frequent.firstIndex(where: { $0.text == text }) { return frequent[place].number }
-        if let known = numbers[text] {
-            if frequent.count == Self.frequentCountMax { frequent.removeLast() }
-            frequent.insert((text, known), at: 0)
-            return known
-        }
+        if let known = numbers[text] { return known }
         guard let found = try gate.first(Self.findNumber, { $0.add(text) }, read: { $0.integer() }) else {
             return nil
         }
@@ -351,7 +342,6 @@ final class StringTable {
         for text in uncommitted {
             if let number = numbers.removeValue(forKey: text) { texts[number] = nil }
         }
-        if !uncommitted.isEmpty { frequent = [] }
         uncommitted = []
     }
 

@@ -59,7 +59,7 @@ extension GateTransaction {
         _ record: OutboxRecord, _ content: OutboxRecord.Content, number: Int64, segment: Int64 = 0
     ) throws -> StoredMessage {
         StoredMessage(
-            record, number: number, segment: segment, sendNumber: sendNumbers.number(of: record.send),
+            record, number: number, segment: segment, sendNumber: sendNumbers[record.send],
             caller: try strings.makeNumber(of: record.request.caller.text, in: gate),
             type: try strings.makeNumber(of: record.request.type.text, in: gate),
             byteCount: Int64(content.byteCount))

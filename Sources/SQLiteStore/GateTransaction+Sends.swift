@@ -2,30 +2,6 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 
-/// Numbers of sends, in the order in which they became known.
-///
-/// A list, because what is done about several sends is done in their order, or about the newest: the one behind the last that was
-/// found is looked at first, and then all, newest first.
-struct SendNumbers {
-    private var known: [(send: SendID, number: Int64)] = []
-    private var next = 0
-
-    init(expectedCount: Int) { known.reserveCapacity(expectedCount) }
-
-    mutating func add(_ number: Int64, of send: SendID) { known.append((send, number)) }
-
-    mutating func number(of send: SendID) -> Int64? {
-        if next >= known.count || known[next].send != send {
-            guard let place = known.lastIndex(where: { $0.send == send }) else { return nil }
-            next = place
-        }
-        next += 1
-        return known[next - 1].number
-    }
-
-    mutating func removeAll() { (known, next) = ([], 0) }
-}
-
 extension GateTransaction {
     private static let insertSend = StatementText(
         "send", "INSERT INTO send VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
@@ -34,47 +10,41 @@ extension GateTransaction {
     private static let setForwarded = StatementText(
         "send", "UPDATE send SET forwarded_at = ? WHERE number = ? AND forwarded_at IS NULL")
 
-    /// - Parameters:
-    ///   - place: Where `sends` has it. Of a record in an array no more is read than each use needs; a copy is dozens of
-    ///     instructions.
-    ///   - forward: The forward that it counts as from the moment it was received.
-    func insertSend(_ sends: [SendRecord], at place: Int, counting forward: ForwardRecord?) throws {
+    /// - Parameter forward: The forward that it counts as from the moment it was received.
+    func insertSend(_ send: SendRecord, counting forward: ForwardRecord?) throws {
         let number = sequences.sendNumber + 1
-        let caller = try strings.makeNumber(of: sends[place].caller.text, in: gate)
-        let person = try sends[place].subject.map { try makePerson($0) }
+        let caller = try strings.makeNumber(of: send.caller.text, in: gate)
+        let person = try send.subject.map { try makePerson($0) }
         let type = try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) }
         let forwardedAt = forward?.at
         try gate.change(Self.insertSend) {
             $0.add(number)
-            $0.add(sends[place].id)
+            $0.add(send.id)
             $0.add(caller)
-            $0.add(sends[place].idHash)
-            $0.add(sends[place].contentMAC)
-            $0.add(sends[place].subject)
+            $0.add(send.idHash)
+            $0.add(send.contentMAC)
+            $0.add(send.subject)
             $0.add(person)
             $0.add(type)
-            $0.add(sends[place].category)
-            $0.add(sends[place].channel)
-            $0.add(sends[place].receivedAt)
-            $0.add(Int64(bitPattern: sends[place].entryIndex))
+            $0.add(send.category)
+            $0.add(send.channel)
+            $0.add(send.receivedAt)
+            $0.add(Int64(bitPattern: send.entryIndex))
             $0.add(forwardedAt)
-            try addSealed(sends, at: place, caller: caller, to: &$0)
+            try addSealed(send, caller: caller, to: &$0)
         }
         sequences.sendNumber = number
-        sendNumbers.add(number, of: sends[place].id)
-        if let forward, let subject = sends[place].subject { note(forward, to: subject) }
+        sendNumbers[send.id] = number
+        if let forward, let subject = send.subject { note(forward, to: subject) }
     }
 
     /// Seals what is private of a send into the memory that its statement reads.
-    private func addSealed(
-        _ sends: [SendRecord], at place: Int, caller: Int64, to binder: inout Binder
-    ) throws {
+    private func addSealed(_ send: SendRecord, caller: Int64, to binder: inout Binder) throws {
         sendFields.removeAll()
-        SendColumns.writeSendRow(sends[place], caller: caller, to: &sendFields)
+        SendColumns.writeSendRow(send, caller: caller, to: &sendFields)
         let rowByteCount = sendFields.count
         SendRecord.Details(
-            type: sends[place].type, requestID: sends[place].requestID,
-            destinationNames: sends[place].destinationNames
+            type: send.type, requestID: send.requestID, destinationNames: send.destinationNames
         ).write(to: &sendFields)
         try sendFields.withUnsafeBytes { fields in
             let row = UnsafeRawBufferPointer(rebasing: fields[..<rowByteCount])
@@ -102,7 +72,7 @@ extension GateTransaction {
     }
 
     private func knownNumber(of send: SendID) throws -> Int64? {
-        try sendNumbers.number(of: send) ?? number(of: send)
+        try sendNumbers[send] ?? number(of: send)
     }
 
     private func requiredNumber(of send: SendID) throws -> Int64 {
@@ -155,13 +125,12 @@ extension GateTransaction {
     private static let insertEvent = StatementText(
         "event", "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 
-    /// - Parameter place: Where `events` has it.
-    func appendEvent(_ events: [EventRecord], at place: Int) throws {
+    func appendEvent(_ record: EventRecord) throws {
         let cursor = sequences.eventCursor + 1
-        let caller = try strings.makeNumber(of: events[place].caller.text, in: gate)
-        let sendNumber = try knownNumber(of: events[place].send)
+        let caller = try strings.makeNumber(of: record.caller.text, in: gate)
+        let sendNumber = try knownNumber(of: record.send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
-        let reason = try events[place].reason.map {
+        let reason = try record.reason.map {
             try seal(
                 Array($0.utf8), in: SendColumns.event,
                 row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
@@ -169,19 +138,19 @@ extension GateTransaction {
         try gate.change(Self.insertEvent) {
             $0.add(cursor)
             $0.add(caller)
-            $0.add(events[place].send)
+            $0.add(record.send)
             $0.add(sendNumber)
-            $0.add(events[place].subject)
-            $0.add(events[place].event)
-            $0.add(events[place].destination)
-            $0.add(events[place].at)
-            $0.add(events[place].entryIndex.map { Int64(bitPattern: $0) })
+            $0.add(record.subject)
+            $0.add(record.event)
+            $0.add(record.destination)
+            $0.add(record.at)
+            $0.add(record.entryIndex.map { Int64(bitPattern: $0) })
             $0.add(reason)
         }
         sequences.eventCursor = cursor
         // The events of a send that is known are found through it.
-        if let subject = events[place].subject, sendNumber == nil {
-            try note(HistoryKind.event, of: subject, at: events[place].at, number: cursor)
+        if let subject = record.subject, sendNumber == nil {
+            try note(HistoryKind.event, of: subject, at: record.at, number: cursor)
         }
     }
 

@@ -14,7 +14,7 @@ final class GateTransaction: GateReading {
     var sequences: Sequences
     var counters: OutboxCounters
     /// Of the sends of this transaction and of the offers that ended in it: the statements about them need these.
-    var sendNumbers: SendNumbers
+    var sendNumbers: [SendID: Int64] = [:]
     /// What the sealed part of the next send is made from.
     var sendFields = FieldWriter(capacity: 512)
     let prunedRowCountMax: Int
@@ -54,7 +54,6 @@ final class GateTransaction: GateReading {
     ) {
         segment = EntrySegment(expectedCount: changeCount)
         newOffers = OfferedSegment(expectedCount: changeCount)
-        sendNumbers = SendNumbers(expectedCount: changeCount)
         self.writer = writer
         self.dataKeys = dataKeys
         self.subjectsWriter = subjectsWriter
@@ -219,9 +218,9 @@ final class GateTransaction: GateReading {
         func counts(_ send: SendRecord, _ subject: SubjectID, _ forward: ForwardRecord) -> Bool {
             forward.send == send.id && forward.at == send.receivedAt && subject == send.subject
         }
-        for place in sends.indices {
-            let forward = forwards.first { counts(sends[place], $0.subject, $0.record) }
-            try insertSend(sends, at: place, counting: forward?.record)
+        for send in sends {
+            let forward = forwards.first { counts(send, $0.subject, $0.record) }
+            try insertSend(send, counting: forward?.record)
         }
         for (subject, record) in forwards where !sends.contains(where: { counts($0, subject, record) }) {
             guard let send = record.send else {
@@ -230,9 +229,8 @@ final class GateTransaction: GateReading {
             try countForward(of: subject, record, of: send)
         }
         if !isOfSendsAlone { try writeDuties(change) }
-        // By their places, because each is copied once more than its record where it is taken out.
-        for place in messages.indices {
-            switch messages[place] {
+        for message in messages {
+            switch message {
             case .insert(let record): try insertOutbox(record)
             case .offer(let record): try offer(record)
             case .update(let record): try updateOutbox(record)
@@ -241,7 +239,7 @@ final class GateTransaction: GateReading {
             case .remove(let message): try removeOutbox(message)
             }
         }
-        for place in events.indices { try appendEvent(events, at: place) }
+        for event in events { try appendEvent(event) }
         return isOfSendsAlone ? 0 : try writeOperations(change)
     }
 

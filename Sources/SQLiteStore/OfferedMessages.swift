@@ -450,7 +450,7 @@ extension GateTransaction {
     /// - Returns: Whether it was there, with the number of its row.
     func removeOffered(_ message: MessageID) throws -> Bool {
         guard let row = writer.offered.remove(message) else { return false }
-        if let number = row.sendNumber { sendNumbers.add(number, of: row.head.send) }
+        if let number = row.sendNumber { sendNumbers[row.head.send] = number }
         endedOffers.append((row.number, row.segment))
         return true
     }

@@ -13,7 +13,6 @@ extension RecipientState: SealedRow {
     static let layouts: ClosedRange<UInt8> = 3...3
     var fieldByteCount: Int { 1024 }
 
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ person: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -30,7 +29,6 @@ extension RecipientState: SealedRow {
 }
 
 extension RecipientRecord: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ record: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -46,7 +44,6 @@ extension RecipientRecord: SealedValue {
 }
 
 extension RegionObservation: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ region: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -57,7 +54,6 @@ extension RegionObservation: SealedValue {
 }
 
 extension QuietHours: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ hours: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -68,7 +64,6 @@ extension QuietHours: SealedValue {
 }
 
 extension DeviceRecord: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ device: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -85,7 +80,6 @@ extension DeviceRecord: SealedValue {
 }
 
 extension ProviderSubscriptions: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ subscriptions: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -96,7 +90,6 @@ extension ProviderSubscriptions: SealedValue {
 }
 
 extension AddressRecord: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ address: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -111,7 +104,6 @@ extension AddressRecord: SealedValue {
 }
 
 extension DeviceKeyRecord: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ record: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -130,7 +122,6 @@ extension DeviceKeyRecord: SealedValue {
 }
 
 extension DeviceKeyRecord.PendingChallenge: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ challenge: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -144,7 +135,6 @@ extension DeviceKeyRecord.PendingChallenge: SealedValue {
 }
 
 extension ConsentsInForce: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ consents: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -161,7 +151,6 @@ extension ConsentsInForce: SealedValue {
 }
 
 extension ConsentsInForce.Scope: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ scope: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -172,7 +161,6 @@ extension ConsentsInForce.Scope: SealedValue {
 }
 
 extension ConsentsInForce.Consent: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ consent: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -190,7 +178,6 @@ extension PreferenceRecord: SealedRow {
     static let layouts: ClosedRange<UInt8> = 1...1
     var fieldByteCount: Int { 128 }
 
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ choice: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -204,7 +191,6 @@ extension PreferenceRecord: SealedRow {
 }
 
 extension PermissionPrompt: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ prompt: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -215,7 +201,6 @@ extension PermissionPrompt: SealedValue {
 }
 
 extension DriftFinding: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ finding: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {

@@ -22,9 +22,8 @@ final class RowCodes {
     static let byteCount = AES256CMAC.blockByteCount
 
     private var mac: AES256CMAC
-    /// The values so far. Behind a pointer, which SQLite's callback reaches without a check of the access for each of a row's
-    /// values.
-    private let message: UnsafeMutablePointer<RowMessage>
+    /// The values so far.
+    private var message: RowMessage
     /// The newest result, as its bytes. SQLite reads it here: no statement asks for a code before it has stored or compared the
     /// last one.
     private let result: UnsafeMutablePointer<UInt128>
@@ -43,17 +42,12 @@ final class RowCodes {
         }
         mac = try AES256CMAC(key("sendgate/row-mac/v3"))
         let long = try AES256GMAC(key("sendgate/row-mac/v3/long"))
-        message = .allocate(capacity: 1)
-        message.initialize(to: RowMessage(long: long))
+        message = RowMessage(long: long)
         result = .allocate(capacity: 1)
         result.initialize(to: 0)
     }
 
-    deinit {
-        result.deallocate()
-        message.deinitialize(count: 1)
-        message.deallocate()
-    }
+    deinit { result.deallocate() }
 
     /// Registers the function with a connection, which must not outlive this.
     func register(on handle: OpaquePointer) -> Int32 {
@@ -74,9 +68,9 @@ final class RowCodes {
 
     /// The code of the values that `add` adds, the name of the table first.
     func code(of add: (inout RowMessage) -> Void) -> UInt128 {
-        message.pointee.byteCount = 0
-        add(&message.pointee)
-        return message.pointee.withFilledUp { mac.code(of: $0, byteCount: $1) }
+        message.byteCount = 0
+        add(&message)
+        return message.withFilledUp { mac.code(of: $0, byteCount: $1) }
     }
 }
 
@@ -149,7 +143,6 @@ struct RowMessage: ~Copyable {
     }
 
     /// Where the next so many bytes go.
-    @inline(__always)
     private mutating func reserve(_ count: Int) -> UnsafeMutableRawPointer {
         if byteCount + count > capacity { grow(to: byteCount + count) }
         let place = bytes + byteCount
@@ -267,10 +260,8 @@ final class RowSums {
 
     let tables: [TableShape]
     let anchor: TableShape
-    /// Names of the tables and, last, of the anchor, as SQLite gives them.
-    private let names: [UnsafeMutablePointer<CChar>]
-    /// Where names lay when SQLite gave them last, and their positions in ``names``. Those of the most rows come first.
-    private var seen: [(name: UnsafePointer<CChar>, place: Int)] = []
+    /// Of the tables by their names, and of the anchor, which comes after them.
+    private let positions: [String: Int]
     private let codes: RowCodes
     private let form: [UInt8]
     private let nameByteCounts: [Int]
@@ -291,13 +282,9 @@ final class RowSums {
             // Else the next statement would be refused for a row that it does not change.
             if !succeeded { damaged = [] }
             guard !pending.isEmpty else { return }
-            // One after the other, because most statements change one row, and a removal of all costs more than it.
-            while let (table, change) = pending.popLast() {
-                if succeeded { sums[table].add(change) }
-            }
+            for (table, change) in pending where succeeded { sums[table].add(change) }
             if succeeded { isWritten = false }
-            // Only of a table that is being checked.
-            guard !pendingChanges.isEmpty else { return }
+            pending.removeAll(keepingCapacity: true)
             if succeeded { changes.append(contentsOf: pendingChanges) }
             pendingChanges.removeAll(keepingCapacity: true)
         }
@@ -318,13 +305,12 @@ final class RowSums {
         self.tables = tables
         self.anchor = anchor
         self.codes = codes
-        names = (tables + [anchor]).map { strdup($0.name)! }
+        positions = Dictionary(
+            uniqueKeysWithValues: (tables + [anchor]).enumerated().map { ($1.name, $0) })
         form = Self.form(of: tables)
         nameByteCounts = tables.map(\.name.utf8.count)
         state = State(sums: Array(repeating: TableSum(), count: tables.count))
     }
-
-    deinit { for name in names { free(name) } }
 
     static let wrongCode = "it is not as it was written: its code is of other values"
 
@@ -430,28 +416,12 @@ final class RowSums {
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// The position of a name in ``names``.
-    private func place(of name: UnsafePointer<CChar>) -> Int? {
-        // SQLite gives a table's name at one address for as long as it keeps the schema; the name at it decides.
-        if let index = seen.firstIndex(where: { $0.name == name }) {
-            let place = seen[index].place
-            if strcmp(names[place], name) == 0 {
-                if index > 0 { seen.swapAt(index - 1, index) }
-                return place
-            }
-        }
-        guard let found = names.firstIndex(where: { strcmp($0, name) == 0 }) else { return nil }
-        seen.removeAll { $0.name == name || $0.place == found }
-        seen.append((name, found))
-        return found
-    }
-
     /// The row that is added, by its own code: SQLite computes that column right before it tells of the row. Every pass of the
     /// integrity check holds the two against each other.
     private var addedRow: TableSum { TableSum(code: codes.newest) }
 
     private func willChange(_ operation: Int32, _ name: UnsafePointer<CChar>, _ handle: OpaquePointer) {
-        guard let position = place(of: name) else { return }
+        guard let position = positions[String(cString: name)] else { return }
         // The anchor is in no sum, and only looked at before it is changed.
         let isAnchor = position == tables.count
         let isWatched = state.watched == position

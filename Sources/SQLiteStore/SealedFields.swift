@@ -7,78 +7,42 @@ import GatewayPipeline
 /// Sealing a row once instead of field by field costs one nonce and one tag per row, and hides which of
 /// its fields are set. The order of the fields is the format; the first byte says which order.
 struct FieldWriter: ~Copyable {
-    // Memory of its own, taken with the first field: a field is a few bytes, and an array asks more questions before it takes
-    // some.
-    private var start: UnsafeMutableRawPointer?
-    private var capacity = 0
-    /// How many bytes are taken at first.
+    private(set) var bytes: [UInt8] = []
+    /// How many bytes are reserved with the first field: a writer that stays empty takes no memory.
     private let expectedByteCount: Int
-    private(set) var count = 0
 
-    init(capacity: Int) { expectedByteCount = max(capacity, 16) }
+    init(capacity: Int) { expectedByteCount = capacity }
 
     init(version: UInt8, capacity: Int = 128) {
         self.init(capacity: capacity)
         put(byte: version)
     }
 
-    deinit { start?.deallocate() }
-
-    var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
+    var count: Int { bytes.count }
 
     func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-        try body(UnsafeRawBufferPointer(start: start, count: count))
+        try bytes.withUnsafeBytes(body)
     }
 
     /// Forgets what was put, and keeps its memory.
-    mutating func removeAll() { count = 0 }
-
-    /// Where the next so many bytes go, which are one at least.
-    @inline(__always)
-    private mutating func place(of more: Int) -> UnsafeMutableRawPointer {
-        if count + more > capacity { grow(to: count + more) }
-        return start! + count
-    }
-
-    @inline(never)
-    private mutating func grow(to wanted: Int) {
-        capacity = max(2 * capacity, wanted, expectedByteCount)
-        let larger = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 1)
-        if let start {
-            larger.copyMemory(from: start, byteCount: count)
-            start.deallocate()
-        }
-        start = larger
-    }
-
-    // What writes one to sixteen bytes is inlined: a call costs more than it.
-    @inline(__always)
-    mutating func put<Integer: FixedWidthInteger>(raw integer: Integer) {
-        place(of: MemoryLayout<Integer>.size).storeBytes(of: integer.bigEndian, as: Integer.self)
-        count += MemoryLayout<Integer>.size
-    }
+    mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 
     mutating func put(raw part: UnsafeRawBufferPointer) {
-        guard let first = part.baseAddress, !part.isEmpty else { return }
-        place(of: part.count).copyMemory(from: first, byteCount: part.count)
-        count += part.count
+        if bytes.isEmpty { bytes.reserveCapacity(expectedByteCount) }
+        bytes.append(contentsOf: part)
     }
 
-    @inline(__always)
+    /// Big-endian.
+    mutating func put<Integer: FixedWidthInteger>(raw integer: Integer) {
+        Swift.withUnsafeBytes(of: integer.bigEndian) { put(raw: $0) }
+    }
+
     mutating func put(byte: UInt8) { put(raw: byte) }
-
-    @inline(__always)
     mutating func put(_ flag: Bool) { put(byte: flag ? 1 : 0) }
-
-    @inline(__always)
     mutating func put(_ integer: Int64) { put(raw: integer) }
-
-    @inline(__always)
     mutating func put(_ instant: Instant) { put(instant.milliseconds) }
-
     mutating func put<Code: StoredCode>(_ value: Code) { put(byte: UInt8(value.code)) }
 
-    @inline(__always)
     mutating func put(_ id: RandomIdentifier<some IdentifierKind>) {
         put(raw: id.high)
         put(raw: id.low)

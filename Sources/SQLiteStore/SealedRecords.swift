@@ -10,7 +10,6 @@ extension ConsentRecord: SealedRow {
     static let layouts: ClosedRange<UInt8> = 1...1
     var fieldByteCount: Int { 320 }
 
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ record: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -37,7 +36,6 @@ extension ConsentRecord: SealedRow {
 }
 
 extension ConsentRecord.NoticeReference: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ notice: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -58,7 +56,6 @@ extension SendRecord {
         static let layouts: ClosedRange<UInt8> = 1...1
         var fieldByteCount: Int { 192 }
 
-        @inline(__always)
         static func exchange<Coder: FieldCoder & ~Copyable>(
             _ details: Self?, with fields: inout Coder
         ) throws(Coder.Failure) -> Self {
@@ -70,7 +67,6 @@ extension SendRecord {
 }
 
 extension DestinationNames: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ names: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -79,7 +75,6 @@ extension DestinationNames: SealedValue {
 }
 
 extension DestinationNames.Name: SealedValue {
-    @inline(__always)
     static func exchange<Coder: FieldCoder & ~Copyable>(
         _ name: Self?, with fields: inout Coder
     ) throws(Coder.Failure) -> Self {
@@ -104,7 +99,6 @@ extension OutboxRecord {
         /// Exact: messages that are offered together are parted by it.
         var fieldByteCount: Int { 1 + 4 * 4 + byteCount + (eventTag == nil ? 0 : 16) + 2 }
 
-        @inline(__always)
         static func exchange<Coder: FieldCoder & ~Copyable>(
             _ content: Self?, with fields: inout Coder
         ) throws(Coder.Failure) -> Self {

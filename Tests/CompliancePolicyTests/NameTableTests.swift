@@ -43,33 +43,6 @@ import Testing
         #expect(table.position(of: "app") == 1)
     }
 
-    /// Two names of two words: the second word makes up for what the first one changed.
-    @Test func `names of one hash are two names`() throws {
-        func state(after word: UInt64) -> UInt64 {
-            let multiplier: UInt64 = 0x9E37_79B9_7F4A_7C15
-            let hash = (16 &* multiplier ^ word) &* multiplier
-            return hash ^ hash >> 32
-        }
-        func text(_ words: UInt64...) -> [UInt8] {
-            words.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(8 * $0)) } }
-        }
-        func word(_ text: String) -> UInt64 { text.utf8.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
-        let (head, tail) = (word("payments"), word(".arrived"))
-        let twin = try #require(
-            (0..<100_000).lazy.map { number -> [UInt8] in
-                let other = word(String("\(number)aaaaaaaa".prefix(8)))
-                return text(other, tail ^ state(after: head) ^ state(after: other))
-            }.first { $0.allSatisfy { $0 < 0x80 } })
-        let names = ["payments.arrived", String(decoding: twin, as: UTF8.self)]
-        func hash(_ name: String) -> UInt64 {
-            Array(name.utf8).withUnsafeBufferPointer { NameTable.hash($0) }
-        }
-        #expect(names[0] != names[1])
-        #expect(hash(names[0]) == hash(names[1]))
-        #expect(names.map { NameTable(names).position(of: $0) } == [0, 1])
-        #expect(NameTable([names[0]]).position(of: names[1]) == nil)
-    }
-
     @Test func `names are compared by their bytes`() {
         let table = NameTable(["caf\u{E9}"])
         #expect(table.position(of: "caf\u{E9}") == 0)

@@ -2,8 +2,6 @@ package import CanonicalJSON
 package import GateVocabulary
 
 /// One message on its way to the next hop, its token resolved at the last moment.
-///
-/// Optional properties are spelled as those of ``SendEntry`` are, for the same reason.
 package struct Delivery: Sendable, Hashable {
     /// Stable over every retry, so that the next hop can drop repeats.
     package var message: MessageID
@@ -11,8 +9,8 @@ package struct Delivery: Sendable, Hashable {
     /// The destination as its owner calls it.
     package var destination: DestinationID
     package var channel: Channel
-    package var platform: Optional<Platform>
-    package var app: Optional<String>
+    package var platform: Platform?
+    package var app: String?
     /// The push token, phone number or e-mail address.
     package var token: String
     /// Provider headers, canonical JSON.

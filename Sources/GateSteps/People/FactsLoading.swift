@@ -19,21 +19,19 @@ package struct FactsLoading {
     }
 
     /// The facts that are the same for every destination of a send.
-    ///
-    /// Optional properties are spelled as those of ``SendEntry`` are, for the same reason.
     package struct Common {
         /// The request's type and channel, and what the policy says about the request.
         package var type: TypeID
         package var channel: Channel
         package var rule: CompiledRule
-        package var needs: Optional<FactNeeds>
+        package var needs: FactNeeds?
         package var expiry: Instant
         package var due: Instant
         package var params: ParamsFact
         package var fallback: FallbackFact
         package var repetition: RepetitionFact
         /// The send itself, when it was decided before: what it did itself counts neither against it nor for it.
-        package var decidedBefore: Optional<SendID>
+        package var decidedBefore: SendID?
 
         package init(
             request: AttestedRequest, terms: RequestTerms, expiry: Instant, due: Instant, params: ParamsFact,
@@ -236,14 +234,12 @@ extension CompliancePolicy.CompiledPolicy {
 extension RecipientState {
     /// The key that a body for a device would be sealed to, and the fact that says whether there is one.
     package func sealingKey(of device: Tag) -> (record: DeviceKeyRecord?, fact: DeviceKeyFact) {
-        // By their places: sorting copies a key for each comparison, and a sealed send asks twice.
-        let keys = keys
-        let newestFirst = keys.indices.filter { keys[$0].device == device }
-            .sorted { (keys[$0].createdAt, keys[$0].key) > (keys[$1].createdAt, keys[$1].key) }
-        if let usable = newestFirst.first(where: { KeyState(rawValue: keys[$0].state) == .active }) {
-            return (keys[usable], .usable)
+        let newestFirst = keys.filter { $0.device == device }
+            .sorted { ($0.createdAt, $0.key) > ($1.createdAt, $1.key) }
+        if let usable = newestFirst.first(where: { KeyState(rawValue: $0.state) == .active }) {
+            return (usable, .usable)
         }
         guard let newest = newestFirst.first else { return (nil, .none) }
-        return (nil, KeyState(rawValue: keys[newest].state) == .preActivation ? .unconfirmed : .revoked)
+        return (nil, KeyState(rawValue: newest.state) == .preActivation ? .unconfirmed : .revoked)
     }
 }

@@ -78,12 +78,11 @@ package final class Batch {
     func load(_ asks: [Ask]) throws {
         if asks.count > 1 { steps.reserveCapacity(asks.count) }
         try store.load(asks, into: state)
-        // By their places, so that no ask is copied that the store has answered.
-        for place in asks.indices {
-            switch asks[place] {
+        for ask in asks {
+            switch ask {
             case .newSend, .headroom: loadHeadroom()
             case .entry, .recall, .newSubject, .challenge, .identifiers:
-                if !state.knows(asks[place]) { try answer(asks[place]) }
+                if !state.knows(ask) { try answer(ask) }
             default: break
             }
         }

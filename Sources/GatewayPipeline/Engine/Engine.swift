@@ -199,13 +199,12 @@ package final class Engine: Sendable {
     ) throws -> [OperationOutcome] {
         var asks: [Ask] = []
         asks.reserveCapacity(operations.count)
-        // By their places, here and below, so that no operation is copied.
-        for position in operations.indices { asks += operations[position].asks }
+        for operation in operations { asks += operation.asks }
         try batch.load(asks)
         if let opening = opening.withLock({ $0 }) { try batch.step { try opening($0, $0.now()) } }
         var outcomes: [OperationOutcome] = []
         outcomes.reserveCapacity(operations.count)
-        for position in operations.indices {
+        for (position, operation) in operations.enumerated() {
             batch.begin(position)
             if let failure = refusals[position] {
                 outcomes.append(.refused(failure))
@@ -213,7 +212,7 @@ package final class Engine: Sendable {
             }
             let keptCount = batch.keptCount
             do {
-                outcomes.append(.done(try operations[position].perform(in: batch)))
+                outcomes.append(.done(try operation.perform(in: batch)))
             } catch {
                 // A failure of the disk and not of the operation: every operation after it would fail too.
                 if let error = error as? StoreError, error.damage == nil { throw error }

@@ -137,8 +137,7 @@ struct ReportOperation: EngineOperation {
         return { [failures, inFlight, results, finished] _ in
             let recorded = results.indices.lazy.filter { failures[$0] == nil }.map { results[$0].message }
             inFlight.remove(recorded)
-            // By their places, so that none is copied.
-            for place in results.indices { results[place].reply(failures[place]) }
+            for (place, result) in results.enumerated() { result.reply(failures[place]) }
             finished()
         }
     }

@@ -103,14 +103,13 @@ extension StoreReading {
             state.reserve(asks)
             if state.knowsNoRequest { isNew = try newRequests(in: asks) }
         }
-        // By their places, so that no ask is copied that is answered part by part.
-        for place in asks.indices {
-            if case .newSend(let key, let user, let seconds) = asks[place] {
+        for (place, ask) in asks.enumerated() {
+            if case .newSend(let key, let user, let seconds) = ask {
                 try answerSend(
                     key, isNew: !isNew.isEmpty && isNew[place], to: user, countedSeconds: seconds, into: state
                 )
-            } else if !state.knows(asks[place]) {
-                try answer(asks[place], into: state)
+            } else if !state.knows(ask) {
+                try answer(ask, into: state)
             }
         }
     }
@@ -233,8 +232,6 @@ extension StoreReading {
         }
     }
 
-    /// Inlined, because the type of what it gives is looked up each time otherwise.
-    @inline(__always)
     private func outcome<Value>(_ look: () throws -> Value) throws -> BatchState.Known<Value> {
         do {
             return .success(try look())
@@ -244,7 +241,6 @@ extension StoreReading {
     }
 
     /// The same of a value that needs no box.
-    @inline(__always)
     private func unboxed<Value>(_ look: () throws -> Value) throws -> BatchState.Unboxed<Value> {
         do {
             return .success(try look())

@@ -63,7 +63,6 @@ struct ByteCounter: PayloadSink {
     }
 
     /// - Parameter valueByteCount: Of a value that is counted at once.
-    @inline(__always)
     private mutating func member(_ keyByteCount: Int, _ valueByteCount: Int) {
         // Two quotation marks and a colon.
         byteCount += (isFirst ? 3 : 4) + keyByteCount + valueByteCount

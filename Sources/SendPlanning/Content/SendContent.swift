@@ -12,7 +12,7 @@ package struct SendContent: Sendable {
     private let found: LocaleTexts.Found
     /// Of ``language``, which is made of it where a text needs one: most have no number and no moment.
     private let languageTag: String
-    private let utcOffsetSeconds: Optional<Int>
+    private let utcOffsetSeconds: Int?
 
     /// - Parameters:
     ///   - params: The material's, as ``ParamsCheck`` judged them.

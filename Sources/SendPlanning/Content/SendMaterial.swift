@@ -5,22 +5,20 @@ package import GateVocabulary
 
 /// The content of one send before it is composed: params, link, locale and times, kept in the outbox row of a deferred
 /// message, which is composed when it is due.
-///
-/// Optional properties are spelled as those of ``SendEntry`` are, for the same reason.
 package struct SendMaterial: Hashable, Sendable {
     package var send: SendID
     package var request: AttestedRequest
     package var params: JSONObject
-    package var deepLink: Optional<String>
+    package var deepLink: String?
     /// The language the send asks for; the recipient's comes after it.
-    package var locale: Optional<String>
+    package var locale: String?
     /// A keyed tag of ``collapseText(of:_:for:by:)``; the text itself never leaves the gateway.
-    package var collapse: Optional<Tag>
+    package var collapse: Tag?
     /// When the send arrived.
     package var sentAt: Instant
     package var expiresAt: Instant
     /// The time to live of a type whose own counts from when it may go out; `nil` where it counts from arrival.
-    package var ttlFromDueSeconds: Optional<Int64>
+    package var ttlFromDueSeconds: Int64?
 
     package init(
         send: SendID, request: AttestedRequest, params: JSONObject, deepLink: String? = nil,

@@ -16,9 +16,6 @@ package protocol WireAnswer: AnswerValue, Sendable {
 }
 
 /// Is shown the fields of an answer, one by one.
-///
-/// In the answer to a send, `show` and the writer are inlined into each other, so that a getter is the property itself. A
-/// computed property is read by a closure there: a key path to one copies the whole answer first.
 package protocol AnswerFields<Object>: ~Copyable {
     associatedtype Object
     /// The object, or nothing where only its shape is asked for.
@@ -38,20 +35,17 @@ package protocol AnswerFields<Object>: ~Copyable {
 }
 
 extension AnswerFields where Self: ~Copyable {
-    @inline(__always)
     mutating func required<Value: AnswerValue>(
         _ name: StaticString, _ answer: borrowing Source, _ value: (Object) -> Value,
         _ means: @autoclosure () -> String
     ) { required(name, as: Value.answerShape, answer, value, means()) }
 
-    @inline(__always)
     mutating func optional<Value: AnswerValue>(
         _ name: StaticString, _ answer: borrowing Source, _ value: (Object) -> Value?,
         _ means: @autoclosure () -> String
     ) { optional(name, as: Value.answerShape, answer, value, means()) }
 
     /// A field that is there only where it is true.
-    @inline(__always)
     mutating func flag(
         _ name: StaticString, _ answer: borrowing Source, _ value: (Object) -> Bool,
         _ means: @autoclosure () -> String
@@ -72,7 +66,6 @@ extension WireAnswer {
         return json.finish()
     }
 
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) {
         var fields = AnswerWriter<Self>(json)
         Self.show(self, to: &fields)
@@ -116,13 +109,11 @@ struct AnswerWriter<Object>: AnswerFields, ~Copyable {
     private var json: CanonicalWriter
 
     /// Begins the object.
-    @inline(__always)
     init(_ json: consuming CanonicalWriter) {
         self.json = json
         self.json.byte(UInt8(ascii: "{"))
     }
 
-    @inline(__always)
     mutating func required<Value: AnswerValue>(
         _ name: StaticString, as _: @autoclosure () -> Shape, _ answer: borrowing Object,
         _ value: (Object) -> Value, _: @autoclosure () -> String
@@ -131,7 +122,6 @@ struct AnswerWriter<Object>: AnswerFields, ~Copyable {
         value(answer).write(answer: &json)
     }
 
-    @inline(__always)
     mutating func optional<Value: AnswerValue>(
         _ name: StaticString, as _: @autoclosure () -> Shape, _ answer: borrowing Object,
         _ value: (Object) -> Value?, _: @autoclosure () -> String
@@ -142,7 +132,6 @@ struct AnswerWriter<Object>: AnswerFields, ~Copyable {
     }
 
     /// Ends the object.
-    @inline(__always)
     consuming func finish() -> CanonicalWriter {
         json.byte(UInt8(ascii: "}"))
         return json
@@ -160,20 +149,17 @@ package protocol AnswerValue {
 
 extension String: AnswerValue {
     package static var answerShape: Shape { .anyText }
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) { json.text(self) }
 }
 
 extension Bool: AnswerValue {
     package static var answerShape: Shape { .boolean }
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) { json.boolean(self) }
 }
 
 /// How many of something.
 extension Int64: AnswerValue {
     package static var answerShape: Shape { .count }
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) { json.integer(self) }
 }
 
@@ -185,14 +171,12 @@ extension Int: AnswerValue {
 /// RFC 3339.
 extension Instant: AnswerValue {
     package static var answerShape: Shape { .anyText }
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) { json.text(rfc3339) }
 }
 
 extension RandomIdentifier: AnswerValue {
     package static var answerShape: Shape { bodyShape }
 
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) {
         switch Kind.spelling {
         case .uuid: json.uuid(of: self)
@@ -203,7 +187,6 @@ extension RandomIdentifier: AnswerValue {
 
 extension AnswerValue where Self: TextIdentifier {
     package static var answerShape: Shape { .anyText }
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) { json.text(text) }
 }
 
@@ -225,7 +208,6 @@ extension JSONObject: AnswerValue {
 
 extension Array: AnswerValue where Element: AnswerValue {
     package static var answerShape: Shape { .all(Element.answerShape) }
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) {
         json.array(self) { $1.write(answer: &$0) }
     }
@@ -237,7 +219,6 @@ struct Nullable<Value: AnswerValue>: AnswerValue {
 
     static var answerShape: Shape { .nullable(Value.answerShape) }
 
-    @inline(__always)
     func write(answer json: inout CanonicalWriter) {
         if let value { value.write(answer: &json) } else { json.null() }
     }
@@ -245,14 +226,12 @@ struct Nullable<Value: AnswerValue>: AnswerValue {
 
 extension Outcome: AnswerValue {
     package static var answerShape: Shape { .choice(allCases.map(\.name)) }
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) { json.text(name) }
 }
 
 /// One of a closed list of names.
 extension AnswerValue where Self: RawRepresentable<String> & CaseIterable {
     package static var answerShape: Shape { .choice(of: Self.self) }
-    @inline(__always)
     package func write(answer json: inout CanonicalWriter) { json.text(rawValue) }
 }
 

@@ -73,7 +73,6 @@ package struct SendAnswer: Hashable, Sendable {
         package static let name = "Delivery"
         package static let means = "What becomes of the send at one destination."
 
-        @inline(__always)
         package static func show<Fields: AnswerFields<Self> & ~Copyable>(
             _ answer: borrowing Fields.Source, to fields: inout Fields
         ) {
@@ -160,7 +159,6 @@ package struct SendAnswer: Hashable, Sendable {
     /// The fields of an answer that is a promise, or of one that is not.
     ///
     /// - Parameter isStreamLine: A line of a stream has no status line, so its body carries `status`.
-    @inline(__always)
     private static func show<Fields: AnswerFields<Self> & ~Copyable>(
         _ answer: borrowing Fields.Source, asPromise isPromise: Bool, isStreamLine: Bool,
         to fields: inout Fields
@@ -287,7 +285,6 @@ private struct RefusalURN: AnswerValue {
         .choice(Reason.allCases.filter { !$0.outcome.isPromise }.map { "urn:sendgate:reason:\($0.rawValue)" })
     }
 
-    @inline(__always)
     func write(answer json: inout CanonicalWriter) {
         json.quoted { json in
             json.raw("urn:sendgate:reason:")

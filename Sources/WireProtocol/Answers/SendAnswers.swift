@@ -407,7 +407,6 @@ package struct TypeAnswer: WireAnswer, Hashable {
     }
 
     /// - Parameter isWhole: Of one type that was asked for; a line of the list has less.
-    @inline(__always)
     fileprivate static func show<Fields: AnswerFields<Self> & ~Copyable>(
         _ answer: borrowing Fields.Source, isWhole: Bool, to fields: inout Fields
     ) {

@@ -17,7 +17,6 @@ package struct TrailReference: WireAnswer, Hashable {
     package static let name = "TrailReference"
     package static let means = "Where in the trail this is recorded, durably, before the answer was given."
 
-    @inline(__always)
     package static func show<Fields: AnswerFields<Self> & ~Copyable>(
         _ answer: borrowing Fields.Source, to fields: inout Fields
     ) {
@@ -34,6 +33,5 @@ private struct DigestText: AnswerValue {
 
     static var answerShape: Shape { .sha256 }
 
-    @inline(__always)
     func write(answer json: inout CanonicalWriter) { json.quoted { $0.hexadecimal(bytes) } }
 }
