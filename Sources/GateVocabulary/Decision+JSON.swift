@@ -46,7 +46,7 @@ extension Trace: FieldValue {
     }
 
     package func write(field json: inout CanonicalWriter) {
-        json.array(positions) { $0.text(self[position: $1].name) }
+        json.array(positions) { $0.name(self[position: $1].name) }
     }
 
     /// Takes the results of more gates than this build has, too: whether it can decide by them is for the replay to say.
@@ -98,7 +98,7 @@ extension DecisionNotes: FieldValue {
     package static var shape: Shape { .list(of: .name, countMax: 8) }
 
     package func write(field json: inout CanonicalWriter) {
-        json.array(namesSet) { $0.text($1) }
+        json.array(namesSet) { $0.name($1) }
     }
 
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> DecisionNotes {
@@ -142,7 +142,7 @@ extension DecisionNotes: FieldValue {
 extension Outcome: FieldValue {
     package static var shape: Shape { .choice(allCases.map(\.name)) }
 
-    package func write(field json: inout CanonicalWriter) { json.text(name) }
+    package func write(field json: inout CanonicalWriter) { json.name(name) }
 
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Outcome {
         let name = try cursor.plain()

@@ -424,7 +424,7 @@ extension FieldValue where Self: RawRepresentable<String> & CaseIterable {
     package static var shape: Shape { .choice(of: Self.self) }
 
     @inline(__always)
-    package func write(field json: inout CanonicalWriter) { json.text(rawValue) }
+    package func write(field json: inout CanonicalWriter) { json.name(rawValue) }
 
     @inline(__always)
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> Self { try cursor.name() }

@@ -303,8 +303,9 @@ package enum Hexadecimal {
         var digits: [UInt8] = []
         digits.reserveCapacity(bytes.count * 2)
         for byte in bytes {
-            digits.append(HexadecimalDigit.character(byte >> 4))
-            digits.append(HexadecimalDigit.character(byte))
+            let pair = HexadecimalDigits.of(UInt32(byte))
+            digits.append(UInt8(truncatingIfNeeded: pair >> 8))
+            digits.append(UInt8(truncatingIfNeeded: pair))
         }
         return String(decoding: digits, as: UTF8.self)
     }

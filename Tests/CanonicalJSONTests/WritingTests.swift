@@ -102,8 +102,11 @@ private func canonical(_ text: String) throws -> String {
     }
 
     @Test func `every digit has its character`() {
-        for number in 0..<16 {
-            #expect([HexadecimalDigit.character(number)] == Array(String(number, radix: 16).utf8))
+        for number in UInt32(0)..<256 {
+            let expected = String(number * 0x0101_0101, radix: 16)
+            let digits = HexadecimalDigits.of(number * 0x0101_0101)
+            let text = withUnsafeBytes(of: digits.bigEndian) { String(decoding: $0, as: UTF8.self) }
+            #expect(text == String(repeating: "0", count: 8 - expected.count) + expected)
         }
     }
 

@@ -31,6 +31,13 @@ package indirect enum Shape: Sendable {
         // With the types it is nested in, because `Source` alone says nothing; without the module.
         let name = String(reflecting: type).split(separator: ".").dropFirst().joined()
         let means = (type as? any DescribedChoice.Type)?.means
+        // They are written without a search for characters that need one (``CanonicalWriter/name(_:)``).
+        precondition(
+            Value.allCases.allSatisfy { value in
+                value.rawValue.utf8.allSatisfy {
+                    $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+                }
+            }, "a name of \(name) needs an escape")
         return .named(name, .choice(Value.allCases.map(\.rawValue)), means: means)
     }
 

@@ -75,7 +75,7 @@ enum APNsPayload {
                     json.member("title") { content.writeClosedTitle(to: &$0) }
                 }
             }
-            json.member("interruption-level") { $0.text(content.interruption.apnsName) }
+            json.member("interruption-level") { $0.name(content.interruption.apnsName) }
             writeMutable(to: &json)
             // Which sound would tell the type; whether one is heard is the tier's.
             let sound = content.interruption.isUrgent ? "default" : nil
@@ -106,7 +106,7 @@ enum APNsPayload {
                     }
                     json.member("badge", content.badge.map(Int64.init))
                     json.member("category", content.actionCategory)
-                    json.member("interruption-level") { $0.text(content.interruption.apnsName) }
+                    json.member("interruption-level") { $0.name(content.interruption.apnsName) }
                     writeMutable(to: &json)
                     writeSound(named: content.sound, content.interruption, to: &json)
                     json.member("thread-id", content.thread)
@@ -118,7 +118,7 @@ enum APNsPayload {
             json.member("origin") { $0.quoted { place = $0.byteCount } }
             json.member("params", content.params, only: content.referenceNames)
             json.member("send_id", uuid: content.send)
-            json.member("type") { $0.text(content.type.text) }
+            json.member("type") { $0.name(content.type.text) }
             json.member("unsubscribe", content.unsubscribeLink)
         }
         return place

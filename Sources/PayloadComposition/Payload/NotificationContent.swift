@@ -232,7 +232,7 @@ package final class NotificationContent: Sendable {
             json.member("sound", sound)
             json.member("thread", thread)
             json.member("title", texts.title)
-            json.member("type") { $0.text(type.text) }
+            json.member("type") { $0.name(type.text) }
             json.member("unsubscribe", unsubscribeLink)
         }
     }

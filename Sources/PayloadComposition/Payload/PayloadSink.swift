@@ -22,7 +22,7 @@ protocol PayloadSink: ~Copyable {
     mutating func member(_ key: StaticString, uuid id: RandomIdentifier<some IdentifierKind>?)
     mutating func member(_ key: StaticString, _ object: JSONObject, only names: [String])
     mutating func value(_ object: JSONObject)
-    mutating func text(_ text: String)
+    mutating func name(_ name: String)
     mutating func integer(_ value: Int64)
     mutating func characters(_ text: String)
     mutating func characters(_ text: CountedText)
@@ -97,7 +97,8 @@ struct ByteCounter: PayloadSink {
     mutating func member(_ key: StaticString, _ value: Instant?) { member(key, value?.milliseconds) }
 
     mutating func member(_ key: StaticString, name value: (some RawRepresentable<String>)?) {
-        member(key, value?.rawValue)
+        guard let value else { return }
+        member(key.utf8CodeUnitCount, 2 + value.rawValue.utf8.count)
     }
 
     mutating func member(_ key: StaticString, hexadecimal id: RandomIdentifier<some IdentifierKind>?) {
@@ -143,10 +144,12 @@ struct ByteCounter: PayloadSink {
         }
     }
 
-    mutating func text(_ text: String) {
+    private mutating func text(_ text: String) {
         byteCount += 2
         characters(text)
     }
+
+    mutating func name(_ name: String) { byteCount += 2 + name.utf8.count }
 
     mutating func integer(_ value: Int64) { byteCount += Self.byteCount(of: value) }
 
