@@ -74,7 +74,7 @@ final class PageService: Sendable {
     /// not certain what was meant, a no is taken for a no.
     private static func action(of request: PageRequest) -> Action {
         guard let fields = try? FormBody.read(request.body, as: request.contentType) else { return .oneClick }
-        let known = fields.filter { $0.name == "action" || $0.name == "List-Unsubscribe" }
+        let known = fields.filter { $0.name == "action" || $0.name.lowercased() == "list-unsubscribe" }
         guard known.count == 1, let field = known.first, field.name == "action" else { return .oneClick }
         switch field.value {
         case "mute": return .mute

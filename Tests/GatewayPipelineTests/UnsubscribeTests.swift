@@ -738,6 +738,51 @@ import Testing
         #expect(differences.isEmpty, "\(differences)")
     }
 
+    @Test(arguments: ["replaced", "removed", "erased and registered anew"])
+    func `a link reaches who has its mailbox now, whatever became of its own person's registration`(
+        _ change: String
+    ) async throws {
+        try await share("u_1")
+        try await share("u_2")
+        try await share("u_3", "other@example.org")
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        let address = "/v1/recipients/u_1/addresses/m"
+        switch change {
+        case "replaced":
+            try await share("u_1", "new@example.org", consents: false)
+        case "removed":
+            #expect(try await gate.call("product", "DELETE", address).status == 200)
+        default:
+            #expect(try await gate.call("product", "DELETE", "/v1/recipients/u_2").status == 200)
+            try await share("u_2")
+            #expect(try await gate.call("product", "DELETE", address).status == 200)
+        }
+        gate.clock.advance(seconds: 8 * 86_400)
+        guard case .known(let standing) = await ask(.mute, token) else {
+            Issue.record("the link is unknown")
+            return
+        }
+        #expect(standing.isOff)
+        #expect(try await mail("a-2", to: "u_2") == 403)
+        #expect(try await sources("u_2").contains("shared_address"))
+        #expect(try await mail("a-3", to: "u_3") == 202)
+        let count = try entryCount
+        _ = await ask(.mute, token)
+        #expect(try entryCount == count)
+
+        gate.clock.advance(seconds: 60)
+        guard case .known(let after) = await ask(.undo, token) else {
+            Issue.record("the undo was refused")
+            return
+        }
+        #expect(!after.isOff)
+        #expect(try await mail("b-2", to: "u_2") == 202)
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
+        let (_, differences) = try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+    }
+
     @Test(arguments: ["objection", "every_channel", "link reported", "choice in the app"])
     func `a no that is about a mailbox ends it for everybody there, and a choice in the app for one`(
         _ act: String

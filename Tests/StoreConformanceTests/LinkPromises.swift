@@ -25,6 +25,25 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `a link leads to all who have the mailbox now that it was sent to`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        let (one, two) = try opened.write { (try $0.register("u_1", 1), try $0.register("u_2", 2)) }
+        let mailbox = AddressKey(.sample(two))
+        try opened.write { (transaction) throws in
+            transaction.putUnsubscribeLink(.sample(1, subject: one), to: mailbox)
+            transaction.putUnsubscribeLink(.sample(2, subject: one))
+            try transaction.apply(.address(.sample(two), action: .registered, replaced: nil), to: two)
+        }
+        try opened.read { (store) throws in
+            #expect(try store.mailboxHolders(ofLink: .sample(1)) == [two])
+            #expect(try store.mailboxHolders(ofLink: .sample(2)) == [])
+            #expect(try store.mailboxHolders(ofLink: .sample(3)) == [])
+        }
+        try opened.write { try $0.eraseSubject(two) }
+        #expect(try opened.read { try $0.mailboxHolders(ofLink: .sample(1)) } == [])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `a transaction sees what it put and what it erased`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         let subject = try opened.write { try $0.register("u_1", 1) }
