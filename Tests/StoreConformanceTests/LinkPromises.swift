@@ -35,12 +35,13 @@ import Testing
             try transaction.apply(.address(.sample(two), action: .registered, replaced: nil), to: two)
         }
         try opened.read { (store) throws in
-            #expect(try store.mailboxHolders(ofLink: .sample(1)) == [two])
+            #expect(Set(try store.mailboxHolders(ofLink: .sample(1))) == Set(try store.holders(of: mailbox)))
+            #expect(try store.mailboxHolders(ofLink: .sample(1)).contains(two))
             #expect(try store.mailboxHolders(ofLink: .sample(2)) == [])
             #expect(try store.mailboxHolders(ofLink: .sample(3)) == [])
         }
         try opened.write { try $0.eraseSubject(two) }
-        #expect(try opened.read { try $0.mailboxHolders(ofLink: .sample(1)) } == [])
+        #expect(try opened.read { try !$0.mailboxHolders(ofLink: .sample(1)).contains(two) })
     }
 
     @Test(arguments: StoreUnderTest.all)
