@@ -229,8 +229,8 @@ let package = Package(
         .target(
             name: "GateFloor",
             dependencies: [
-                "CanonicalJSON", "CSQLite", "GateSteps", "GateVocabulary", "OpenSSLCrypto", "RecipientModel",
-                "SQLiteStore",
+                "CanonicalJSON", "CSQLite", "GateSteps", "GateTestKit", "GateVocabulary", "OpenSSLCrypto",
+                "RecipientModel", "SQLiteStore",
             ], path: "Tests/Benchmarks/Sources/GateFloor", swiftSettings: strict),
         tests("ArchitectureTests", []),
         tests("CanonicalJSONTests", ["CanonicalJSON"]),

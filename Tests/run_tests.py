@@ -73,8 +73,10 @@ def suite_of(test):
 class Job:
     """One process of the bundle and what it is to run."""
 
-    def __init__(self, name, kind, tests, seconds_max):
-        self.name, self.kind, self.tests, self.seconds_max = name, kind, tests, seconds_max
+    def __init__(self, name, tests, seconds_max=None):
+        self.name, self.tests = name, tests
+        self.kind = "processes" if name.startswith(PROCESSES) else "modules"
+        self.seconds_max = seconds_max or SECONDS_MAX[self.kind]
         self.seconds = 0.0
         self.problems = []
         self.suites = collections.Counter()
@@ -132,10 +134,6 @@ class Job:
         return started, ended
 
 
-def kind_of(name):
-    return "processes" if name.startswith(PROCESSES) else "modules"
-
-
 def listed(bundle):
     """Every test function of the bundle."""
     listing = subprocess.run(
@@ -153,14 +151,14 @@ def jobs(tests, wanted, modules):
         if module != PROCESSES or wanted == "all":
             suite = suite_of(test) if module in SPLIT else module
             groups[ALONE if test.startswith(ALONE) else suite].add(test)
-    return [Job(name, kind_of(name), some, SECONDS_MAX[kind_of(name)]) for name, some in groups.items()]
+    return [Job(name, some) for name, some in groups.items()]
 
 
 def soak_jobs(tests, part):
     found = []
     for suite in SOAK[part]:
         own = {test for test in tests if suite_of(test) == suite}
-        found.append(Job(suite, kind_of(suite), own, SOAK_SECONDS_MAX))
+        found.append(Job(suite, own, SOAK_SECONDS_MAX))
         if not own:
             found[-1].problems.append("there is no such suite")
     return found

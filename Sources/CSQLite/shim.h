@@ -50,7 +50,7 @@ static inline void sendgate_page_cache_rekey(
     sendgate_page_cache()->xRekey(cache, page, from, to);
 }
 
-// What holds for every connection of the process. Before the first is opened.
+// Sets the process-wide options of SQLite, which refuses them once a connection is open.
 static inline int sendgate_configure_process(void) {
     // No memory is counted, which would take a lock for every piece of it.
     int code = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);

@@ -24,7 +24,7 @@ package struct Explanation: Sendable {
         sentences(.reason(reason, detail.flatMap { reason.details.contains($0) ? $0 : nil }))
     }
 
-    /// What the facts of a decision say that its reason and detail do not.
+    /// A fact of a decision that its reason and detail do not tell, and that changes its sentence.
     package enum Circumstance: Hashable, Sendable {
         /// The send is kept from people who take part in something, and no switch of theirs is off.
         case withheld

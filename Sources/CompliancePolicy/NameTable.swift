@@ -9,14 +9,14 @@ struct NameTable: Sendable {
         init(_ text: String) { self.text = text }
     }
 
-    private var positions: [Name: Int] = [:]
+    private let positions: [Name: Int]
 
     /// - Parameter names: A name's position is its index, the first one's where two are equal. An archived bundle may
     ///   have an empty one; no request can have it.
     init(_ names: [String]) {
-        for (position, name) in names.enumerated() where !name.isEmpty && positions[Name(name)] == nil {
-            positions[Name(name)] = position
-        }
+        positions = Dictionary(
+            names.enumerated().lazy.filter { !$0.element.isEmpty }.map { (Name($0.element), $0.offset) },
+            uniquingKeysWith: { first, _ in first })
     }
 
     /// - Returns: `nil` for a name that is not in the table.

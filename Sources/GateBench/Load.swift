@@ -129,7 +129,7 @@ struct Load: Sendable {
     /// Nanoseconds of the monotonic clock.
     static func now() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-    /// What the connections of one load share: which request is next, and what was measured.
+    /// The state that the connections of one load share: the next request, and the measurement.
     private final class LoadRun: Sendable {
         private struct State {
             var end: UInt64
@@ -215,7 +215,7 @@ struct Load: Sendable {
         func measurement() -> Measurement {
             state.withLock { state in
                 if case .open(let perSecond) = load.arrival {
-                    // What could not even be asked for waited until now at least.
+                    // A request that was due and never sent has waited until now at least.
                     while due(state.started, perSecond: perSecond) < state.end {
                         let start = due(state.started, perSecond: perSecond)
                         state.measured.latency.record((Load.now() - start) / 1_000)

@@ -111,24 +111,28 @@ package struct StepView: HistoryReading {
         if !change.links.contains(sent) { change.links.append(sent) }
     }
 
-    /// Pseudonyms of all people who have the mailbox registered now that a link was sent to, whether or not the link's own
+    /// Everybody who has the mailbox registered now that a link was sent to, with that mailbox, whether or not the link's own
     /// person still has it.
-    func mailboxHolders(of link: UnsubscribeLink, of subject: Subject) throws -> [SubjectID] {
+    func mailboxHolders(of link: UnsubscribeLink, of subject: Subject) throws -> [(SubjectID, AddressKey)] {
         let stored = try known(state.mailboxHolders[link.id], .mailboxHolders(link.id))
         let added = state.addedHolders.filter { link.isSent(to: $0.key, of: subject) }.values.joined()
-        return try Set(stored + added).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.filter {
-            holder in
-            try self.state(of: holder)?.addresses.contains { link.isSent(to: AddressKey($0), of: subject) }
-                == true
+        return try holders(among: stored + added) { addresses in
+            addresses.lazy.map(AddressKey.init).first { link.isSent(to: $0, of: subject) }
         }
     }
 
     /// Pseudonyms of all people who have a number or a mailbox registered now.
     package func holders(of address: AddressKey) throws -> [SubjectID] {
         let stored = try known(state.holders[address], .holders(address))
-        let all = Set(stored + state.addedHolders[address, default: []])
-        return try all.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.filter { subject in
-            try self.state(of: subject)?.addresses[address] != nil
+        return try holders(among: stored + state.addedHolders[address, default: []]) { $0[address] }.map(\.0)
+    }
+
+    /// Those of some people who have an address now, in one order whatever theirs was.
+    private func holders<Address>(
+        among people: [SubjectID], having address: ([AddressRecord]) -> Address?
+    ) throws -> [(SubjectID, Address)] {
+        try Set(people).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.compactMap { subject in
+            try state(of: subject).flatMap { address($0.addresses) }.map { (subject, $0) }
         }
     }
 

@@ -258,7 +258,7 @@ extension Reason {
         case .noMarketingOptIn:
             ReasonDeclaration(
                 "The recipient has not opted in to marketing", asking: "Advertising needs an opt-in",
-                // By e-mail in the United States advertising needs none, and both are an objection.
+                // Advertising by e-mail in the United States needs no opt-in, and both details are an objection there.
                 refusal: [
                     .refused: "The recipient said no to advertising.",
                     .withdrawn: "The recipient has asked for advertising to end.",
@@ -389,7 +389,7 @@ extension Reason {
             ReasonDeclaration(
                 "No device has a key to seal this notification to",
                 withdrawal: "the device had no key any more that may be used",
-                // Of a type that has a text without content as well, too: that text was not the one made.
+                // A type that also has a text without content gives this sentence, too: its message was made sealed.
                 revoked: "It was made to travel sealed, and the device has a key that was revoked."
             ) { "It may travel sealed only, and the device has \($0)." }
         case .genericOnly:

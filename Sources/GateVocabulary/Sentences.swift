@@ -134,8 +134,8 @@ extension Sentence.Phrase {
         // producer is not told: no refusal shows what a person takes part in (GDPR Art. 9).
         case .withheld:
             "The recipient takes part in a programme that no advertising is sent during. They switched nothing off, and it is sent again when they leave and have agreed to it."
-        // In place of the reason's own sentence, which is true of a type with a time of day as well: it may come at noon and be
-        // due in quiet hours.
+        // These two replace the reason's own sentence. It also has to be true of a type with a time of day, whose send may come
+        // at noon and be due in quiet hours.
         case .cameInQuietHours: "It came in quiet hours and was kept until they end."
         case .droppedInQuietHours: "It was inside quiet hours, and this category is not kept for later."
         }

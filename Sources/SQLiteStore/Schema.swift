@@ -343,8 +343,8 @@ extension Schema {
                 CREATE INDEX event_by_stray_send ON event (send) WHERE send_number IS NULL;
 
                 """,
-                // What an unsubscribe link leads to: one row for each category and destination that one was composed for, with the
-                // code of the mailbox that its messages went to.
+                // The targets of unsubscribe links: one row for each category and destination, with the code of the mailbox that
+                // the link's messages went to.
                 table(
                     "unsubscribe_link",
                     [

@@ -102,8 +102,8 @@ let package = Package(
         module(
             "GateFloor",
             [
-                "CanonicalJSON", "CSQLite", "GateSteps", "GateVocabulary", "OpenSSLCrypto", "RecipientModel",
-                "SQLiteStore",
+                "CanonicalJSON", "CSQLite", "GateSteps", "GateTestKit", "GateVocabulary", "OpenSSLCrypto",
+                "RecipientModel", "SQLiteStore",
             ]),
         .executableTarget(
             name: "GateBenchmarks",

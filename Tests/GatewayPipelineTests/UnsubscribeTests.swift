@@ -690,6 +690,13 @@ import Testing
             .compactMap { $0["source"]?.stringValue }
     }
 
+    /// A replay from the first entry finds no difference.
+    private func expectReplay() throws {
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
+        let (_, differences) = try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+    }
+
     @Test
     func `a link switches a mailbox off for everybody who has it, and undo gives each back what it took`()
         async throws
@@ -733,9 +740,7 @@ import Testing
         #expect(try await mail("b-2", to: "u_2") == 202)
         // What was said in the app before stands.
         #expect(try await mail("b-3", to: "u_3") == 403)
-        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
-        let (_, differences) = try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy)
-        #expect(differences.isEmpty, "\(differences)")
+        try expectReplay()
     }
 
     @Test(arguments: ["replaced", "removed", "erased and registered anew"])
@@ -778,9 +783,7 @@ import Testing
         }
         #expect(!after.isOff)
         #expect(try await mail("b-2", to: "u_2") == 202)
-        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
-        let (_, differences) = try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy)
-        #expect(differences.isEmpty, "\(differences)")
+        try expectReplay()
     }
 
     @Test(arguments: ["objection", "every_channel", "link reported", "choice in the app"])
@@ -813,9 +816,7 @@ import Testing
         #expect(answer.status == 200 && answer["effect"] == nil, "\(answer.json)")
         #expect(try await mail("a-1", to: "u_1") == 403)
         #expect(try await mail("a-2", to: "u_2") == (act == "choice in the app" ? 202 : 403))
-        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
-        let (_, differences) = try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy)
-        #expect(differences.isEmpty, "\(differences)")
+        try expectReplay()
     }
 
     @Test

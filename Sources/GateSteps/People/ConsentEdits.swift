@@ -297,12 +297,13 @@ extension StepContext {
     /// - Returns: `nil` where it holds for all of them; else the last entry that was recorded: an alarm was raised, and the same
     ///   act goes on with the others.
     func shareNo(
-        _ category: GateVocabulary.Category, with holders: [(SubjectID, AddressKey)], besides own: SubjectID,
-        by caller: CallerName, at now: Instant
+        _ category: GateVocabulary.Category,
+        with holders: @autoclosure () throws -> [(SubjectID, AddressKey)],
+        besides own: SubjectID, by caller: CallerName, at now: Instant
     ) throws -> EntryReference? {
         guard policy.category(category).switchOff == .anyone else { return nil }
         var recorded: [EntryReference] = []
-        for (holder, address) in holders where holder != own {
+        for (holder, address) in try holders() where holder != own {
             guard let subject = try view.subject(holder),
                 let person = try RecipientWithLedger.load(subject, from: view),
                 let place = person.person.addresses[address]?.tag

@@ -6,7 +6,8 @@ import RecipientModel
 /// What a link can do: switch its one category off at its one destination, and take that back once.
 extension StepContext {
     /// Switches off the category of a link, which withdraws the consent as every choice from `unsubscribe_link` does; at a
-    /// mailbox for everybody who has it, whether or not the link's own person still does (SG-0045, SG-0057). A second time changes and records nothing.
+    /// mailbox for everybody who has it, whether or not the link's own person still does (SG-0045, SG-0057). A second time
+    /// changes and records nothing.
     ///
     /// The others come first: the link stands as used once it counts for all.
     ///
@@ -20,7 +21,9 @@ extension StepContext {
         }
         guard
             try shareNo(
-                target.link.category, with: try mailboxHolders(of: target), besides: target.link.subject,
+                target.link.category,
+                with: try view.mailboxHolders(of: target.link, of: target.person.subject),
+                besides: target.link.subject,
                 by: .gateway, at: now) == nil
         else { return nil }
         if !target.isMuted(under: policy) {
@@ -70,7 +73,8 @@ extension StepContext {
     private func takeBackShared(
         _ mute: PreferenceRecord, of own: LinkTarget, at now: Instant
     ) throws {
-        for (holder, address) in try mailboxHolders(of: own) where holder != mute.subject {
+        for (holder, address) in try view.mailboxHolders(of: own.link, of: own.person.subject)
+        where holder != mute.subject {
             guard let subject = try view.subject(holder) else { continue }
             let target = try LinkTarget.load(
                 UnsubscribeLink(
@@ -80,17 +84,6 @@ extension StepContext {
                 shared.choice.at == mute.at
             else { continue }
             try takeBack(shared, of: target, at: now)
-        }
-    }
-
-    /// Everybody who has the mailbox registered that a link was sent to, with that mailbox.
-    private func mailboxHolders(of target: LinkTarget) throws -> [(SubjectID, AddressKey)] {
-        let (link, own) = (target.link, target.person.subject)
-        return try view.mailboxHolders(of: link, of: own).compactMap { holder in
-            try view.state(of: holder)?.addresses.lazy.map(AddressKey.init).first {
-                link.isSent(to: $0, of: own)
-            }
-            .map { (holder, $0) }
         }
     }
 

@@ -147,7 +147,7 @@ private struct AddressReader {
         self.scalars = scalars
     }
 
-    /// What a `mailto:` link names in front of its header fields (RFC 6068 section 2); `nil` for what is no such link.
+    /// The mailbox of a `mailto:` link, in front of its header fields (RFC 6068 section 2); `nil` for any other text.
     private static func mailbox(ofLink scalars: ArraySlice<Unicode.Scalar>) -> [Unicode.Scalar]? {
         let scheme = "mailto:"
         guard string(scalars.prefix(scheme.count)).lowercased() == scheme else { return nil }
@@ -155,8 +155,8 @@ private struct AddressReader {
         return Array(unescaped(string(path)).unicodeScalars)
     }
 
-    /// What a group has between its name and its end (RFC 5322 section 3.4); `nil` for what is no group. Two members are no
-    /// one mailbox when they are read.
+    /// The members of a group, between its name and its end (RFC 5322 section 3.4); `nil` for any other text. Two members are
+    /// read as no mailbox.
     private static func member(ofGroup scalars: [Unicode.Scalar]) -> [Unicode.Scalar]? {
         guard scalars.last == ";" else { return nil }
         var isQuoted = false
@@ -195,13 +195,13 @@ private struct AddressReader {
             case _ where Self.isBlank(scalar):
                 isAlone = false
                 isParted = true
-            case _ where Self.isOpen(scalar):
+            case _ where AngleBracket.isOpen(scalar):
                 // What stood before is a name.
                 guard !isInAngle, !isClosed else { return false }
                 clear()
                 (isAlone, isInAngle) = (false, true)
                 readLink()
-            case _ where Self.isClose(scalar):
+            case _ where AngleBracket.isClose(scalar):
                 guard isInAngle else { return false }
                 (isInAngle, isClosed) = (false, true)
             case _ where isClosed: return false
@@ -232,19 +232,12 @@ private struct AddressReader {
 
     /// Whether a `<` follows, so that this is a name, which is not looked at.
     private var isBeforeAngle: Bool {
-        !isInAngle && !isClosed && scalars[place...].contains(where: Self.isOpen)
-    }
-
-    private static func isOpen(_ scalar: Unicode.Scalar) -> Bool {
-        AngleBracket.open.contains(Character(scalar))
-    }
-    private static func isClose(_ scalar: Unicode.Scalar) -> Bool {
-        AngleBracket.close.contains(Character(scalar))
+        !isInAngle && !isClosed && scalars[place...].contains(where: AngleBracket.isOpen)
     }
 
     /// Puts the mailbox of a `mailto:` link in brackets in the link's place.
     private mutating func readLink() {
-        guard let close = scalars[place...].firstIndex(where: Self.isClose),
+        guard let close = scalars[place...].firstIndex(where: AngleBracket.isClose),
             let mailbox = Self.mailbox(ofLink: scalars[place..<close])
         else { return }
         scalars.replaceSubrange(place..<close, with: mailbox)
@@ -343,6 +336,9 @@ private struct AddressReader {
 /// The brackets around an address behind a name: those of RFC 5322, their full-width forms, and the quotation marks that look
 /// like them.
 enum AngleBracket {
-    static let open: Set<Character> = ["<", "\u{FF1C}", "\u{2039}"]
-    static let close: Set<Character> = [">", "\u{FF1E}", "\u{203A}"]
+    static func isOpen(_ sign: Character) -> Bool { ["<", "\u{FF1C}", "\u{2039}"].contains(sign) }
+    static func isClose(_ sign: Character) -> Bool { [">", "\u{FF1E}", "\u{203A}"].contains(sign) }
+
+    static func isOpen(_ scalar: Unicode.Scalar) -> Bool { isOpen(Character(scalar)) }
+    static func isClose(_ scalar: Unicode.Scalar) -> Bool { isClose(Character(scalar)) }
 }

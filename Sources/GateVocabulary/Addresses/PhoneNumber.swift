@@ -227,28 +227,25 @@ private struct NamedNumber {
         return isNumber ? linked : nil
     }
 
-    /// What stands in the brackets behind a name, or all of it where there are none.
+    /// The text in the brackets behind a name, or all of the text where it has none; `nil` where the brackets do not fit.
     private static func inBrackets(_ text: Substring) -> Substring? {
         var rest = text
         if rest.first == "\"", let close = rest.dropFirst().firstIndex(of: "\"") {
             // Brackets of a name in quotation marks are no brackets.
             let behind = trimmed(rest[close...].dropFirst())
-            if behind.first.map(isOpen) == true { rest = behind }
+            if behind.first.map(AngleBracket.isOpen) == true { rest = behind }
         }
-        guard let open = rest.firstIndex(where: isOpen) else { return text }
+        guard let open = rest.firstIndex(where: AngleBracket.isOpen) else { return text }
         let inside = rest[open...].dropFirst()
-        guard let close = inside.firstIndex(where: isClose) else { return nil }
+        guard let close = inside.firstIndex(where: AngleBracket.isClose) else { return nil }
         let number = inside[..<close]
         let behind = trimmed(inside[close...].dropFirst())
         // A header's own parameters may follow.
-        guard !number.contains(where: isOpen), behind.isEmpty || behind.first == ";",
-            !behind.contains(where: { isOpen($0) || isClose($0) || $0 == "," })
+        guard !number.contains(where: AngleBracket.isOpen), behind.isEmpty || behind.first == ";",
+            !behind.contains(where: { AngleBracket.isOpen($0) || AngleBracket.isClose($0) || $0 == "," })
         else { return nil }
         return number
     }
-
-    private static func isOpen(_ sign: Character) -> Bool { AngleBracket.open.contains(sign) }
-    private static func isClose(_ sign: Character) -> Bool { AngleBracket.close.contains(sign) }
 
     private static func trimmed(_ text: Substring) -> Substring {
         var text = text

@@ -44,7 +44,7 @@ struct NumberSearch {
     /// Groups of digits that one reader would dial in a row.
     private struct Run {
         var groups: [Group]
-        /// What stands behind the last one, up to the next digit.
+        /// The text behind the last group, up to the next digit.
         var tail = ""
     }
 
@@ -132,7 +132,7 @@ struct NumberSearch {
 
     // MARK: What is no telephone number
 
-    /// What some groups of a run are read as.
+    /// The kind of thing that some groups of a run are.
     private enum Reading {
         /// A date with its year.
         case date
@@ -165,10 +165,10 @@ struct NumberSearch {
 
     private struct Part {
         var reading: Reading
-        /// What stands before it.
-        var gap: String
         var first: Group
         var digitCount: Int
+        /// The text before it.
+        var gap: String { first.gap }
     }
 
     /// Digits of a run that belong to no date, time or amount.
@@ -196,7 +196,7 @@ struct NumberSearch {
         while let first = rest.first {
             let (reading, length) = reading(of: rest, in: run)
             let digitCount = rest.prefix(length).reduce(0) { $0 + $1.digits.utf8.count }
-            parts.append(Part(reading: reading, gap: first.gap, first: first, digitCount: digitCount))
+            parts.append(Part(reading: reading, first: first, digitCount: digitCount))
             rest = rest.dropFirst(length)
         }
         return parts

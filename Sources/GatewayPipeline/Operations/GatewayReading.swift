@@ -126,8 +126,8 @@ struct GatewayReading {
         return ([decided] + others + became + waits).joined(separator: " ")
     }
 
-    /// What the facts of the destinations that were decided alike say besides: what is withheld at one of them, and that the
-    /// send came in quiet hours where it did at each.
+    /// The circumstance of the destinations that were decided alike: `withheld` where it is so at one of them, and
+    /// `cameInQuietHours` where it is so at each.
     private func circumstance(of overall: Decision, at alike: [SendEntry.DeliveryRecord])
         -> Explanation.Circumstance?
     {

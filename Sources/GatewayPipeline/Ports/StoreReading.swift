@@ -136,17 +136,9 @@ extension StoreReading {
             state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
         case .unsubscribeLink(let id): state.links[id] = try outcome { try unsubscribeLink(id) }
         case .holders(let address):
-            let holders = try outcome { try self.holders(of: address) }
-            state.holders[address] = holders
-            if case .success(let subjects) = holders {
-                for subject in subjects { try findState(of: state.person(adding: subject)) }
-            }
+            state.holders[address] = try withStates(into: state) { try holders(of: address) }
         case .mailboxHolders(let id):
-            let holders = try outcome { try mailboxHolders(ofLink: id) }
-            state.mailboxHolders[id] = holders
-            if case .success(let subjects) = holders {
-                for subject in subjects { try findState(of: state.person(adding: subject)) }
-            }
+            state.mailboxHolders[id] = try withStates(into: state) { try mailboxHolders(ofLink: id) }
         case .reply(let key): state.replies[key] = try outcome { try reply(key) }
         case .confirmed(let address): state.confirmed[address] = try outcome { try confirmed(address) }
         case .forwards(let subject, let since):
@@ -230,6 +222,17 @@ extension StoreReading {
             }
             return rows.map(\.message)
         }
+    }
+
+    /// People that were looked up, whose states are loaded with them.
+    private func withStates(
+        into state: BatchState, _ look: () throws -> [SubjectID]
+    ) throws -> BatchState.Known<[SubjectID]> {
+        let people = try outcome(look)
+        if case .success(let subjects) = people {
+            for subject in subjects { try findState(of: state.person(adding: subject)) }
+        }
+        return people
     }
 
     private func outcome<Value>(_ look: () throws -> Value) throws -> BatchState.Known<Value> {

@@ -1,5 +1,6 @@
 import CSQLite
 import Foundation
+import GateTestKit
 import SQLiteStore
 
 /// What the machine could do with nothing in the way: the rows of a ``FloorSpecimen``, written by SQLite's C interface in a
@@ -11,7 +12,7 @@ package final class BenchFloor {
     private var statements: [PreparedChange] = []
     private let begin: OpaquePointer
     private let commit: OpaquePointer
-    private var random = SplitMix(state: 1)
+    private var random = SeededNumbers(seed: 1)
     private let personCount: UInt64
     private var number: Int64 = 0
 
@@ -226,20 +227,6 @@ package final class BenchFloor {
 package struct FloorFailure: Error, CustomStringConvertible {
     package let description: String
     init(_ description: String) { self.description = description }
-}
-
-/// Sixty-four bits a step, the same in every run (Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", 2014). Draws people and ids of a benchmark, never a key.
-struct SplitMix {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
 }
 
 extension FloorSpecimen.TableChange {

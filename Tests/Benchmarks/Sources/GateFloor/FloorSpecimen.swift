@@ -1,6 +1,7 @@
 import CanonicalJSON
 import Foundation
 import GateSteps
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
@@ -243,7 +244,7 @@ private final class FloorSource {
     private let batch: Int
     private let refusedCount: Int
     private let log: String
-    private var random = SplitMix(state: 1)
+    private var random = SeededNumbers(seed: 1)
     private var count = 0
     private let subject: SubjectID
     /// Of the transaction: each has the next millisecond.
