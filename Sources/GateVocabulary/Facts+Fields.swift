@@ -2,20 +2,20 @@ package import CanonicalJSON
 
 // What the values of facts look like in JSON. Which facts there are is declared beside ``Facts``.
 
-extension ParamsFact: FieldValue {}
-extension FallbackFact: FieldValue {}
-extension RepetitionFact: FieldValue {}
-extension RecipientFact: FieldValue {}
-extension AgeFact: FieldValue {}
-extension PrivacyLevel: FieldValue {}
-extension RegionSource: FieldValue {}
-extension ConsentState: FieldValue {}
-extension ConsentMethod: FieldValue {}
-extension PreferenceState: FieldValue {}
-extension DestinationFact: FieldValue {}
-extension Platform: FieldValue {}
-extension OSPermission: FieldValue {}
-extension DeviceKeyFact: FieldValue {}
+extension ParamsFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension FallbackFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension RepetitionFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension RecipientFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension AgeFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension PrivacyLevel: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension RegionSource: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension ConsentState: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension ConsentMethod: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension PreferenceState: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension DestinationFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension Platform: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension OSPermission: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension DeviceKeyFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 
 /// The regions of devices.
 extension RegionObservation: FieldElement {

@@ -283,7 +283,10 @@ package struct RegionCode: Hashable, Sendable, CustomStringConvertible {
 
     /// Its ASCII characters, without quotation marks.
     package func write(to json: inout CanonicalWriter) {
-        for character in characters { json.byte(character) }
+        for place in (0..<8).reversed() {
+            let character = UInt8(truncatingIfNeeded: packed >> UInt64(8 * place))
+            if character > 0 { json.byte(character) }
+        }
     }
 
     private var characters: some Collection<UInt8> {

@@ -434,6 +434,16 @@ extension FieldValue where Self: RawRepresentable<String> & CaseIterable {
     }
 }
 
+/// One of a closed list of names that entries of sends have.
+package protocol QuotedValue: FieldValue, RawRepresentable<String>, CaseIterable {
+    static var quoted: QuotedNames<Self> { get }
+}
+
+extension QuotedValue {
+    @inline(__always)
+    package func write(field json: inout CanonicalWriter) { json.name(Self.quoted[self]) }
+}
+
 extension Bool: FieldValue {
     package static var shape: Shape { .boolean }
 
@@ -512,16 +522,16 @@ extension CallerName: FieldValue {}
 extension Purpose: FieldValue {}
 extension TypeID: FieldValue {}
 
-extension BodyForm: FieldValue {}
+extension BodyForm: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension Category: FieldValue {}
-extension Channel: FieldValue {}
-extension Detail: FieldValue {}
+extension Channel: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension Detail: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension DriftAction: FieldValue {}
 extension DriftKind: FieldValue {}
-extension Interruption: FieldValue {}
+extension Interruption: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension KeyPurpose: FieldValue {}
 extension PreferenceSource: FieldValue {}
-extension Reason: FieldValue {}
+extension Reason: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension WithdrawalCause: FieldValue {}
 
 extension PolicyDigest: FieldValue {

@@ -229,8 +229,9 @@ final class GateTransaction: GateReading {
             try countForward(of: subject, record, of: send)
         }
         if !isOfSendsAlone { try writeDuties(change) }
-        for message in messages {
-            switch message {
+        // By their places, because a row of the outbox is large and each would be copied.
+        for place in messages.indices {
+            switch messages[place] {
             case .insert(let record): try insertOutbox(record)
             case .offer(let record): try offer(record)
             case .update(let record): try updateOutbox(record)

@@ -260,8 +260,8 @@ final class RowSums {
 
     let tables: [TableShape]
     let anchor: TableShape
-    /// Of the tables by their names, and of the anchor, which comes after them.
-    private let positions: [String: Int]
+    /// Names of the tables and, last, of the anchor, as SQLite gives them.
+    private let names: [UnsafeMutablePointer<CChar>]
     private let codes: RowCodes
     private let form: [UInt8]
     private let nameByteCounts: [Int]
@@ -282,9 +282,11 @@ final class RowSums {
             // Else the next statement would be refused for a row that it does not change.
             if !succeeded { damaged = [] }
             guard !pending.isEmpty else { return }
-            for (table, change) in pending where succeeded { sums[table].add(change) }
+            while let (table, change) = pending.popLast() {
+                if succeeded { sums[table].add(change) }
+            }
             if succeeded { isWritten = false }
-            pending.removeAll(keepingCapacity: true)
+            guard !pendingChanges.isEmpty else { return }
             if succeeded { changes.append(contentsOf: pendingChanges) }
             pendingChanges.removeAll(keepingCapacity: true)
         }
@@ -305,12 +307,13 @@ final class RowSums {
         self.tables = tables
         self.anchor = anchor
         self.codes = codes
-        positions = Dictionary(
-            uniqueKeysWithValues: (tables + [anchor]).enumerated().map { ($1.name, $0) })
+        names = (tables + [anchor]).map { strdup($0.name)! }
         form = Self.form(of: tables)
         nameByteCounts = tables.map(\.name.utf8.count)
         state = State(sums: Array(repeating: TableSum(), count: tables.count))
     }
+
+    deinit { for name in names { free(name) } }
 
     static let wrongCode = "it is not as it was written: its code is of other values"
 
@@ -421,7 +424,7 @@ final class RowSums {
     private var addedRow: TableSum { TableSum(code: codes.newest) }
 
     private func willChange(_ operation: Int32, _ name: UnsafePointer<CChar>, _ handle: OpaquePointer) {
-        guard let position = positions[String(cString: name)] else { return }
+        guard let position = names.firstIndex(where: { strcmp($0, name) == 0 }) else { return }
         // The anchor is in no sum, and only looked at before it is changed.
         let isAnchor = position == tables.count
         let isWatched = state.watched == position

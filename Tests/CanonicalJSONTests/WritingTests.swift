@@ -55,6 +55,22 @@ private func canonical(_ text: String) throws -> String {
         }
     }
 
+    private enum Sample: String, CaseIterable {
+        case short = ""
+        case plain
+        case escaped = "a\"b"
+        case long = "12345678901234567890123456789"
+    }
+
+    @Test func `a name of a closed list is written as its text is`() {
+        let names = QuotedNames(\Sample.rawValue)
+        for sample in Sample.allCases {
+            #expect(
+                CanonicalWriter.bytes { $0.name(names[sample]) }
+                    == CanonicalJSON.write(.string(sample.rawValue)))
+        }
+    }
+
     @Test(arguments: [1, 9, 10, 2_000])
     func `a value longer than was expected is written as a shorter one is`(_ characterCount: Int) {
         let text = String(repeating: "a", count: characterCount)
