@@ -594,6 +594,97 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         }
     }
 
+    /// Hosts that browsers resolve and IDNA 2008 forbids, in the spellings of their full stop.
+    static let symbolHosts = [
+        "i❤.ws/x", "💩.la", "https i❤.ws", "☎.com", "➡.ws", "❤\u{FE0F}.ws", "👨\u{200D}👩\u{200D}👧.ws",
+        "1\u{FE0F}\u{20E3}.ws", "🇳🇴.ws", "❤\u{301}.ws", "i❤\u{3002}ws", "i❤\u{FF0E}ws", "i❤\u{FF61}ws",
+        "i❤\u{2024}ws", "i❤ (dot) ws", "i❤[punkt]ws", "i❤%2Ews", "i❤%E3%80%82ws", "i❤%EF%BC%8Ews",
+        "i%E2%9D%A4.ws", "%F0%9F%92%A9.la/x", "💩.la:80", "u:p@💩.la", "a@💩.la", "💩.la.", "💩.LA", "💩.рф",
+        "💩.xn--p1ai", "xn--ls8h.la", "💩-x.la", "x.💩.la", "💩.co.uk", "(💩.la)", "«💩.la»", "💩.la❤", "💩.la?x=1",
+        "€.ws", "½.ws", "∞.ws", "†.ws", "•.la", "§.to", "※.tk", "a•b.com", "”.ws", "evil%E3%80%82com",
+        // `.to` and `.vi` are top-level domains, as in `nice.to`.
+        "Love it ❤\u{FE0F}.to be continued", "Bra jobba 💪.Vi ses",
+    ]
+
+    @Test(arguments: symbolHosts)
+    func `a host with a symbol in its name is a link in each of its spellings`(text: String) throws {
+        #expect(try #require(PlainTextRule().violation(in: text)).contains("no link"))
+    }
+
+    @Test(arguments: [
+        "Great ❤. So nice", "❤.", "❤...", "Nice 👍.Thanks", "Supert 🎉.Du er i mål", "✅.Done", "5 ★.", "★4.5",
+        "1.50€.",
+        "€1.234.567", "£3.50.", "20°C.", "a.m.☀", "Drop™. Nytt", "3×4.5", "❤.❤", "🔥.🔥.🔥",
+        "ordre #7 ✓. Kommer",
+        "•First.•Second", "«Hei».Takk", "谢谢😀。你好吗", "50‰.", "12.11.2026✓", "U.S.A.❤", "👍.Nei❤.Ja",
+    ])
+    func `a symbol at the end of a sentence makes no host of it, with or without a blank after it`(
+        text: String
+    ) {
+        #expect(PlainTextRule().violation(in: text) == nil)
+    }
+
+    @Test func `a symbol beside a name or an address that is allowed does not take it away`() {
+        let names = PlainTextRule(allowing: [.domainNames])
+        for text in [
+            "FINN.no.❤", "FINN.no❤", "•Booking.com", "«Booking.com og FINN.no»", "¿Amazon.com te cobró?",
+        ] {
+            #expect(names.violation(in: text) == nil, "\(text)")
+        }
+        for text in ["❤.com", "•.com", "x§.com", "FINN.no.❤.no"] {
+            #expect(names.violation(in: text) != nil, "\(text)")
+        }
+        let addresses = PlainTextRule(allowing: [.emailAddresses])
+        for text in ["📧help@getdrop.no", "help@getdrop.no📧", "•help@getdrop.no", "a@drop.no→c@drop.no"] {
+            #expect(addresses.violation(in: text) == nil, "\(text)")
+        }
+        for text in ["❤.ws@evil.com", "a@❤.ws", "a@§.ws"] {
+            #expect(addresses.violation(in: text) != nil, "\(text)")
+        }
+        let shortened = PlainTextRule(allowing: [.abbreviations])
+        #expect(shortened.violation(in: "❤Md.Rahim") == nil && shortened.violation(in: "❤.Team") != nil)
+    }
+
+    /// Every character that IDNA 2008 forbids for its category (RFC 5892 section 2.6), that is seen and that is not read as another.
+    private static let forbidden: [Unicode.Scalar] = (0xA1...0x1_FFFF).compactMap { (value: UInt32) in
+        guard let scalar = Unicode.Scalar(value), TextFolding.folded(scalar) == [scalar] else { return nil }
+        switch scalar.properties.generalCategory {
+        case .otherSymbol, .mathSymbol, .currencySymbol, .modifierSymbol, .letterNumber, .otherNumber,
+            .otherPunctuation, .dashPunctuation, .connectorPunctuation, .openPunctuation, .closePunctuation,
+            .initialPunctuation, .finalPunctuation:
+            return PlainTextRule().violation(in: "a \(scalar) b") == nil ? scalar : nil
+        default: return nil
+        }
+    }
+
+    @Test
+    func `whatever symbols a name is made of, a known ending makes a link of it and a sentence does not`() {
+        let seed = Soak.seed("names of symbols")
+        var random = SeededNumbers(seed: seed)
+        #expect(Self.forbidden.count > 5_000)
+        let endings = [
+            "ws", "la", "to", "fm", "tk", "ml", "ga", "cf", "gq", "st", "je", "gg", "kz", "uz", "com",
+        ]
+        for scalar in Self.forbidden {
+            let others = (0..<Int.random(in: 0...2, using: &random)).map { _ in
+                Character(Self.forbidden.randomElement(using: &random)!)
+            }
+            let name = "\(scalar)" + String(others)
+            let ending = endings.randomElement(using: &random)!
+            for link in [
+                "\(name).\(ending)", "https \(name).\(ending)", "\(name).\(ending)/path",
+                "a@\(name).\(ending)",
+            ] {
+                #expect(
+                    PlainTextRule().violation(in: link)?.contains("no link") == true,
+                    "\(link), SENDGATE_SEED=\(seed)")
+            }
+            for text in ["text \(name). Text", "text \(name).", "text \(name).Text"] {
+                #expect(PlainTextRule().violation(in: text) == nil, "\(text), SENDGATE_SEED=\(seed)")
+            }
+        }
+    }
+
     private static func lines(_ count: Int) -> String {
         Array(repeating: "A line", count: count).joined(separator: "\n")
     }

@@ -26,16 +26,20 @@ struct LinkSearch {
     /// A symbol ends a word, as a phone reads `evil.com❤`, and is a letter of one, as a browser reads `i❤.ws`: both are tried.
     var findsLink: Bool {
         readings.contains { letters in
-            findsLink(in: letters, where: Self.isOfLink)
-                || letters.contains { $0.scalar.isSymbolOfName }
-                    && findsLink(in: letters) { Self.isOfLink($0) || $0.isSymbolOfName }
+            letters.split { !Self.isOfLink($0.scalar) }.contains { word in
+                isLink(word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain))
+            }
+                || Self.mayNameSymbols(letters)
+                    && letters.split { !Self.isOfLink($0.scalar) && !$0.scalar.isSymbolOfName }
+                        .contains { Self.isLinkOfSymbols($0.map(\.scalar)) }
         }
     }
 
-    private func findsLink(in letters: [Letter], where isOfLink: (Unicode.Scalar) -> Bool) -> Bool {
-        letters.split { !isOfLink($0.scalar) }.contains { word in
-            isLink(word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain))
-        }
+    /// Whether there is a symbol, and a full stop with something behind it or an escape that may stand for one: few texts have both.
+    private static func mayNameSymbols(_ letters: [Letter]) -> Bool {
+        zip(letters, letters.dropFirst()).contains { letter, next in
+            letter.scalar == "." && !isBlank(next) || letter.scalar == "%"
+        } && letters.contains { $0.scalar.isSymbolOfName }
     }
 
     private static func isOfLink(_ scalar: Unicode.Scalar) -> Bool {
@@ -117,6 +121,30 @@ struct LinkSearch {
         return Self.hosts(of: word).contains { isLink($0, isPlain: isPlain) }
     }
 
+    /// Whether a word with symbols names a host that has one in its name. What has none was read without them.
+    private static func isLinkOfSymbols(_ word: [Unicode.Scalar]) -> Bool {
+        guard word.contains(where: \.isSymbolOfName) else { return false }
+        if let decoded = percentDecoded(word), LinkSearch(decoded).findsLink { return true }
+        return hosts(of: word).contains { isNameOfSymbols($0.text) }
+    }
+
+    /// Whether a symbol stands before a known ending. `✅.Done` is two sentences, as `✅.to` is a host: an unknown ending makes
+    /// no name here.
+    private static func isNameOfSymbols(_ host: ArraySlice<Unicode.Scalar>) -> Bool {
+        // A quotation mark or a bullet before a name is no part of it; before a full stop it is all that there is.
+        let name = host.drop {
+            $0.isSymbolOfName && !$0.properties.isEmoji && $0.properties.generalCategory.isPunctuation
+        }
+        let labels = (name.first.map { $0 != "." } ?? false ? name : host)
+            .split(separator: ".", omittingEmptySubsequences: false)
+        return labels.indices.dropFirst().contains { place in
+            // Of `💩.la❤` a phone links `💩.la`.
+            let ending = labels[place].prefix { !$0.isSymbolOfName }
+            return labels[..<place].contains { $0.contains(where: \.isSymbolOfName) }
+                && HostReading(labels[place - 1] + ["."] + ending) == .name(isCertain: true)
+        }
+    }
+
     private struct Host {
         var text: ArraySlice<Unicode.Scalar>
         var reading: HostReading { HostReading(text) }
@@ -184,22 +212,22 @@ struct LinkSearch {
         return true
     }
 
+    /// The word with each `%2E` as the byte it stands for; of several bytes, as of the ideographic full stop, too.
     private static func percentDecoded(_ word: [Unicode.Scalar]) -> String? {
-        var (result, index, isChanged) = (String.UnicodeScalarView(), 0, false)
-        while index < word.count {
-            if word[index] == "%", index + 2 < word.count,
-                let high = UInt8(exactly: word[index + 1].value),
-                let low = UInt8(exactly: word[index + 2].value),
-                let value = PercentEncoding.byte(high, low), value < 0x80
+        let bytes = Array(String(String.UnicodeScalarView(word)).utf8)
+        var (result, index, isChanged) = ([UInt8](), 0, false)
+        while index < bytes.count {
+            if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
+                let value = PercentEncoding.byte(bytes[index + 1], bytes[index + 2])
             {
-                result.append(Unicode.Scalar(value))
+                result.append(value)
                 (index, isChanged) = (index + 3, true)
             } else {
-                result.append(word[index])
+                result.append(bytes[index])
                 index += 1
             }
         }
-        return isChanged ? String(result) : nil
+        return isChanged ? String(decoding: result, as: UTF8.self) : nil
     }
 }
 
@@ -217,14 +245,14 @@ package enum LinkSchemes {
 }
 
 extension Unicode.Scalar {
-    /// Whether it is a symbol that a registry may have taken into a name: IDNA 2008 permits none (RFC 5892 section 2.6), IDNA 2003
-    /// all but those of ASCII (RFC 3491), and browsers still resolve them (UTS 46, "Preserve IDNA2003 compatibility"). `💩.la` is a host.
-    /// Some emoji, such as U+203C, are punctuation.
+    /// Whether it is a symbol or a mark of punctuation that a registry may have taken into a name: IDNA 2008 permits next to none
+    /// (RFC 5892 section 2.6), IDNA 2003 all but those of ASCII (RFC 3491), and browsers still resolve them (UTS 46,
+    /// "Preserve IDNA2003 compatibility"). `💩.la` and `†.la` are hosts.
     fileprivate var isSymbolOfName: Bool {
         guard !isASCII else { return false }
         return switch properties.generalCategory {
         case .otherSymbol, .mathSymbol, .currencySymbol, .modifierSymbol, .letterNumber, .otherNumber: true
-        default: properties.isEmoji
+        default: properties.generalCategory.isPunctuation || properties.isEmoji
         }
     }
 }
@@ -235,6 +263,15 @@ extension Unicode.GeneralCategory {
         switch self {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
             .decimalNumber, .spacingMark:
+            true
+        default: false
+        }
+    }
+
+    fileprivate var isPunctuation: Bool {
+        switch self {
+        case .otherPunctuation, .dashPunctuation, .connectorPunctuation, .openPunctuation, .closePunctuation,
+            .initialPunctuation, .finalPunctuation:
             true
         default: false
         }
