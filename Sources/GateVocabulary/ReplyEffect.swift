@@ -8,7 +8,7 @@ package enum ReplyEffect: String, CaseIterable, Sendable, Hashable {
     case notAnAddress = "not_an_address"
     /// A withdrawal of a number or mailbox that nobody has registered. It counts for who registers it later.
     case nothingKnownHere = "nothing_known_here"
-    /// A withdrawal where everything that it ends had ended before.
+    /// A withdrawal where nothing that it ends counted: it had ended before, or was never agreed to. It is recorded all the same.
     case alreadySo = "already_so"
 
     /// The reasons why a reply has no effect.

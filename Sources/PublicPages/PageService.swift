@@ -4,7 +4,7 @@ import GatewayPipeline
 /// Answers a request with its page.
 ///
 ///     GET  /u/TOKEN      the state of the link; changes nothing, because mail scanners open links too
-///     POST /u/TOKEN      mutes, whatever the body is, but for a form that says action=undo
+///     POST /u/TOKEN      mutes, whatever the body is, but for the page's own form, action=undo
 ///     GET  /u/style.css
 ///
 /// Whatever is wrong with a token, the page is the same, byte for byte.
@@ -70,15 +70,16 @@ final class PageService: Sendable {
 
     /// The token is the authority: a `POST` to it is a no, whatever its body is and however it is labelled (RFC 8058 section
     /// 3.1 lets a receiver act on the token alone, and mail programs and gateways in front of them send `text/plain`, no type
-    /// at all, or the field twice). Only a form that says `action=undo` and nothing else takes a no back; where it is
-    /// not certain what was meant, a no is taken for a no.
+    /// at all, or the field twice). Only what a browser submits of the page's own form, `action=undo` and no byte beside
+    /// it, takes a no back; where it is not certain what was meant, a no is taken for a no.
     private static func action(of request: PageRequest) -> Action {
-        guard let fields = try? FormBody.read(request.body, as: request.contentType) else { return .oneClick }
-        let known = fields.filter { $0.name == "action" || $0.name.lowercased() == "list-unsubscribe" }
-        guard known.count == 1, let field = known.first, field.name == "action" else { return .oneClick }
-        switch field.value {
-        case "mute": return .mute
-        case "undo": return .undo
+        let type = request.contentType?.split(separator: ";").first?.trimming(while: {
+            $0 == " " || $0 == "\t"
+        })
+        guard type?.lowercased() == "application/x-www-form-urlencoded" else { return .oneClick }
+        switch request.body {
+        case Array("action=mute".utf8): return .mute
+        case Array("action=undo".utf8): return .undo
         default: return .oneClick
         }
     }

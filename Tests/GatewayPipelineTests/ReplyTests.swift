@@ -245,6 +245,83 @@ import Testing
         #expect(why == ["nothing_known_here", nil, "already_so", "already_so"])
     }
 
+    /// Whether a plain no to marketing by a reply stands at an address of a person.
+    private func isOffByReply(_ place: String, of user: String = "u_1") async throws -> Bool {
+        let answer = try await gate.call("product", "GET", "/v1/recipients/\(user)/preferences")
+        return answer.json["preferences"]?.arrayValue?.contains {
+            $0["scope"] == "marketing" && $0["address"]?.stringValue == place && $0["source"] == "reply"
+                && $0["state"] == "user_off"
+        } == true
+    }
+
+    @Test(arguments: ["nothing was ever said", "refused", "withdrawn", "off for the account", "run out"])
+    func `nobody is told that they withdrew where nothing could have been sent, and the no is recorded`(
+        _ before: String
+    ) async throws {
+        try await gate.register("u_1")
+        try await address("n", "sms", Self.number)
+        switch before {
+        case "refused":
+            try await agree("m", on: "sms", at: "n")
+            gate.clock.advance(seconds: 1)
+            try await put(
+                "/preferences/marketing",
+                ["state": "user_off", "source": "in_app_settings", "channel": "sms", "address": "n"])
+        case "withdrawn":
+            try await agree("m", on: "sms", at: "n")
+            gate.clock.advance(seconds: 1)
+            let withdrawn = try await gate.call(
+                "product", "POST", "/v1/recipients/u_1/consents/m/withdraw", [:])
+            try #require(withdrawn.status == 200, "\(withdrawn.json)")
+        case "off for the account":
+            try await put("/preferences/marketing", ["state": "user_off", "source": "in_app_settings"])
+        case "run out":
+            try await agree("m", on: "sms", at: "n")
+            gate.clock.advance(seconds: 50 * 365 * 86_400)
+        default: break
+        }
+        gate.clock.advance(seconds: 1)
+        #expect(try await offer("x1").status == 403)
+        let answer = try await reply("STOP")
+        #expect(answer["effect"] == "none" && answer["why"] == "already_so", "\(answer.json)")
+        let entry = try #require(try entries(of: "reply").first)
+        #expect(entry["effect"] == "none" && entry["subjects"]?.arrayValue?.count == 1, "\(entry)")
+        #expect(try await standing()["marketing sms n"] == "withdrawn")
+        let stored = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }
+        let (_, differences) = try EvidenceFoldTests.fold(stored.map(\.bytes), gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+        // What they agree to afterwards ends with the next.
+        gate.clock.advance(seconds: 1)
+        try await agree("again", on: "sms", at: "n")
+        #expect(try await reply("STOP", id: "r2")["effect"] == "withdrawn")
+    }
+
+    @Test func `a choice by a reply is recorded where nothing ended, and one of several people is enough`()
+        async throws
+    {
+        for user in ["u_1", "u_2"] {
+            try await gate.register(user)
+            try await address("n", "sms", Self.number, of: user)
+        }
+        #expect(try await reply("STOP", id: "a")["why"] == "already_so")
+        for user in ["u_1", "u_2"] { #expect(try await isOffByReply("n", of: user), "\(user)") }
+        gate.clock.advance(seconds: 1)
+        try await agree("m", on: "sms", at: "n", of: "u_2")
+        #expect(try await reply("STOP", id: "b")["effect"] == "withdrawn")
+        #expect(try await offer("x", to: "u_2").status == 403)
+    }
+
+    @Test func `where the law asks for no consent, a reply ends the offers that could be sent`() async throws {
+        try await gate.register("u_1", region: "US-NY", zone: "America/New_York")
+        try await address("e", "email", "kari@example.org")
+        #expect(try await offer("x1", on: "email").status == 202)
+        let answer = try await reply("unsubscribe", from: "kari@example.org", channel: "email")
+        #expect(answer["effect"] == "withdrawn", "\(answer.json)")
+        #expect(try await offer("x2", on: "email").status == 403)
+        let again = try await reply("unsubscribe", id: "r2", from: "kari@example.org", channel: "email")
+        #expect(again["why"] == "already_so", "\(again.json)")
+    }
+
     @Test func `a carrier that tells it again gets the first answer, and nothing is recorded twice`()
         async throws
     {
@@ -338,7 +415,8 @@ import Testing
                     "id": "r", "channel": "sms", "from": .string(Self.number), "text": "STOP",
                     "received_at": .string(time),
                 ])
-            #expect(answer["effect"] == "withdrawn", "\(answer.json)")
+            // Before that day only what was agreed to ends, and marketing, and neither may go there.
+            #expect(answer["effect"] == (state == "suppress" ? "withdrawn" : "none"), "\(answer.json)")
             var text = try await gate.example("statement.available", "s", to: "u_1", as: "payments")
             text["channel"] = "sms"
             let sent = try await gate.call("payments", "POST", "/v1/sends", text)
@@ -389,7 +467,9 @@ import Testing
         }
         for text in [
             "START", "UNSTOP", "YES", "HELP", "ja takk", "po", "da", "non-stop", "stopped", "weekend", "",
-            "Re:", "Re: START", "Re: Offers: stop", "Info: stop", "[2]: stop",
+            "Re:", "Re: START", "Re: Offers: stop", "Info: stop", "2 stops", "2nd stop", "no 1 stop",
+            "nonstop1",
+            "when does the bus stop", "1", "1 1",
         ] { #expect(!rule.contains(text), "\(text)") }
     }
 
@@ -404,6 +484,17 @@ import Testing
             ("wypisz mnie", "pl"), ("B A J A", "es"), ("\u{FF22}\u{FF21}\u{FF2A}\u{FF21}", "es"),
             ("sluta", "sv"),
             ("AFMELD", "da"), ("Re: remove me", "en"), ("\u{3A3}\u{3A4}\u{39F}\u{3A0}", "en"),
+            // As a phone without the letters, or in a hurry, writes them.
+            ("arrete", "fr"), ("ARRETE!", "fr"), ("Arr\u{EA}te", "fr"), ("Arre\u{302}te", "fr"),
+            ("ARRETER SVP", "fr"),
+            ("desabonner", "fr"), ("aufhoren", "de"), ("AUFHOEREN", "de"), ("rezygnuje", "pl"),
+            ("huy dang ky", "vi"), ("HU\u{1EF6}", "vi"), ("cik", "tr"), ("opriti", "ro"), ("nao quero", "pt"),
+            // A number of a list, a key beside the right one, a carrier's form of the word.
+            ("1 STOP", "en"), ("STOP1", "en"), ("1STOP", "en"), ("STOP 1", "en"), ("2. stop", "en"),
+            ("STOP2END", "en"), ("(1) Stop please", "en"), ("[2]: stop", "en"), ("\u{FF11}STOP", "en"),
+            ("\u{661} STOP", "en"), ("1. opt out", "en"), ("END1", "en"), ("1 CANCEL", "en"), ("Fin 1", "fr"),
+            ("STOP.", "en"), ("STOP!", "en"), ("\"STOP\"", "en"), ("*STOP*", "en"), ("Stop please", "en"),
+            ("STOP\u{1F621}", "en"), ("\u{1F6D1} STOP", "en"), ("S.T.O.P.", "en"),
         ] as [(String, String)])
     func `a word of any listed language that says nothing else is a withdrawal`(
         _ text: String, _ locale: String
@@ -418,11 +509,30 @@ import Testing
         "Cancel the transfer to Ahmad", "the end", "Fin de mes?", "Ende der Woche", "aus Berlin",
         "Basta pasta", "no",
         "nei", "ne", "Unde e banca?", "ok", "baja california", "td bank", "What is TD?", "Sluttidspunkt?",
-        "retail",
+        "retail", "When does the bus stop?", "cancel 4512", "Cancel 2 cards", "End 2026",
+        "arrete de me suivre",
     ])
     func `a sentence that begins with such a word is no withdrawal`(_ text: String) throws {
         let rule = try #require(try Repository.policy().bundle.channels.smsRevocation)
         #expect(rule.locale(of: text) == nil, "\(rule.locale(of: text) ?? "")")
+    }
+
+    /// Every word of the bundle, as a phone without its marks writes it.
+    @Test func `every word counts without its marks, whichever way the marks are written`() throws {
+        let rule = try #require(try Repository.policy().bundle.channels.smsRevocation)
+        var count = 0
+        for word in [rule.words, rule.aloneWords].flatMap(\.values).joined() {
+            // Of Foundation's, which has Unicode's own tables: letters with marks after them, and without.
+            let apart = word.decomposedStringWithCanonicalMapping
+            let plain = String(
+                String.UnicodeScalarView(
+                    apart.unicodeScalars.filter { $0.properties.generalCategory != .nonspacingMark }))
+            for written in [apart, plain, plain.uppercased(), word.precomposedStringWithCanonicalMapping] {
+                #expect(rule.contains(written), "\(word) as \(written)")
+            }
+            if plain != word { count += 1 }
+        }
+        #expect(count > 20)
     }
 
     // MARK: An address that is not registered when its owner says no
@@ -533,6 +643,7 @@ import Testing
             let user = "u_\(secondsAgo)"
             try await gate.register(user)
             try await address("n", "sms", number, of: user)
+            try await agree("m", on: "sms", at: "n", of: user)
             var late = body("stop", id: "l\(secondsAgo)", from: number)
             late["received_at"] = .string(gate.clock.now().advanced(bySeconds: -secondsAgo).rfc3339)
             let reply = try await gate.call("replies", "POST", "/v1/replies", late)
@@ -540,6 +651,7 @@ import Testing
             #expect((confirmation(reply) != nil) == isConfirmed, "\(reply.json)")
         }
         try await address("m", "email", "kari@example.org", of: "u_300")
+        try await agree("e", on: "email", at: "m", of: "u_300")
         let mail = try await gate.call(
             "replies", "POST", "/v1/replies",
             body("stop", id: "m", from: "kari@example.org", channel: "email"))

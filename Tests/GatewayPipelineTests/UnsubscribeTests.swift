@@ -542,10 +542,9 @@ import Testing
                 "id": "r1", "channel": "email", "from": "ada@example.org", "text": "unsubscribe",
                 "received_at": .string(gate.clock.now().rfc3339),
             ])
-        // The link had ended marketing already; of a social message's reply marketing is news. Either way it is a no of its own.
+        // The link had ended all that they had agreed to. Either way it is a no of its own.
         try #require(reply.status == 200, "\(reply.json)")
-        #expect(reply["effect"] == (type == "promo.offer" ? "none" : "withdrawn"), "\(reply.json)")
-        #expect(reply["why"] == (type == "promo.offer" ? "already_so" : nil), "\(reply.json)")
+        #expect(reply["effect"] == "none" && reply["why"] == "already_so", "\(reply.json)")
         let stopped = try state()
         guard case .tooLate = await ask(.undo, link) else {
             Issue.record("a no by reply was overruled")
@@ -786,7 +785,10 @@ import Testing
         try expectReplay()
     }
 
-    @Test(arguments: ["objection", "every_channel", "link reported", "choice in the app"])
+    @Test(arguments: [
+        "objection", "every_channel", "link reported", "link reported without its mailbox",
+        "link reported among others", "choice in the app",
+    ])
     func `a no that is about a mailbox ends it for everybody there, and a choice in the app for one`(
         _ act: String
     ) async throws {
@@ -808,6 +810,25 @@ import Testing
                 try await gate.call(
                     "product", "PUT", preferences,
                     ["state": "user_off", "source": "unsubscribe_link", "channel": "email", "address": "m"])
+            case "link reported without its mailbox":
+                try await gate.call(
+                    "product", "PUT", preferences,
+                    ["state": "user_off", "source": "unsubscribe_link", "channel": "email"])
+            case "link reported among others":
+                try await gate.call(
+                    "product", "PUT", "/v1/recipients/u_1/preferences",
+                    [
+                        "preferences": [
+                            [
+                                "scope": "social", "state": "user_off", "source": "in_app_settings",
+                                "channel": "email",
+                            ],
+                            [
+                                "scope": "marketing", "state": "user_off", "source": "unsubscribe_link",
+                                "channel": "email",
+                            ],
+                        ]
+                    ])
             default:
                 try await gate.call(
                     "product", "PUT", preferences,

@@ -145,7 +145,7 @@ extension Simulation {
         let before = states()
         let reply = call("replies", "POST", "/v1/replies", body)
         let isHeld = people.contains { $0.line.number == number }
-        // Where everything had ended before, nothing ends again.
+        // Where nothing counts, because it had ended before or never began, nothing ends.
         let wanted: Set<String?> =
             !isWithdrawal ? ["not_a_withdrawal"] : isHeld ? [nil, "already_so"] : ["nothing_known_here"]
         let why = reply["why"]

@@ -74,7 +74,9 @@ package struct RevocationRule: Hashable, Sendable {
     /// `optout`, `"ＳＴＯＰ"`, `stop please`, `СТОП` and the subject `Re: STOP` are, `non-stop` and `stopped` are not. And where its
     /// first line says a word of either list and else only words that say nothing: `END`, `Cancel all messages please`, not `End of the month?`.
     ///
-    /// Letters and digits are compared (``TextFolding``), without case; where the blanks are does not matter.
+    /// Letters and digits are compared (``TextFolding``), without case and marks (`arrete` is `arrête`); where the blanks are does
+    /// not matter. Digits are a word of their own, whatever they are written to: `STOP1` and `1 STOP` begin with the word, and a
+    /// single digit says nothing beside one that counts alone (`END 1`, not `Cancel 4512`).
     package func contains(_ reply: String) -> Bool { locale(of: reply) != nil }
 
     /// The locale of the word by which a reply is a withdrawal, the longest one where there are several; `nil` for one that is
@@ -91,8 +93,31 @@ package struct RevocationRule: Hashable, Sendable {
                 in: \.latin)
     }
 
+    /// A number of a list that was answered, or a key that slipped: `1 STOP`.
+    private static func isNumber(_ word: String) -> Bool { word.allSatisfy(isDigit) }
+
+    /// Of ASCII: digits of other scripts are folded to these.
+    private static func isDigit(_ character: Character) -> Bool { ("0"..."9").contains(character) }
+
     private func locale(
         of words: [String], alone line: [String], in spelling: KeyPath<WordTable, [String: String]>
+    ) -> String? {
+        let unnumbered = words.drop(while: Self.isNumber)
+        if let found = beginning(of: words[...], in: spelling)
+            ?? (unnumbered.count < words.count ? beginning(of: unnumbered, in: spelling) : nil)
+        {
+            return found
+        }
+        guard line.count <= Self.wordCountMax else { return nil }
+        let wholes = wholes[keyPath: spelling]
+        if let locale = wholes[line.joined()] { return locale }
+        let undigited = line.filter { !($0.count == 1 && Self.isNumber($0)) }
+        return wholes[undigited.joined()]
+            ?? wholes[undigited.filter { !fillerLetters.contains($0) }.joined()]
+    }
+
+    private func beginning(
+        of words: ArraySlice<String>, in spelling: KeyPath<WordTable, [String: String]>
     ) -> String? {
         var said = ""
         var found: String?
@@ -101,10 +126,7 @@ package struct RevocationRule: Hashable, Sendable {
             // The last to be found is the longest.
             if let locale = beginnings[keyPath: spelling][said] { found = locale }
         }
-        if let found { return found }
-        guard line.count <= Self.wordCountMax else { return nil }
-        let wholes = wholes[keyPath: spelling]
-        return wholes[line.joined()] ?? wholes[line.filter { !fillerLetters.contains($0) }.joined()]
+        return found
     }
 
     /// Words of any locale, by their letters: as they are, and in Latin ones (`одјава` is `odjava`), so that a word of the list
@@ -157,19 +179,58 @@ package struct RevocationRule: Hashable, Sendable {
     /// The Latin letter that a composed one is of: `Stôp` is compared as `Stop`, as in its decomposed form, whose marks
     /// are dropped. A phone set to Turkish makes an I with a dot or without of every I.
     private static func withoutMark(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        if scalar.isASCII { return scalar }
         if scalar == "\u{131}" { return "i" }
-        guard !scalar.isASCII, let words = scalar.properties.name?.split(separator: " "), words.count > 5,
+        if let letter = markedLetters[Character(scalar)] { return letter }
+        guard let words = scalar.properties.name?.split(separator: " "), words.count > 5,
             words[0] == "LATIN", words[2] == "LETTER", words[3].utf8.count == 1, words[4] == "WITH"
         else { return scalar }
         return words[3].lowercased().unicodeScalars.first ?? scalar
     }
 
+    /// The letters of the other scripts with marks that Unicode composes with theirs, as `й` of `и`. Characters are compared by
+    /// canonical equivalence, so each is found by its letter with the mark.
+    private static let markedLetters: [Character: Unicode.Scalar] = {
+        let scripts: [(letters: ClosedRange<UInt32>, marks: [UInt32])] = [
+            // Greek: grave, acute, breve, dialytika.
+            (0x391...0x3C9, [0x300, 0x301, 0x306, 0x308]),
+            // Cyrillic: the same and the macron.
+            (0x404...0x4E9, [0x300, 0x301, 0x304, 0x306, 0x308]),
+            // Arabic: maddah, hamza above and below.
+            (0x627...0x6D5, [0x653, 0x654, 0x655]),
+        ]
+        var found: [Character: Unicode.Scalar] = [:]
+        for (letters, marks) in scripts {
+            for letter in letters.lazy.compactMap(Unicode.Scalar.init) {
+                for mark in marks.lazy.compactMap(Unicode.Scalar.init) {
+                    var text = String.UnicodeScalarView()
+                    text.append(letter)
+                    text.append(mark)
+                    found[Character(String(text))] = letter
+                }
+            }
+        }
+        return found
+    }()
+
+    /// The words of a text, and each run of digits as a word of its own.
     static func letters(of text: some StringProtocol) -> [String] {
         let scalars = text.unicodeScalars.lazy
             .filter { !$0.properties.isDefaultIgnorableCodePoint }.flatMap { TextFolding.folded($0) }
             .map(Self.withoutMark)
         return String(String.UnicodeScalarView(scalars)).lowercased()
-            .split { !$0.isLetter && !$0.isNumber }.map(String.init)
+            .split { !$0.isLetter && !$0.isNumber }.flatMap(Self.apart)
+    }
+
+    /// The runs of digits in a word, and what is between them.
+    private static func apart(_ word: Substring) -> [String] {
+        word.reduce(into: []) { parts, character in
+            if let last = parts.last?.last, isDigit(last) == isDigit(character) {
+                parts[parts.count - 1].append(character)
+            } else {
+                parts.append(String(character))
+            }
+        }
     }
 }
 

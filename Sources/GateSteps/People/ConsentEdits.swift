@@ -271,13 +271,18 @@ extension StepContext {
             }
         }
         choice.destination = destination
-        // An objection, and a link in a message, are about the number or mailbox as well, whoever has it (SG-0045).
+        // An objection, and a link in a message, are about the number or mailbox as well, whoever has it (SG-0045). A link
+        // that is reported without its mailbox was in one of the person's.
         if let category = Category(rawValue: scope), choice.state.isOff {
+            let verified = person.person.addresses.filter { $0.verifiedAt != nil }
             let places =
                 body.channel == nil
-                ? person.person.addresses.filter { $0.verifiedAt != nil }
-                : source == .unsubscribeLink
-                    ? person.person.addresses.filter { $0.tag == destination } : []
+                ? verified
+                : source != .unsubscribeLink
+                    ? []
+                    : body.destination == nil
+                        ? verified.filter { $0.channel == body.channel }
+                        : person.person.addresses.filter { $0.tag == destination }
             if let last = try shareNo(
                 category, with: try holders(of: places), besides: person.subject.id, by: caller, at: now)
             {
@@ -384,7 +389,8 @@ extension StepContext {
     ///
     /// - Parameter everyText: Whether every category that the recipient may switch off ends there, consented to or
     ///   not.
-    /// - Returns: Whether this changed anything.
+    /// - Returns: Whether this ended anything: a consent that counted, or what let messages of a category go there without one.
+    ///   What the person said is recorded also where it did not.
     func stop(
         _ address: AddressKey, of subject: SubjectID, everyText: Bool, by caller: CallerName, at now: Instant
     ) throws -> Bool {
@@ -392,18 +398,20 @@ extension StepContext {
             var person = try RecipientWithLedger.load(subject, from: view),
             let place = person.person.addresses[address]?.tag
         else { return false }
-        let before = ConsentsAndChoices(person)
+        let before = person
         let channel = address.channel
         // A keyword to a number is no reply to an e-mail.
         let method: ConsentMethod = channel == .sms ? .smsKeyword : .webForm
         let ofMarketing = policy.purposes(endedWith: .marketing)
         let purposes = Set(person.consents.map(\.purpose)).union(ofMarketing)
         var ended = Set([Category.marketing])
+        var endsConsent = false
         for purpose in purposes.sorted(by: { $0.text < $1.text }) {
             // A consent to the whole channel is one to this address.
             let given = ConsentLedger.givenScopes(of: purpose, channel: channel, in: person.consents)
                 .filter { $0.address == nil || $0.address == place }
             for consent in given {
+                if consent.expiresAt.map({ now < $0 }) ?? true { endsConsent = true }
                 try appendLedger(
                     withdrawal(
                         of: consent, at: now, method: method, by: caller, person: person, receivedAt: now),
@@ -436,9 +444,13 @@ extension StepContext {
                 receivedAt: now)
         }
         person = try reloaded(person)
-        guard ConsentsAndChoices(person) != before else { return false }
+        guard ConsentsAndChoices(person) != ConsentsAndChoices(before) else { return false }
         try reconsider(person.subject.id, as: person.person, because: .consentChanged, at: now)
-        return true
+        return endsConsent
+            || Category.allCases.contains { category in
+                isOn(category.rawValue, on: channel, at: place, of: before.person, at: now)
+                    && !isOn(category.rawValue, on: channel, at: place, of: person.person, at: now)
+            }
     }
 
     /// Whether ``stop(_:of:everyText:by:at:)`` would change nothing, told from the state alone.

@@ -12,6 +12,21 @@ extension StepContext {
     /// How long after a send a switching off counts as following it: 24 hours, in seconds (S0).
     private static let disablingSeconds: Int64 = 86_400
 
+    /// Whether messages may go by the person's consents and choices, as the gates that decide sends say.
+    ///
+    /// - Parameters:
+    ///   - scope: A category, or a type that may be muted alone.
+    ///   - place: Where they would go; `nil` for any place of the channel.
+    func isOn(
+        _ scope: String, on channel: Channel, at place: Tag?, of person: RecipientSnapshot, at now: Instant
+    ) -> Bool {
+        let destination = place.flatMap { person.destination(tagged: $0, on: channel) }
+        return PreferenceEffect(
+            scope: scope, channel: channel, destination: destination, person: person,
+            facts: FactsLoading(policy: policy, now: now)
+        ).isOn
+    }
+
     /// Records that a person switched a category off, or everything: where it was on in effect before and is off now. A
     /// choice that changes nothing of what they would get is none.
     ///
@@ -25,15 +40,11 @@ extension StepContext {
         before: RecipientSnapshot, at now: Instant
     ) throws {
         guard let after = try RecipientSnapshot.load(before.subject, from: view) else { return }
-        let loading = FactsLoading(policy: policy, now: now)
-        func isOn(_ scope: String, _ channel: Channel, of person: RecipientSnapshot) -> Bool {
-            let destination = place.flatMap { person.destination(tagged: $0, on: channel) }
-            return PreferenceEffect(
-                scope: scope, channel: channel, destination: destination, person: person, facts: loading
-            ).isOn
-        }
         let switchedOff = (scope.map { [$0] } ?? Category.allCases.map(\.rawValue)).filter { scope in
-            channels.contains { isOn(scope, $0, of: before) && !isOn(scope, $0, of: after) }
+            channels.contains {
+                isOn(scope, on: $0, at: place, of: before, at: now)
+                    && !isOn(scope, on: $0, at: place, of: after, at: now)
+            }
         }
         guard !switchedOff.isEmpty else { return }
         let subject = before.subject.id

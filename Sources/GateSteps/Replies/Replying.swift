@@ -48,7 +48,7 @@ extension StepContext {
         // Nobody can have registered a sender that is no address, so no consent is taken back there.
         let address = locale == nil ? nil : body.sender
         var (holders, waiting, stopped): ([SubjectID], [SubjectID], [SubjectID]) = ([], [], [])
-        var isNews = false
+        var hasEnded = false
         if let address {
             let everyText = endsEveryText(on: body.channel, at: now)
             holders = try view.holders(of: address)
@@ -56,10 +56,7 @@ extension StepContext {
             stopped = Array(waiting.prefix(Self.replyHolderCountMax))
             for holder in stopped {
                 let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
-                guard try stop(address, of: holder, everyText: everyText, by: caller, at: now) else {
-                    continue
-                }
-                isNews = true
+                if try stop(address, of: holder, everyText: everyText, by: caller, at: now) { hasEnded = true }
                 if let before, let place = before.addresses[address] {
                     try recordDisabling(
                         by: .reply, on: [body.channel], at: place.tag, before: before, at: now)
@@ -78,7 +75,7 @@ extension StepContext {
             } else if holders.isEmpty {
                 .nothingKnownHere
             } else {
-                isNews ? .withdrawn : .alreadySo
+                hasEnded ? .withdrawn : .alreadySo
             }
         let receivedAt = min(body.receivedAt, now)
         let confirmation = try address.flatMap { address in

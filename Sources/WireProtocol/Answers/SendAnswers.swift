@@ -322,7 +322,7 @@ package struct ReplyAnswer: WireAnswer, Hashable {
         fields.optional(
             "why", as: .choice(ReplyEffect.withoutEffect.map(\.rawValue)), answer,
             { $0.effect == .withdrawn ? nil : $0.effect.rawValue },
-            "`not_a_withdrawal`: the text is none by the bundle's words (START is one of those; consent is given on the consent route alone). `not_an_address`: the sender is a short code, a name, or a number without its country, which nobody can have registered. `nothing_known_here`: nobody has registered the number or mailbox; who registers it later begins with the no. `already_so`: everything had ended before."
+            "`not_a_withdrawal`: the text is none by the bundle's words (START is one of those; consent is given on the consent route alone). `not_an_address`: the sender is a short code, a name, or a number without its country, which nobody can have registered. `nothing_known_here`: nobody has registered the number or mailbox; who registers it later begins with the no. `already_so`: nothing that it ends counted there; it had ended before, or was never agreed to."
         )
     }
 }
