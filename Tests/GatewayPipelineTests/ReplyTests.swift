@@ -234,13 +234,13 @@ import Testing
         #expect(unknown["why"] == "nothing_known_here" && unknown.json["confirmation"] == nil)
         let known = try await reply("STOP", id: "b")
         #expect(known["effect"] == "withdrawn" && known["why"] == nil && known.json["confirmation"] != nil)
-        // Everything has ended before; a day later the person is told so again.
+        // Everything has ended before, so there is nothing to confirm.
         let again = try await reply("STOP", id: "c")
         #expect(again["effect"] == "none" && again["why"] == "already_so", "\(again.json)")
         #expect(again.json["confirmation"] == nil)
         gate.clock.advance(seconds: 86_400)
         let later = try await reply("STOP", id: "d")
-        #expect(later["why"] == "already_so" && later.json["confirmation"] != nil)
+        #expect(later["why"] == "already_so" && later.json["confirmation"] == nil)
         let why = try entries(of: "reply").map { $0["why"]?.stringValue }
         #expect(why == ["nothing_known_here", nil, "already_so", "already_so"])
     }
@@ -284,6 +284,7 @@ import Testing
         #expect(try await offer("x1").status == 403)
         let answer = try await reply("STOP")
         #expect(answer["effect"] == "none" && answer["why"] == "already_so", "\(answer.json)")
+        #expect(answer.json["confirmation"] == nil, "\(answer.json)")
         let entry = try #require(try entries(of: "reply").first)
         #expect(entry["effect"] == "none" && entry["subjects"]?.arrayValue?.count == 1, "\(entry)")
         #expect(try await standing()["marketing sms n"] == "withdrawn")
@@ -294,6 +295,21 @@ import Testing
         gate.clock.advance(seconds: 1)
         try await agree("again", on: "sms", at: "n")
         #expect(try await reply("STOP", id: "r2")["effect"] == "withdrawn")
+    }
+
+    @Test(arguments: [("sms", "+4790000019"), ("email", "kari@example.org")], [true, false])
+    func `nobody withdraws where nobody was ever asked, verified or not, and the no stays`(
+        _ address: (channel: String, value: String), isVerified: Bool
+    ) async throws {
+        try await gate.register("u_1")
+        var body: JSONObject = ["kind": .string(address.channel), "value": .string(address.value)]
+        if isVerified { body["verified_at"] = .string(gate.clock.now().rfc3339) }
+        try await put("/addresses/a", body)
+        let answer = try await reply("STOP", from: address.value, channel: address.channel)
+        #expect(answer["effect"] == "none" && answer["why"] == "already_so", "\(answer.json)")
+        #expect(answer.json["confirmation"] == nil, "\(answer.json)")
+        #expect(try await standing()["marketing \(address.channel) a"] == "withdrawn")
+        #expect(try await offer("x", on: address.channel).status == 403)
     }
 
     @Test func `a choice by a reply is recorded where nothing ended, and one of several people is enough`()
@@ -311,7 +327,8 @@ import Testing
         #expect(try await offer("x", to: "u_2").status == 403)
     }
 
-    @Test func `where the law asks for no consent, a reply ends the offers that could be sent`() async throws {
+    @Test func `where the law asks for no consent, a reply ends the offers that could be sent`() async throws
+    {
         try await gate.register("u_1", region: "US-NY", zone: "America/New_York")
         try await address("e", "email", "kari@example.org")
         #expect(try await offer("x1", on: "email").status == 202)
@@ -625,8 +642,10 @@ import Testing
         // Another number is another one, and nobody has it.
         #expect(try await say("stop", "r4", from: "+4790000018") == nil)
         gate.clock.advance(seconds: 86_400 - 3_660 - 1)
+        try await agree("m2", on: "sms", at: "n")
         #expect(try await say("stop", "r5") == nil)
         gate.clock.advance(seconds: 1)
+        try await agree("m3", on: "sms", at: "n")
         #expect(try await say("stopp", "r6")?["language"] == "nb")
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
             .map { try CanonicalJSON.read($0.bytes) }.compactMap(\.objectValue).filter {

@@ -669,7 +669,10 @@ import Testing
                 "verified_at": .string(gate.clock.now().rfc3339),
             ])
         try #require(put.status == 200, "\(put.json)")
-        guard consents else { return }
+        if consents { try await agree(user) }
+    }
+
+    private func agree(_ user: String) async throws {
         var consent = try gate.consentBody("mail-\(user)")
         consent["channel"] = "email"
         consent["address"] = "m"
@@ -785,6 +788,101 @@ import Testing
         try expectReplay()
     }
 
+    private func muted(_ token: String) async throws {
+        guard case .known(let standing) = await ask(.mute, token) else {
+            Issue.record("the link is unknown")
+            return
+        }
+        #expect(standing.isOff)
+    }
+
+    private func undone(_ token: String) async throws {
+        guard case .known = await ask(.undo, token) else {
+            Issue.record("the undo was refused")
+            return
+        }
+    }
+
+    @Test(arguments: ["replaced", "removed", "registered again", "the other's registered again"])
+    func `an undo gives back to each whom the mute took from, whatever became of their registrations`(
+        _ change: String
+    ) async throws {
+        try await share("u_1")
+        try await share("u_2")
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        gate.clock.advance(seconds: 8 * 86_400)
+        try await muted(token)
+        #expect(try await mail("a-2", to: "u_2") == 403)
+        gate.clock.advance(seconds: 60)
+        let user = change == "the other's registered again" ? "u_2" : "u_1"
+        if change == "replaced" {
+            try await share(user, "new@example.org", consents: false)
+        } else {
+            let removed = try await gate.call("product", "DELETE", "/v1/recipients/\(user)/addresses/m")
+            #expect(removed.status == 200)
+            if change != "removed" { try await share(user, consents: false) }
+        }
+        gate.clock.advance(seconds: 60)
+        try await undone(token)
+        #expect(try await mail("b-2", to: "u_2") == 202)
+        if change.hasSuffix("registered again") { #expect(try await mail("b-1", to: "u_1") == 202) }
+        guard case .tooLate = await ask(.undo, token) else {
+            Issue.record("it was taken back twice")
+            return
+        }
+        try expectReplay()
+    }
+
+    @Test(arguments: [true, false])
+    func `a second use takes from one who agreed in between, and its undo gives that back`(
+        isUndoneBetween: Bool
+    ) async throws {
+        try await share("u_1")
+        try await share("u_2", consents: false)
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        gate.clock.advance(seconds: 8 * 86_400)
+        try await muted(token)
+        gate.clock.advance(seconds: 60)
+        if isUndoneBetween { try await undone(token) }
+        gate.clock.advance(seconds: 60)
+        try await agree("u_2")
+        #expect(try await mail("a-2", to: "u_2") == 202)
+        gate.clock.advance(seconds: 60)
+        try await muted(token)
+        #expect(try await mail("b-2", to: "u_2") == 403)
+        gate.clock.advance(seconds: 60)
+        try await undone(token)
+        gate.clock.advance(seconds: 8 * 86_400)
+        #expect(try await mail("c-1", to: "u_1") == 202)
+        #expect(try await mail("c-2", to: "u_2") == 202)
+        try expectReplay()
+    }
+
+    @Test(arguments: ["u_1", "u_2"])
+    func `what one of them said themselves since stays, and the other gets theirs back`(_ speaker: String)
+        async throws
+    {
+        try await share("u_1")
+        try await share("u_2")
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        gate.clock.advance(seconds: 8 * 86_400)
+        try await muted(token)
+        gate.clock.advance(seconds: 60)
+        let own = try await gate.call(
+            "product", "PUT", "/v1/recipients/\(speaker)/preferences/marketing",
+            ["state": "user_off", "source": "in_app_settings", "channel": "email", "address": "m"])
+        #expect(own.status == 200, "\(own.json)")
+        gate.clock.advance(seconds: 60)
+        try await undone(token)
+        for user in ["u_1", "u_2"] {
+            #expect(try await mail("b-\(user)", to: user) == (user == speaker ? 403 : 202), "\(user)")
+        }
+        try expectReplay()
+    }
+
     @Test(arguments: [
         "objection", "every_channel", "link reported", "link reported without its mailbox",
         "link reported among others", "choice in the app",
@@ -857,6 +955,15 @@ import Testing
         for number in 2...count {
             #expect(try await sources("u_\(number)").contains("shared_address"), "u_\(number)")
         }
+        gate.clock.advance(seconds: 60)
+        try await undone(token)
+        let states = try gate.store.read { store in
+            try (1...count).compactMap { try store.subject(of: UserID("u_\($0)")) }
+                .compactMap { try store.state(of: $0.id) }
+        }
+        #expect(states.count == count)
+        #expect(states.allSatisfy { $0.preferences.allSatisfy { !$0.state.isOff } })
+        try expectReplay()
     }
 }
 

@@ -95,8 +95,8 @@ extension StepContext {
                 : method == .smsKeyword
                     ? person.person.addresses.filter { $0.tag == given.address } : []
             if let last = try shareNo(
-                category, with: try holders(of: places), besides: person.subject.id, by: caller, at: now)
-            {
+                category, with: try holders(of: places), besides: person.subject.id, by: caller, at: now
+            ).unfinished {
                 return Recorded(last, isUnfinished: true)
             }
         }
@@ -284,8 +284,8 @@ extension StepContext {
                         ? verified.filter { $0.channel == body.channel }
                         : person.person.addresses.filter { $0.tag == destination }
             if let last = try shareNo(
-                category, with: try holders(of: places), besides: person.subject.id, by: caller, at: now)
-            {
+                category, with: try holders(of: places), besides: person.subject.id, by: caller, at: now
+            ).unfinished {
                 return Recorded(last, isUnfinished: true)
             }
         }
@@ -299,15 +299,16 @@ extension StepContext {
     /// a no that came by an address, or an objection of somebody who has it, is about the address (SG-0045). At most
     /// ``replyHolderCountMax`` people in one step.
     ///
-    /// - Returns: `nil` where it holds for all of them; else the last entry that was recorded: an alarm was raised, and the same
-    ///   act goes on with the others.
+    /// - Returns: The choices that were recorded, and where it does not hold for all of them yet the last entry: an alarm was
+    ///   raised, and the same act goes on with the others.
     func shareNo(
         _ category: GateVocabulary.Category,
         with holders: @autoclosure () throws -> [(SubjectID, AddressKey)],
         besides own: SubjectID, by caller: CallerName, at now: Instant
-    ) throws -> EntryReference? {
-        guard policy.category(category).switchOff == .anyone else { return nil }
-        var recorded: [EntryReference] = []
+    ) throws -> (choices: [PreferenceRecord], unfinished: EntryReference?) {
+        guard policy.category(category).switchOff == .anyone else { return ([], nil) }
+        var choices: [PreferenceRecord] = []
+        var last: EntryReference?
         for (holder, address) in try holders() where holder != own {
             guard let subject = try view.subject(holder),
                 let person = try RecipientWithLedger.load(subject, from: view),
@@ -318,18 +319,19 @@ extension StepContext {
             guard try !LinkTarget.load(link, from: view).isMuted(under: policy, byAnybody: true) else {
                 continue
             }
-            guard recorded.count < Self.replyHolderCountMax else {
+            guard choices.count < Self.replyHolderCountMax else {
                 alarm(
                     "a no came by a number or mailbox of more than \(Self.replyHolderCountMax) people, and counts for so many of them at a time. Find out why so many have one address"
                 )
-                return recorded.last
+                return (choices, last)
             }
             let choice = PreferenceRecord(
                 subject: holder, scope: category.rawValue, channel: address.channel, destination: place,
                 state: .userOff, source: .sharedAddress, at: now, caller: caller)
-            recorded.append(try choose(choice, on: [choice.channel], of: person).entry)
+            last = try choose(choice, on: [choice.channel], of: person).entry
+            choices.append(choice)
         }
-        return nil
+        return (choices, nil)
     }
 
     /// Everybody who has one of some numbers or mailboxes registered, with it.

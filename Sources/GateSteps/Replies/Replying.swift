@@ -17,8 +17,8 @@ extension StepContext {
     /// Takes a reply. A reply that begins with a word of the bundle ends the consents of all people who registered the
     /// number or mailbox; any other reply changes nothing. Every reply is recorded.
     ///
-    /// The answer says what the reply did: a word that found nothing to end is not answered as a withdrawal, and a number that
-    /// nobody registered is sent no confirmation (SG-0025). A time ahead of the gateway's clock counts as now.
+    /// The answer says what the reply did: a word that found nothing to end is recorded and not answered as a withdrawal, and only
+    /// a withdrawal is confirmed (SG-0025). A time ahead of the gateway's clock counts as now.
     ///
     /// - Returns: `nil` where more people registered the number or mailbox than one step ends the consents of: the reply is
     ///   not answered then, and the same one goes on with the others.
@@ -56,7 +56,9 @@ extension StepContext {
             stopped = Array(waiting.prefix(Self.replyHolderCountMax))
             for holder in stopped {
                 let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
-                if try stop(address, of: holder, everyText: everyText, by: caller, at: now) { hasEnded = true }
+                if try stop(address, of: holder, everyText: everyText, by: caller, at: now) {
+                    hasEnded = true
+                }
                 if let before, let place = before.addresses[address] {
                     try recordDisabling(
                         by: .reply, on: [body.channel], at: place.tag, before: before, at: now)
@@ -80,8 +82,8 @@ extension StepContext {
         let receivedAt = min(body.receivedAt, now)
         let confirmation = try address.flatMap { address in
             try locale.flatMap { locale in
-                holders.isEmpty
-                    ? nil : try newConfirmation(in: locale, to: address, from: receivedAt, at: now)
+                effect == .withdrawn
+                    ? try newConfirmation(in: locale, to: address, from: receivedAt, at: now) : nil
             }
         }
         let entry = ReplyEntry(

@@ -19,72 +19,80 @@ extension StepContext {
         guard policy.category(target.link.category).switchOff == .anyone else {
             throw StepRefusal(.notFound, detail: "the link does not work any more")
         }
-        guard
-            try shareNo(
-                target.link.category,
-                with: try view.mailboxHolders(of: target.link, of: target.person.subject),
-                besides: target.link.subject,
-                by: .gateway, at: now) == nil
-        else { return nil }
+        let shared = try shareNo(
+            target.link.category, with: try view.mailboxHolders(of: target.link, of: target.person.subject),
+            besides: target.link.subject, by: .gateway, at: now)
+        try remember(shared.choices, of: id, at: now)
+        guard shared.unfinished == nil else { return nil }
         if !target.isMuted(under: policy) {
             let choice = PreferenceRecord(
                 subject: target.link.subject, scope: target.link.category.rawValue,
                 channel: target.link.channel, destination: target.place, state: .userOff,
                 source: .unsubscribeLink, at: now, caller: .gateway)
             try choose(choice, on: [choice.channel], of: target.person)
+            try remember([choice], of: id, at: now)
             target = try LinkTarget.load(target.link, from: view)
         }
         return target.standing(at: now, under: policy)
     }
 
-    /// Takes the mute of a link back, in ``UnsubscribeLink/undoSeconds``, as long as nothing else was said since: the choice
-    /// before it holds again, with its source and of its time, and the withdrawals that the mute recorded count as never
-    /// said.
+    /// Takes back what a link switched off in ``UnsubscribeLink/undoSeconds``, of each whom it did it to, whatever addresses they
+    /// have by now: the choice before it holds again, with its source and of its time, and the withdrawals that the mute
+    /// recorded count as never said. What a person said themselves since stays.
     ///
-    /// - Returns: How it stands now, and whether it was taken back.
+    /// - Returns: How it stands now, and whether something was taken back; `nil` where it is to be taken back of more people than
+    ///   one step changes: the same undo goes on.
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
-    package func undoMute(_ id: Tag, at now: Instant) throws -> (standing: LinkStanding, isUndone: Bool) {
-        var target = try LinkTarget.load(try view.unsubscribeLink(id), from: view)
-        guard let mute = target.undoableMute(at: now, under: policy) else {
-            return (target.standing(at: now, under: policy), false)
+    package func undoMute(_ id: Tag, at now: Instant) throws -> (standing: LinkStanding, isUndone: Bool)? {
+        let target = try LinkTarget.load(try view.unsubscribeLink(id), from: view)
+        let mutes = target.isUsedTooOften(at: now) ? [] : target.mutes
+        // The newest first, because it stands upon the others; the link's own person last, as in a mute.
+        let ordered =
+            mutes.reversed().filter { $0.subject != target.link.subject }
+            + mutes.reversed().filter { $0.subject == target.link.subject }
+        // All that is read comes before the first change, so that a row that is missing repeats none.
+        for record in ordered {
+            guard let subject = try view.subject(record.subject) else { continue }
+            _ = try RecipientWithLedger.load(subject, from: view)
+            _ = try view.preferenceHistory(of: subject.id)
         }
-        try takeBack(mute, of: target, at: now)
-        try takeBackShared(mute.choice, of: target, at: now)
-        target = try LinkTarget.load(target.link, from: view)
-        return (target.standing(at: now, under: policy), true)
+        var undoneCount = 0
+        for record in ordered {
+            guard let subject = try view.subject(record.subject),
+                let person = try RecipientWithLedger.load(subject, from: view),
+                let mute = record.undoable(of: target.link, in: person, at: now, under: policy)
+            else { continue }
+            if undoneCount == Self.replyHolderCountMax { return nil }
+            try takeBack(mute, of: person, at: now)
+            undoneCount += 1
+        }
+        if undoneCount > 0 { try view.setSetting(LinkMute.setting(of: id), to: nil) }
+        let after = try LinkTarget.load(target.link, from: view)
+        return (after.standing(at: now, under: policy), undoneCount > 0)
     }
 
-    private func takeBack(_ mute: LinkTarget.Mute, of target: LinkTarget, at now: Instant) throws {
+    /// Remembers with a link what a mute by it recorded, and forgets what cannot be taken back any more.
+    private func remember(_ choices: [PreferenceRecord], of link: Tag, at now: Instant) throws {
+        guard !choices.isEmpty else { return }
+        let new = choices.map(LinkMute.init)
+        let known = try view.mutes(by: link).filter { $0.isRecent(at: now) }
+        try view.setSetting(LinkMute.setting(of: link), to: LinkMute.text(of: known + new))
+    }
+
+    private func takeBack(_ mute: LinkMute.Undoable, of recipient: RecipientWithLedger, at now: Instant)
+        throws
+    {
+        let subject = recipient.subject.id
         try appendPreference(
             mute.choice.before(
-                in: try view.preferenceHistory(of: target.link.subject), of: target.person.person.state,
-                at: now), receivedAt: now)
-        var person = target.person
+                in: try view.preferenceHistory(of: subject), of: recipient.person.state, at: now),
+            receivedAt: now)
+        var person = recipient
         for withdrawal in mute.withdrawals {
             try appendLedger(undoing(withdrawal, of: person, at: now), at: now)
             person = try reloaded(person)
         }
-        let after = try LinkTarget.load(target.link, from: view)
-        try reconsider(target.link.subject, as: after.person.person, because: .preferenceChanged, at: now)
-    }
-
-    /// Gives back to each of the others at a number or mailbox what the same mute took from them: what was switched off in the
-    /// step of the mute, where nothing else was said there since.
-    private func takeBackShared(
-        _ mute: PreferenceRecord, of own: LinkTarget, at now: Instant
-    ) throws {
-        for (holder, address) in try view.mailboxHolders(of: own.link, of: own.person.subject)
-        where holder != mute.subject {
-            guard let subject = try view.subject(holder) else { continue }
-            let target = try LinkTarget.load(
-                UnsubscribeLink(
-                    of: subject, category: own.link.category, channel: address.channel,
-                    destination: subject.addressTag(address)), from: view)
-            guard let shared = target.undoableMute(at: now, under: policy, from: .sharedAddress),
-                shared.choice.at == mute.at
-            else { continue }
-            try takeBack(shared, of: target, at: now)
-        }
+        try reconsider(subject, as: try reloaded(person).person, because: .preferenceChanged, at: now)
     }
 
     private func undoing(
@@ -100,6 +108,94 @@ extension StepContext {
     }
 }
 
+/// A choice that a mute by a link recorded: whose, where and when. Kept with the link in the order of the records, so that an
+/// undo takes back these and no others (SG-0057).
+struct LinkMute: Hashable, Sendable {
+    let subject: SubjectID
+    /// `nil` for the whole channel.
+    let place: Tag?
+    let at: Instant
+
+    init(_ choice: PreferenceRecord) {
+        (subject, place, at) = (choice.subject, choice.destination, choice.at)
+    }
+
+    func isRecent(at now: Instant) -> Bool { now < at.advanced(bySeconds: UnsubscribeLink.undoSeconds) }
+
+    /// What it records and what it withdrew, where both stand.
+    struct Undoable {
+        var choice: PreferenceRecord
+        var withdrawals: [ConsentRecord]
+    }
+
+    /// - Parameter person: Whose choice it was.
+    /// - Returns: `nil` where its time is over, and where the person has said something else of the category since: there, or of
+    ///   the whole channel.
+    func undoable(
+        of link: UnsubscribeLink, in person: RecipientWithLedger, at now: Instant,
+        under policy: CompiledPolicy
+    ) -> Undoable? {
+        let said = person.person.state.preferences.filter {
+            $0.scope == link.category.rawValue && $0.channel == link.channel
+        }
+        func isHere(_ other: Tag?) -> Bool { place == nil || other == nil || other == place }
+        guard isRecent(at: now), let choice = said.first(where: { $0.destination == place }), choice.isMute,
+            choice.at == at,
+            // What the gateway recorded itself, and a record of the drift audit, is no choice of the person.
+            said.allSatisfy({
+                !isHere($0.destination) || $0.at < at || $0.caller == .gateway || $0.source == .driftAudit
+            })
+        else { return nil }
+        let purposes = policy.purposes(endedWith: link.category)
+        let undone = Set(person.consents.filter { $0.state == .undone }.compactMap(\.withdraws))
+        let since = person.consents.filter {
+            $0.channel == link.channel && isHere($0.address) && purposes.contains($0.purpose)
+                && $0.receivedAt >= at && $0.state != .undone && !undone.contains($0.idTag)
+        }
+        let isAllOwn = since.allSatisfy {
+            $0.state == .withdrawn && $0.source == .gateway && $0.receivedAt == at && $0.eventTime == at
+        }
+        return isAllOwn ? Undoable(choice: choice, withdrawals: since) : nil
+    }
+}
+
+extension LinkMute {
+    /// The setting that keeps what the mutes by a link recorded.
+    static func setting(of link: Tag) -> String { "muted by link \(link.hexadecimal)" }
+
+    /// A line each: pseudonym, place, milliseconds.
+    static func text(of mutes: [LinkMute]) -> String {
+        mutes.map {
+            "\($0.subject.hexadecimal) \($0.place?.hexadecimal ?? wholeChannel) \($0.at.milliseconds)"
+        }.joined(separator: "\n")
+    }
+
+    private static let wholeChannel = "-"
+
+    fileprivate init?(line: Substring) {
+        let words = line.split(separator: " ").map(String.init)
+        guard words.count == 3, let subject = SubjectID(hexadecimal: words[0]),
+            let milliseconds = Int64(words[2])
+        else { return nil }
+        let place = Tag(hexadecimal: words[1])
+        guard place != nil || words[1] == Self.wholeChannel else { return nil }
+        (self.subject, self.place, at) = (subject, place, Instant(milliseconds: milliseconds))
+    }
+}
+
+extension RecordReading {
+    /// What the mutes by a link recorded lately, oldest first.
+    fileprivate func mutes(by link: Tag) throws -> [LinkMute] {
+        let name = LinkMute.setting(of: link)
+        return try (try setting(name) ?? "").split(separator: "\n").map { line in
+            guard let mute = LinkMute(line: line) else {
+                throw StoreError.damaged(table: "setting", row: name, "it holds no mutes of a link")
+            }
+            return mute
+        }
+    }
+}
+
 /// A link with the person it is of.
 package struct LinkTarget {
     package let link: UnsubscribeLink
@@ -107,10 +203,10 @@ package struct LinkTarget {
     /// Where the choice is made. A link lives on in an inbox after its address or device is gone; the no then holds for
     /// the whole channel.
     let place: Tag?
-    /// When links switched the category off at that place, while the newest choice there is such a mute.
-    private let mutes: [Instant]
-    /// Whether a link ever switched the category off at that place.
-    private let wasMuted: Bool
+    /// What mutes by the link recorded lately, the link's own person's and others', oldest first.
+    let mutes: [LinkMute]
+    /// When links switched the category off at that place.
+    private let mutedAt: [Instant]
 
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package static func load(
@@ -121,12 +217,12 @@ package struct LinkTarget {
         else { throw StepRefusal(.notFound, detail: "the link does not work any more") }
         let place = person.person.destination(tagged: link.destination, on: link.channel)?.tag
         let choice = Self.choice(of: link, at: place, in: person.person.state)
-        let mutes = try choice.map { choice in
+        let history = try choice.map { choice in
             try store.preferenceHistory(of: link.subject).filter { $0.isMute && $0.isAbout(choice) }
         }
         return LinkTarget(
-            link: link, person: person, place: place,
-            mutes: choice?.isMute == true ? mutes?.map(\.at) ?? [] : [], wasMuted: mutes?.isEmpty == false)
+            link: link, person: person, place: place, mutes: try store.mutes(by: link.id),
+            mutedAt: history?.map(\.at) ?? [])
     }
 
     package func standing(at now: Instant, under policy: CompiledPolicy) -> LinkStanding {
@@ -137,6 +233,7 @@ package struct LinkTarget {
             state: person.person.state.withoutSuppressions)
         let undoableUntil = undoableMute(at: now, under: policy)?.choice.at.advanced(
             bySeconds: UnsubscribeLink.undoSeconds)
+        let wasMuted = !mutedAt.isEmpty
         return LinkStanding(
             category: link.category, channel: link.channel, locale: person.person.record.locale,
             isOff: [nil, place].contains { chosen.preference(scope, link.channel, at: $0).isOff },
@@ -172,38 +269,18 @@ package struct LinkTarget {
         }
     }
 
-    struct Mute {
-        var choice: PreferenceRecord
-        var withdrawals: [ConsentRecord]
+    /// The mute of the link's own person that can still be taken back.
+    private func undoableMute(at now: Instant, under policy: CompiledPolicy) -> LinkMute.Undoable? {
+        guard !isUsedTooOften(at: now) else { return nil }
+        return mutes.reversed().lazy.filter { $0.subject == link.subject }.compactMap {
+            $0.undoable(of: link, in: person, at: now, under: policy)
+        }.first
     }
 
-    /// The mute that can still be taken back: this link's own, and the newest word on its category and channel.
-    ///
-    /// - Parameter source: `sharedAddress` for one by another's link to the same number or mailbox, which goes with that
-    ///   link's own and with no other.
-    func undoableMute(
-        at now: Instant, under policy: CompiledPolicy, from source: PreferenceSource = .unsubscribeLink
-    ) -> Mute? {
-        guard let choice, choice.isMute, choice.source == source,
-            now < choice.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
-        else { return nil }
+    /// Whether more mutes were recorded than can be taken back (``UnsubscribeLink/undoCountMax``).
+    func isUsedTooOften(at now: Instant) -> Bool {
         let windowStart = now.advanced(bySeconds: -UnsubscribeLink.undoWindowSeconds)
-        guard mutes.count(where: { $0 > windowStart }) <= UnsubscribeLink.undoCountMax else { return nil }
-        // A record of the drift audit is no choice of the person.
-        let isNewest = person.person.state.preferences.allSatisfy {
-            $0 == choice || $0.scope != choice.scope || $0.channel != choice.channel || $0.at < choice.at
-                || $0.source == .driftAudit
-        }
-        guard isNewest else { return nil }
-        let purposes = policy.purposes(endedWith: link.category)
-        let since = person.consents.filter {
-            $0.channel == link.channel && purposes.contains($0.purpose) && $0.receivedAt >= choice.at
-        }
-        let isAllOwn = since.allSatisfy {
-            $0.state == .withdrawn && $0.source == .gateway && $0.receivedAt == choice.at
-                && $0.eventTime == choice.at
-        }
-        return isAllOwn ? Mute(choice: choice, withdrawals: since) : nil
+        return mutedAt.count(where: { $0 > windowStart }) > UnsubscribeLink.undoCountMax
     }
 }
 
@@ -244,7 +321,7 @@ extension PreferenceRecord {
         let isStanding = state.drifts.contains {
             $0.action == .suppressed && $0.device == destination && $0.category?.rawValue == scope
         }
-        let history = history.filter { $0.isAbout(self) }.dropLast()
+        let history = history.filter { $0.isAbout(self) }.prefix { $0 != self }
         var earlier = history.last
         if let newest = earlier, newest.source == .driftAudit, !(newest.isSuppression && isStanding) {
             // An audit suppresses only what is on, so an off among these is a mute that was taken back.

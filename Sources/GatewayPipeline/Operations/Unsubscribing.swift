@@ -37,8 +37,7 @@ package final class LinkHandler: UnsubscribeHandler {
 
     package func undo(_ token: String, reply: @escaping @Sendable (LinkAnswer) -> Void) {
         change(token, reply: reply) { step, id, now in
-            let (standing, isUndone) = try step.undoMute(id, at: now)
-            return isUndone ? .known(standing) : .tooLate(standing)
+            try step.undoMute(id, at: now).map { $0.isUndone ? .known($0.standing) : .tooLate($0.standing) }
         }
     }
 
