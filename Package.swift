@@ -148,13 +148,6 @@ let package = Package(
                 logging, lifecycle,
             ], computes: false),
         module(
-            "PublicPages",
-            [
-                "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", "WireProtocol",
-                nio, nioPosix, nioHTTP1,
-                logging, lifecycle,
-            ], computes: false),
-        module(
             "SQLiteStore",
             [
                 "CSQLite", "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
@@ -182,7 +175,14 @@ let package = Package(
         module("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"], computes: false),
         module("SealedPush", ["SealedFormat", cryptoWithoutCryptoKit]),
 
-        // Layer 8: what `sendgate bench` and `sendgate demo` do with processes of their own. The gateway needs none of it.
+        // Layer 8: pages, which listen as the endpoint does; what `sendgate bench` and `sendgate demo` do with processes of
+        // their own.
+        module(
+            "PublicPages",
+            [
+                "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", "UnixSocketEndpoint",
+                "WireProtocol", nio, nioPosix, nioHTTP1, logging, lifecycle,
+            ], computes: false),
         module(
             "GateBench",
             [
@@ -280,8 +280,7 @@ let package = Package(
             "PublicPagesTests",
             [
                 "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit", "GateVocabulary",
-                "GatewayPipeline",
-                "PublicPages", nio, nioHTTP1, nioEmbedded, logging,
+                "GatewayPipeline", "PublicPages", "UnixSocketEndpoint", nio, nioHTTP1, nioEmbedded, logging,
             ]),
         tests(
             "SQLiteStoreTests",

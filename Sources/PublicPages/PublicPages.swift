@@ -1,10 +1,10 @@
 package import GatewayPipeline
 package import Logging
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 import ServiceLifecycle
 import Synchronization
+import UnixSocketEndpoint
 
 /// The public pages of unsubscribe links, in front of one ``UnsubscribeHandler``.
 ///
@@ -64,7 +64,6 @@ package final class PublicPages: Service {
                 .withBoundSocket(descriptor).get()
             state.withLock { $0.listener = listener }
         } catch {
-            socket.unlinkFile()
             await shutDown()
             throw error
         }
@@ -81,19 +80,15 @@ package final class PublicPages: Service {
         socket.unlinkFile()
         try? await running.listener?.close().get()
         for channel in connections.all { try? await channel.close().get() }
+        socket.release()
         try? await group.shutdownGracefully()
     }
 
     private func setUp(_ channel: any Channel) throws {
         let connection = PageConnection(
             service: service, limits: limits, connections: connections, rates: rates)
-        var decoderLimits = NIOHTTPDecoderLimitConfiguration()
-        decoderLimits.maxHeaderFieldSize = limits.headerByteCountMax
-        decoderLimits.maxHeaderListSize = limits.headerByteCountMax
-        decoderLimits.maxHeaderFieldCount = limits.headerFieldCountMax
-        try channel.pipeline.syncOperations.addHandlers([
-            PageInboundMeter(connection),
-            ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: decoderLimits)), connection,
-        ])
+        try channel.pipeline.syncOperations.add(
+            connection, headerByteCountMax: limits.headerByteCountMax,
+            headerFieldCountMax: limits.headerFieldCountMax)
     }
 }

@@ -21,6 +21,8 @@ package enum EndpointError: Error, Hashable, Sendable {
     case lockHeld(path: String)
     /// The file is a socket and could not be tried, so it is not known to be stale.
     case cannotTell(path: String, errorNumber: Int32)
+    /// The port of the loopback cannot be listened on.
+    case portRefused(address: String, errorNumber: Int32)
     /// The descriptor is not a listening Unix stream socket.
     case notAListener(descriptor: Int32)
     /// `LISTEN_FDS` and its companions contradict themselves.
@@ -54,6 +56,8 @@ extension EndpointError: CustomStringConvertible {
         case .lockHeld(let path): "another process holds the lock `\(path)`"
         case .cannotTell(let path, let number):
             "cannot tell whether the socket `\(path)` is in use: \(SystemCall.message(number))"
+        case .portRefused(let address, let number):
+            "cannot listen on `\(address)`: \(SystemCall.message(number))"
         case .notAListener(let descriptor): "descriptor \(descriptor) is not a listening Unix stream socket"
         case .inheritedSocketsMalformed(let sentence): "the inherited sockets make no sense: \(sentence)"
         case .tooFewDescriptors(let allowed, let needed):
@@ -83,6 +87,7 @@ extension EndpointError: CustomStringConvertible {
         case .notASocket: "configure another path; the gateway never removes a file it did not make"
         case .socketInUse, .lockHeld: "stop the other process, or configure another path"
         case .cannotTell: "run as the socket's owner, or remove the file after checking that nothing uses it"
+        case .portRefused: "stop the process that has the port, or configure another one above 1023"
         case .notAListener: "in the systemd unit use `ListenStream=` with a path and `Accept=no`"
         case .inheritedSocketsMalformed:
             "start through systemd, or unset LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES"

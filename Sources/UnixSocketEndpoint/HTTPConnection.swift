@@ -10,7 +10,7 @@ import WireProtocol
 ///     bytes ← ResponseWriter ←──────────────────────────┘   └→ handler → AnswerTicket → AnswerMailbox
 ///
 /// Nothing is decided here: see ``HTTPConnectionStateMachine`` for what a connection does, and when.
-final class HTTPConnection: ChannelInboundHandler {
+final class HTTPConnection: MeteredConnection {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = ByteBuffer
 
@@ -111,9 +111,6 @@ final class HTTPConnection: ChannelInboundHandler {
         }
     }
 
-    /// ``InboundMeter`` calls it with every read before the parser sees the bytes.
-    ///
-    /// - Returns: Whether the parser shall see them.
     func willParse(byteCount: Int) -> Bool {
         mailbox.counters.bytesRead.rise(by: byteCount)
         take(.received(byteCount: byteCount))

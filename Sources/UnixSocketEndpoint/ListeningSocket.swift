@@ -3,8 +3,8 @@ import Glibc
 /// A socket that is bound, and everything needed to take it away again.
 ///
 /// The descriptor goes to SwiftNIO, which then owns it; the lock stays here until ``release()``.
-struct ListeningSocket: Sendable {
-    let descriptor: Int32
+package struct ListeningSocket: Sendable {
+    package let descriptor: Int32
     /// `nil` for an inherited socket: the process that made it removes it.
     let file: File?
 
@@ -19,18 +19,29 @@ struct ListeningSocket: Sendable {
     /// Opens what `configuration` names. Makes system calls that may block for a moment; for the start only.
     static func open(_ configuration: ListenerConfiguration) throws(EndpointError) -> ListeningSocket {
         switch configuration.source {
-        case .path(let file): try bind(file)
-        case .inherited(let descriptor): try adopt(descriptor)
+        case .path(let file):
+            try file.checkPath()
+            try makeDirectory(of: file)
+            return try bind(file)
+        case .inherited(let descriptor): return try adopt(descriptor)
         }
+    }
+
+    /// Opens a socket file for every user who may search its directory. The directory is the operator's, who says by its mode
+    /// and group which users those are: it is neither made nor changed.
+    package static func openPublic(path: String) throws(EndpointError) -> ListeningSocket {
+        let file = SocketFile(path: path, directoryMode: nil, socketMode: 0o666)
+        try file.checkPath()
+        return try bind(file)
     }
 
     // MARK: A socket file
 
     /// Lock, look, bind, set owner and mode. No client can connect before SwiftNIO calls `listen`, so the
     /// file is never reachable with a wider mode than the configured one.
+    ///
+    /// - Precondition: `file` has passed ``SocketFile/checkPath()``, and its directory is there.
     private static func bind(_ file: SocketFile) throws(EndpointError) -> ListeningSocket {
-        try file.checkPath()
-        try makeDirectory(of: file)
         let lock = try takeLock(of: file)
         do throws(EndpointError) {
             try removeStaleSocket(of: file)
@@ -234,7 +245,7 @@ struct ListeningSocket: Sendable {
 
     /// Removes the socket file when it is still the one that was made here. Done before the listener closes, so that
     /// a client sees "no such file" rather than "refused" and no stale file is left.
-    func unlinkFile() {
+    package func unlinkFile() {
         guard let file else { return }
         var status = stat()
         guard lstat(file.path, &status) == 0, UInt64(status.st_dev) == file.device,
@@ -244,12 +255,12 @@ struct ListeningSocket: Sendable {
     }
 
     /// Gives the lock back. After this another gateway may start.
-    func release() {
+    package func release() {
         if let file { close(file.lockDescriptor) }
     }
 
     /// For a start that failed before SwiftNIO took the descriptor.
-    func abandon() {
+    package func abandon() {
         unlinkFile()
         if file != nil { close(descriptor) }
         release()

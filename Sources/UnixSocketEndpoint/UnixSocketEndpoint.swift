@@ -2,7 +2,6 @@ package import GatewayPipeline
 import Glibc
 package import Logging
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 import ServiceLifecycle
 import Synchronization
@@ -257,15 +256,9 @@ package final class UnixSocketEndpoint: Service {
         let connection = HTTPConnection(
             peer: peer, handler: handler, limits: limits, mailbox: mailbox, admission: admission,
             logger: logger)
-        var decoderLimits = NIOHTTPDecoderLimitConfiguration()
-        decoderLimits.maxHeaderFieldSize = limits.headerByteCountMax
-        decoderLimits.maxHeaderListSize = limits.headerByteCountMax
-        decoderLimits.maxHeaderFieldCount = limits.headerFieldCountMax
-        try pipeline.addHandlers([
-            InboundMeter(connection),
-            ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: decoderLimits)),
-            connection,
-        ])
+        try pipeline.add(
+            connection, headerByteCountMax: limits.headerByteCountMax,
+            headerFieldCountMax: limits.headerFieldCountMax)
     }
 
     private func listenerClosed(_ index: Int) {

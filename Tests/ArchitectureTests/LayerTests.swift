@@ -18,9 +18,9 @@ import Testing
         "GateSteps": 5,
         "GatewayPipeline": 6, "UnixHTTPClient": 6,
         "UnixSocketEndpoint": 7, "SQLiteStore": 7, "TrailDirectory": 7, "PolicyFiles": 7, "KeyFiles": 7,
-        "DeliveryRelay": 7, "PublicPages": 7, "CommandTerminal": 7,
+        "DeliveryRelay": 7, "CommandTerminal": 7,
         "SendgateClient": 7, "SealedPush": 7,
-        "GateBench": 8, "GateDemo": 8,
+        "PublicPages": 8, "GateBench": 8, "GateDemo": 8,
         "sendgate": 9,
     ]
 

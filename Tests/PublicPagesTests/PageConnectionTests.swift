@@ -1,8 +1,8 @@
 import NIOCore
 import NIOEmbedded
-import NIOHTTP1
 import Synchronization
 import Testing
+import UnixSocketEndpoint
 
 @testable import PublicPages
 
@@ -42,10 +42,11 @@ import Testing
         let channel = EmbeddedChannel(loop: loop)
         let connection = PageConnection(
             service: service, limits: limits, connections: connections, rates: rates)
-        try channel.pipeline.syncOperations.addHandlers([
-            OutputSide(), PageInboundMeter(connection), ByteToMessageHandler(HTTPRequestDecoder()),
-            connection,
-        ])
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(OutputSide())
+        try pipeline.add(
+            connection, headerByteCountMax: limits.headerByteCountMax,
+            headerFieldCountMax: limits.headerFieldCountMax)
         channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 1), promise: nil)
         return channel
     }

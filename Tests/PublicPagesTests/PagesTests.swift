@@ -6,6 +6,7 @@ import Logging
 import NIOCore
 import Synchronization
 import Testing
+import UnixSocketEndpoint
 
 @testable import PublicPages
 
@@ -544,26 +545,106 @@ final class FakeHandler: UnsubscribeHandler {
 
     // MARK: Where
 
-    @Test func `a socket's path is served and removed, and what is not ours is left alone`() async throws {
+    /// Runs with the path of a page socket in a directory of its own.
+    private func withPath(_ body: (String) async throws -> Void) async throws {
         let folder = NSTemporaryDirectory() + "pages-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let address = PageAddress.unix(path: folder + "/pages.sock")
-        for _ in 0..<2 {
-            try await serve(on: address) { address in
-                let answer9 = try PageClient.get(address, path)
-                #expect(answer9.status == 200)
-                // One that is in use is not taken over.
-                #expect(throws: PageSocketError.self) { try PageSocket(address) }
-                let answer10 = try PageClient.get(address, path)
-                #expect(answer10.status == 200)
+        try await body(folder + "/pages.sock")
+    }
+
+    /// A socket of another program, bound to `path`; it listens with a queue of one connection if it is a stream.
+    private func bindForeign(_ type: __socket_type, to path: String) throws -> CInt {
+        let descriptor = socket(AF_UNIX, CInt(type.rawValue), 0)
+        try #require(withAddress(of: path) { bind(descriptor, $0, $1) } == 0)
+        if type == SOCK_STREAM { try #require(listen(descriptor, 0) == 0) }
+        return descriptor
+    }
+
+    private func withAddress(of path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt) -> CInt {
+        var name = sockaddr_un()
+        name.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &name.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+        return withUnsafePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
-            #expect(!FileManager.default.fileExists(atPath: folder + "/pages.sock"))
         }
-        _ = FileManager.default.createFile(atPath: folder + "/pages.sock", contents: Data("mine".utf8))
-        #expect(throws: PageSocketError.self) { try PageSocket(address) }
-        #expect(try String(contentsOfFile: folder + "/pages.sock", encoding: .utf8) == "mine")
-        let long = PageAddress.unix(path: folder + "/" + String(repeating: "a", count: 200))
-        #expect(throws: PageSocketError.self) { try PageSocket(long) }
+    }
+
+    @Test func `a socket's path is served and removed, and what is not ours is left alone`() async throws {
+        try await withPath { file in
+            let address = PageAddress.unix(path: file)
+            for _ in 0..<2 {
+                try await serve(on: address) { address in
+                    let answer9 = try PageClient.get(address, path)
+                    #expect(answer9.status == 200)
+                    // One that is in use is not taken over.
+                    #expect(throws: EndpointError.lockHeld(path: file + ".lock")) { try PageSocket(address) }
+                    let answer10 = try PageClient.get(address, path)
+                    #expect(answer10.status == 200)
+                }
+                #expect(!FileManager.default.fileExists(atPath: file))
+            }
+            _ = FileManager.default.createFile(atPath: file, contents: Data("mine".utf8))
+            #expect(throws: EndpointError.notASocket(path: file)) { try PageSocket(address) }
+            #expect(try String(contentsOfFile: file, encoding: .utf8) == "mine")
+            let long = PageAddress.unix(path: file + String(repeating: "a", count: 200))
+            #expect(throws: EndpointError.self) { try PageSocket(long) }
+        }
+    }
+
+    @Test func `every user may connect who may search the directory, and nobody once the pages are given up`()
+        async throws
+    {
+        try await withPath { file in
+            let socket = try PageSocket(.unix(path: file))
+            var status = stat()
+            #expect(lstat(file, &status) == 0 && status.st_mode & 0o7777 == 0o666)
+            socket.abandon()
+            #expect(lstat(file, &status) != 0)
+            #expect(throws: Never.self) { try PageSocket(.unix(path: file)) }
+        }
+    }
+
+    @Test(arguments: [SOCK_DGRAM, SOCK_STREAM])
+    func `a socket of another program is left alone, be it of another kind or its queue full`(
+        type: __socket_type
+    ) async throws {
+        try await withPath { file in
+            var descriptors = [try bindForeign(type, to: file)]
+            defer { for descriptor in descriptors { close(descriptor) } }
+            if type == SOCK_STREAM {
+                var result: CInt = 0
+                while result == 0, descriptors.count < 10 {
+                    let client = socket(AF_UNIX, CInt(type.rawValue) | O_NONBLOCK, 0)
+                    result = withAddress(of: file) { connect(client, $0, $1) }
+                    descriptors.append(client)
+                }
+                try #require(result == -1 && errno == EAGAIN)
+            }
+            #expect(throws: EndpointError.socketInUse(path: file)) { try PageSocket(.unix(path: file)) }
+            #expect(FileManager.default.fileExists(atPath: file))
+        }
+    }
+
+    @Test func `pages that end leave the socket alone that has taken the place of theirs`() async throws {
+        try await withPath { file in
+            var foreign: CInt = -1
+            try await serve(on: .unix(path: file)) { _ in
+                unlink(file)
+                foreign = try bindForeign(SOCK_STREAM, to: file)
+            }
+            #expect(FileManager.default.fileExists(atPath: file))
+            close(foreign)
+        }
+    }
+
+    @Test func `a port that another process listens on is refused with what to do`() throws {
+        let first = try PageSocket(.loopback(port: 0))
+        let error = #expect(throws: EndpointError.self) { try PageSocket(first.address) }
+        #expect(error == .portRefused(address: "\(first.address)", errorNumber: EADDRINUSE))
+        first.abandon()
+        #expect(throws: Never.self) { try PageSocket(first.address) }
     }
 }

@@ -4,7 +4,6 @@ import GatewayPipeline
 import Logging
 import NIOCore
 import NIOEmbedded
-import NIOHTTP1
 import Synchronization
 import Testing
 import WireProtocol
@@ -81,9 +80,11 @@ import WireProtocol
                 peer: Peer(credentials: credentials, boundCaller: nil, listener: 0),
                 handler: handler ?? requests, limits: limits, mailbox: mailbox,
                 admission: try #require(usage.admitConnection(ofUser: 1, isReserved: false)), logger: .quiet)
-            try channel.pipeline.syncOperations.addHandlers([
-                outputSide, InboundMeter(connection), ByteToMessageHandler(HTTPRequestDecoder()), connection,
-            ])
+            let pipeline = channel.pipeline.syncOperations
+            try pipeline.addHandler(outputSide)
+            try pipeline.add(
+                connection, headerByteCountMax: limits.headerByteCountMax,
+                headerFieldCountMax: limits.headerFieldCountMax)
             channel.connect(to: try SocketAddress(unixDomainSocketPath: "/gate.sock"), promise: nil)
             _ = mailbox.scheduleSweep(everyMilliseconds: limits.sweepMilliseconds)
         }

@@ -424,7 +424,8 @@ import WireProtocol
             .directoryNotAsConfigured(path: "x", found: "0:0, mode 755", wanted: "0:0, mode 750"),
             .notASocket(path: "x"),
             .socketInUse(path: "x"), .lockHeld(path: "x"), .cannotTell(path: "x", errorNumber: EACCES),
-            .notAListener(descriptor: 3), .inheritedSocketsMalformed("x"),
+            .portRefused(address: "x", errorNumber: EADDRINUSE), .notAListener(descriptor: 3),
+            .inheritedSocketsMalformed("x"),
             .tooFewDescriptors(allowed: 1, needed: 2), .system(call: "bind", path: "x", errorNumber: EACCES),
             .listenerClosed(listener: 0), .alreadyStarted,
         ]

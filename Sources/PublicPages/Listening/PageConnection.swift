@@ -3,15 +3,16 @@ import GatewayPipeline
 import Glibc
 import NIOCore
 import NIOHTTP1
+import UnixSocketEndpoint
 import WireProtocol
 
 /// One client and its one request: after the answer the connection ends, which a proxy in front does not mind.
 ///
-///     bytes → PageInboundMeter → HTTPRequestDecoder → PageConnection → PageService → UnsubscribeHandler
+///     bytes → InboundMeter → HTTPRequestDecoder → PageConnection → PageService → UnsubscribeHandler
 ///     bytes ←──────────────────────────┘
 ///
 /// Not reentrant and confined to its event loop; what is answered elsewhere comes back over ``NIOLoopBound``.
-final class PageConnection: ChannelInboundHandler {
+final class PageConnection: MeteredConnection {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = ByteBuffer
 
@@ -48,16 +49,13 @@ final class PageConnection: ChannelInboundHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
-    /// ``PageInboundMeter`` calls it with every read before the parser sees the bytes.
-    ///
-    /// - Returns: Whether the parser shall see them.
-    func willParse(byteCount: Int, _ context: ChannelHandlerContext) -> Bool {
+    func willParse(byteCount: Int) -> Bool {
         if case .reading = state {
             framingByteCount += byteCount
             return true
         }
         droppedByteCount += byteCount
-        if droppedByteCount > limits.lingerByteCountMax { context.close(promise: nil) }
+        if droppedByteCount > limits.lingerByteCountMax { context?.close(promise: nil) }
         return false
     }
 
@@ -70,7 +68,6 @@ final class PageConnection: ChannelInboundHandler {
     @discardableResult private func refuseLongFraming(_ context: ChannelHandlerContext) -> Bool {
         // The empty line that ends a head does not count towards its bound.
         guard framingByteCount > limits.headerByteCountMax + 2 else { return false }
-        state = .answering
         write(service.refusal(431), to: context)
         return true
     }
@@ -78,8 +75,6 @@ final class PageConnection: ChannelInboundHandler {
     func channelActive(context: ChannelHandlerContext) {
         openedAt = context.eventLoop.now
         guard connections.admit(context.channel) else {
-            // Told so unread.
-            state = .answering
             return write(service.busy(), to: context)
         }
         // A client that has not sent a header is told nothing.
@@ -103,19 +98,16 @@ final class PageConnection: ChannelInboundHandler {
             // RFC 9112 section 3.2: exactly one Host in HTTP/1.1.
             let hostCount = head.headers["host"].count
             guard hostCount == 1 || hostCount == 0 && head.version == .http1_0 else {
-                state = .answering
                 return write(service.refusal(400), to: context)
             }
             state = .reading(head, body)
             setDeadline(openedAt + limits.requestTime - context.eventLoop.now, context) {
                 connection, context in
-                connection.state = .answering
                 connection.write(connection.service.refusal(408), to: context)
             }
         case .body(let buffer):
             framingByteCount -= buffer.readableBytes
             guard body.count + buffer.readableBytes <= limits.bodyByteCountMax else {
-                state = .answering
                 return write(service.refusal(413), to: context)
             }
             // Taken out of the state, so that the bytes are appended and not copied.
@@ -134,7 +126,6 @@ final class PageConnection: ChannelInboundHandler {
         guard case .reading = state, error is HTTPParserError || error is NIOHTTPDecoderError else {
             return context.close(promise: nil)
         }
-        state = .answering
         let isTooLong = (error as? HTTPParserError) == .headerOverflow || error is NIOHTTPDecoderError
         write(service.refusal(isTooLong ? 431 : 400), to: context)
     }
