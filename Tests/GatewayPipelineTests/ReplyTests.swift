@@ -155,6 +155,26 @@ import Testing
         #expect(try await standing("u_1")["marketing sms n"] == "withdrawn")
     }
 
+    @Test(arguments: [0, 52, 104])
+    func `STOP that ends something for one of many is answered as a withdrawal, whoever is stopped first`(
+        _ place: Int
+    ) async throws {
+        let count = StepContext.replyHolderCountMax + 5
+        for number in 0..<count {
+            try await gate.register("u_\(number)")
+            try await address("n", "sms", Self.number, of: "u_\(number)")
+        }
+        // Of those who have the number, in the order in which a step takes them.
+        let subjects = try gate.store.read { store in
+            try (0..<count).compactMap { try store.subject(of: UserID("u_\($0)"))?.id }
+        }
+        let order = (0..<count).sorted { subjects[$0].bytes.lexicographicallyPrecedes(subjects[$1].bytes) }
+        try await agree("m", on: "sms", at: "n", of: "u_\(order[place])")
+        #expect(try await reply("STOP").status == 503)
+        let answer = try await reply("STOP")
+        #expect(answer.status == 200 && answer["effect"] == "withdrawn", "\(answer.json)")
+    }
+
     @Test func `what STOP ended begins again with a consent and with no reply`() async throws {
         try await customer()
         _ = try await reply("STOP")

@@ -53,6 +53,11 @@ extension StepContext {
             let everyText = endsEveryText(on: body.channel, at: now)
             holders = try view.holders(of: address)
             waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText, at: now) }
+            if waiting.count > Self.replyHolderCountMax {
+                // Last those who could be sent something, so that the step which answers is one that ends it.
+                let reached = Set(try waiting.filter { try isReached(at: address, $0, at: now) })
+                waiting = waiting.filter { !reached.contains($0) } + waiting.filter(reached.contains)
+            }
             stopped = Array(waiting.prefix(Self.replyHolderCountMax))
             for holder in stopped {
                 let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
@@ -100,6 +105,17 @@ extension StepContext {
                 confirmation: confirmation?.record, at: now))
         if let address { try view.setSetting(takenBack(at: address), to: "\(now.milliseconds)") }
         return { ReplyAnswer(trail: $0[trail], effect: effect, confirmation: confirmation?.answer) }
+    }
+
+    /// Whether messages of any category may go to a person at a number or mailbox.
+    private func isReached(at address: AddressKey, _ subject: SubjectID, at now: Instant) throws -> Bool {
+        guard let subject = try view.subject(subject),
+            let person = try RecipientSnapshot.load(subject, from: view),
+            let place = person.addresses[address]?.tag
+        else { return false }
+        return Category.allCases.contains {
+            isOn($0.rawValue, on: address.channel, at: place, of: person, at: now)
+        }
     }
 
     /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
