@@ -27,7 +27,7 @@ extension Detail: DescribedChoice {
 extension WhoCanFix: DescribedChoice {
     package static var means: String {
         """
-        - `producer`: the service that sent it, under a new `id`; after `unknown_type` and `invalid_params` under the same or a new one
+        - `producer`: the service that sent it, under a new `id`; after `unknown_type` and `invalid_params` under a new one or, while no other content has it, the same
         - `recipient`: the person, who registers, verifies, agrees or switches on
         - `security`: the security team, in `callers.yaml` and `critical.yaml`
         - `compliance`: whoever is responsible for the policy, in its pages

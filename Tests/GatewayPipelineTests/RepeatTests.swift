@@ -242,6 +242,7 @@ import WireProtocol
             let late = try await gate.call("payments", "POST", "/v1/sends", content)
             #expect(late.status == 403 && late.json["replayed"] == true, "\(late.json)")
             #expect(late["send_id"] == answer["send_id"])
+            #expect(late["hint"]?.hasSuffix(SendAnswer.takenIDHint) == true, "\(late.json)")
         }
         var third = right
         third["ttl_seconds"] = 62

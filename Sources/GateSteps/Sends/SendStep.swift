@@ -52,14 +52,18 @@ package struct SendStep: Sendable {
     package enum Resolution {
         case decided(Decided)
         /// The same id with the same content was decided before: nothing is sent twice.
-        case decidedBefore(SendRecord)
+        ///
+        /// - `isIDTaken`: Whether the id was bound to other content since.
+        case decidedBefore(SendRecord, isIDTaken: Bool = false)
     }
 
     package func run(in step: StepContext) throws -> Resolution {
         if let earlier = try step.view.send(caller: attested.caller, idHash: idHash) {
             if HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) { return .decidedBefore(earlier) }
             // This content was refused for its shape, and the id was bound to the corrected one afterwards.
-            if let misshapen = try refusedForShape(in: step) { return .decidedBefore(misshapen) }
+            if let misshapen = try refusedForShape(in: step) {
+                return .decidedBefore(misshapen, isIDTaken: true)
+            }
             throw StepRefusal(
                 .idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
         }
@@ -177,14 +181,18 @@ package struct SendStep: Sendable {
     /// - Parameters:
     ///   - bytes: Of the entry that records it.
     ///   - trail: Where that is.
+    ///   - isIDTaken: See ``Resolution``.
     package func answerAgain(
-        _ earlier: SendRecord, entry bytes: [UInt8], at trail: TrailReference, under policy: CompiledPolicy
+        _ earlier: SendRecord, entry bytes: [UInt8], at trail: TrailReference, isIDTaken: Bool,
+        under policy: CompiledPolicy
     ) throws -> SendAnswer {
         let entry = try earlier.entry(in: bytes)
-        return SendAnswer(
+        var answer = SendAnswer(
             entry, of: earlier, trail: trail, isReplayed: true,
             violations: violations(in: entry, under: policy),
             hint: entry.overall.reason == .typeDisabled ? policy.type(request.type)?.disabledHint : nil)
+        answer.isIDTaken = isIDTaken
+        return answer
     }
 
     /// What was wrong with the params, in the words of the first answer as long as the same bundle is in

@@ -38,7 +38,8 @@ final class SendOperation: EngineOperation {
             case .decided(let decided):
                 self.decided = decided
                 return { [self] places in answer(places) }
-            case .decidedBefore(let earlier): return answerAgain(earlier, under: batch.policy)
+            case .decidedBefore(let earlier, let isIDTaken):
+                return answerAgain(earlier, isIDTaken: isIDTaken, under: batch.policy)
             }
         } catch let refusal as StepRefusal {
             return { [reply] _ in reply(Problem(refusal).answer) }
@@ -60,7 +61,9 @@ final class SendOperation: EngineOperation {
 
     /// Answers a repeated send. The writer only finds out that it is a repeat: reading the entry and rebuilding the
     /// answer happen on a reader's thread, so that a caller that repeats a whole campaign does not delay other sends.
-    private func answerAgain(_ earlier: SendRecord, under policy: CompiledPolicy) -> Completion {
+    private func answerAgain(
+        _ earlier: SendRecord, isIDTaken: Bool, under policy: CompiledPolicy
+    ) -> Completion {
         { [self] places in
             // The index that the store gave the entry, should the first send be of the same batch.
             let index = places.index(earlier.entryIndex)
@@ -69,7 +72,8 @@ final class SendOperation: EngineOperation {
                     let bytes = try gateway.dependencies.entry(index, in: gateway.store)
                     let answer = try send.answerAgain(
                         earlier, entry: bytes,
-                        at: TrailReference(entry: bytes, index: index, origin: places.origin), under: policy)
+                        at: TrailReference(entry: bytes, index: index, origin: places.origin),
+                        isIDTaken: isIDTaken, under: policy)
                     reply(answer.answer(isStreamLine: isStreamLine))
                 } catch {
                     // A transaction notes its own damage.

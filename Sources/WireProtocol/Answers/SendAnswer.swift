@@ -106,6 +106,8 @@ package struct SendAnswer: Hashable, Sendable {
     package var trail: TrailReference
     /// Whether the answer is that of an earlier request with the same id and content; nothing was sent again.
     package var isReplayed: Bool
+    /// Whether another send was bound to the id since. Only a refusal that binds no id can meet that.
+    package var isIDTaken = false
     /// Where the params do not fit their type, each with what would be right; never a value.
     package var violations: [Violation]
     /// What the registry says about a type that is switched off.
@@ -229,17 +231,23 @@ package struct SendAnswer: Hashable, Sendable {
     }
 
     /// A refusal is repeated for as long as its id is remembered, whatever has changed since; a producer who is
-    /// not told so would wait for ever. Said the first time too, so that both answers are the same.
+    /// not told so would wait for ever. Said the first time too, so that both answers are the same, but for an id that was free
+    /// then and is not any more.
     private var hintText: String? {
         guard !outcome.isPromise else { return hint }
         // A hint from the bundle may be whole sentences.
         let own = hint.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
-        let id = reason.bindsID ? Self.boundIDHint : Self.freeIDHint
+        let id =
+            if reason.bindsID { Self.boundIDHint } else if isIDTaken { Self.takenIDHint } else {
+                Self.freeIDHint
+            }
         return [own, id].compactMap { $0 }.joined(separator: "; ")
     }
 
     package static let boundIDHint = "this id keeps this answer; once the reason is gone, send with a new id"
     package static let freeIDHint = "this id is free: put right what is wrong, and send with it again"
+    package static let takenIDHint =
+        "this id was used for other content since: put right what is wrong, and send with a new id"
 
     package func answer(isStreamLine: Bool = false) -> Answer {
         Answer(
@@ -263,7 +271,7 @@ package struct SendAnswer: Hashable, Sendable {
     package static var refusedShape: Shape {
         shape(
             "SendRefused",
-            "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone. After `unknown_type` and `invalid_params` the id is free for corrected content.",
+            "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone. After `unknown_type` and `invalid_params` the id is free for corrected content, until it is used for some.",
             asPromise: false)
     }
 
