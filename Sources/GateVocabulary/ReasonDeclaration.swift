@@ -42,22 +42,25 @@ package struct ReasonDeclaration: Sendable {
         _ title: String, asking demand: String, hasRegions: Bool = true, refusal: [Detail: String] = [:]
     ) {
         let details: [(Detail, String, WhoCanFix)] = [
-            (.neverAsked, "the recipient was never asked", .recipient),
+            (.neverAsked, "the recipient has not given it", .recipient),
             (.refused, "the recipient said no", .nobody),
-            (.withdrawn, "the recipient has taken it back", .nobody),
-            (.expired, "the one the recipient gave has run out", .recipient),
+            (.withdrawn, "it was ended, whether it had been given or not", .nobody),
+            (.expired, "the one on record has run out", .recipient),
             (.otherChannel, "the recipient gave it for another channel only", .recipient),
-            (.otherAddress, "the recipient gave it for another number or address only", .recipient),
+            (
+                .otherAddress, "the recipient gave it for another number or address, and not for this one",
+                .recipient
+            ),
             (
                 .regionUnknown,
-                "what the recipient said is not enough where the strictest law counts, for where they are is not known for certain",
+                "what is on record is not enough where the strictest law counts, for it is not known for certain where the recipient is",
                 .producer
             ),
-            (.methodInsufficient, "the way the recipient gave it is not enough here", .recipient),
+            (.methodInsufficient, "the way it was obtained is not enough here", .recipient),
         ]
         self.init(
-            title, "\(demand), and the recipient was never asked.",
-            withdrawal: "the consent it needs was not there any more", .recipient,
+            title, "\(demand), and none that is enough is on record.",
+            withdrawal: "consent was missing by then, or a no was there", .recipient,
             details.filter { hasRegions || $0.0 != .regionUnknown }.map {
                 ($0, refusal[$0] ?? "\(demand), and \($1).", $2)
             })
@@ -261,7 +264,7 @@ extension Reason {
                 // Advertising by e-mail in the United States needs no opt-in, and both details are an objection there.
                 refusal: [
                     .refused: "The recipient said no to advertising.",
-                    .withdrawn: "The recipient has asked for advertising to end.",
+                    .withdrawn: "Advertising to the recipient was ended.",
                 ])
         case .noSMSConsent:
             ReasonDeclaration(
@@ -282,7 +285,8 @@ extension Reason {
                 withdrawal: "the recipient was not known to be of age any more", .nobody)
         case .pushDisabled:
             ReasonDeclaration(
-                "The recipient has switched push off", "The recipient has switched push notifications off.",
+                "Push is switched off for the recipient",
+                "Push notifications are switched off for the recipient.",
                 withdrawal: "it was switched off for the recipient", .nobody)
         case .userPreference:
             ReasonDeclaration(
@@ -294,9 +298,9 @@ extension Reason {
                     (.accountOff, "This category is switched off for the recipient.", nil),
                     (
                         .destinationOff,
-                        "The recipient has switched this category off on this device or address.", nil
+                        "This category is switched off on this device or address.", nil
                     ),
-                    (.typeOff, "The recipient has switched this kind of notification off.", nil),
+                    (.typeOff, "This kind of notification is switched off for the recipient.", nil),
                 ])
         case .blockedAtOSLevel:
             ReasonDeclaration(
@@ -312,7 +316,7 @@ extension Reason {
                 ])
         case .quietHoursDropped:
             ReasonDeclaration(
-                "It is the recipient's quiet time",
+                "It is due in the recipient's quiet hours",
                 "It was due in quiet hours, and this category is not kept for later.",
                 withdrawal: "its time fell in quiet hours", .nobody)
         case .quietHoursZoneMissing:

@@ -127,8 +127,8 @@ import Testing
             Claim(words: "to this address needs consent") { _, _, again in asks(again) },
             Claim(words: "is asks for consent") { _, _, again in asks(again) },
             Claim(words: "said no") { facts, _, _ in facts.consent?.state == .refused },
-            Claim(words: "advertising to end") { facts, _, _ in facts.consent?.state == .withdrawn },
-            Claim(words: "taken it back") { facts, _, _ in facts.consent?.state == .withdrawn },
+            Claim(words: "to the recipient was ended") { facts, _, _ in facts.consent?.state == .withdrawn },
+            Claim(words: "it was ended") { facts, _, _ in facts.consent?.state == .withdrawn },
             Claim(words: "may travel sealed only") { _, _, again in
                 again { $0.deviceKey = DeviceKeyFact.none }.reason == .noDeviceKey
             },
@@ -190,7 +190,7 @@ import Testing
         // These need a limit over everything, or a law that the bundle of the tests does not have.
         let unreached: Set<String> = [
             "of this category lately", "of all kinds together", "to this address needs consent",
-            "to this number needs consent", "taken it back",
+            "to this number needs consent", "it was ended",
         ]
         for claim in Self.claims where !unreached.contains(claim.words) {
             #expect(toldBy[claim.words] != nil, "`\(claim.words)` was never told")

@@ -48,7 +48,7 @@ import Testing
             #expect(
                 before.output == """
                     u_42 as of 2025-11-03T23:59:59.999Z, as known at now
-                    marketing: never asked
+                    marketing: nothing recorded
 
                     """)
 

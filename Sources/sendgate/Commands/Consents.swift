@@ -69,7 +69,7 @@ struct ConsentsShow: GateCommand {
         let knownAt = answer["known_at"]?.stringValue ?? "now"
         Terminal.print("\(user) as of \(asOf), as known at \(knownAt)")
         if standing.isEmpty {
-            Terminal.print(purpose.map { "\($0): never asked" } ?? "never asked for anything")
+            Terminal.print(purpose.map { "\($0): nothing recorded" } ?? "nothing recorded")
         }
         for row in standing {
             Terminal.print("")
