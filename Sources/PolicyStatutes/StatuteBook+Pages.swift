@@ -249,14 +249,15 @@ extension StatuteBook {
                     "do not say that `+1` belongs to the United States, so that its numbers would get texts without consent",
                     law: "47 U.S.C. 227(b)(1)(A)(iii): the called party is who subscribes to the number"))
         }
-        let missing = Self.revocationWords.filter { bundle.channels.smsRevocation?.contains($0) != true }
-            .sorted()
+        let missing = Self.revocationWords.filter {
+            bundle.channels.smsRevocation?.locale(of: $0) != LanguageTag.last.description
+        }.sorted()
         if !missing.isEmpty {
             found.append(
                 flaw(
                     "channels.yaml", ["sms", "revocation"],
-                    "does not take \(missing.map { "`\($0)`" }.joined(separator: ", ")) for a withdrawal",
-                    law: "47 CFR 64.1200(a)(10)"))
+                    "does not take \(missing.map { "`\($0)`" }.joined(separator: ", ")) for a withdrawal, in English",
+                    law: "47 CFR 64.1200(a)(10); CTIA, Messaging Principles and Best Practices, 5.1.3"))
         }
         if let rule = bundle.channels.smsRevocation,
             rule.honouredWithinBusinessDays > 10 || rule.confirmationWithinMinutes > 5
@@ -280,9 +281,10 @@ extension StatuteBook {
         return found
     }
 
-    /// Any of these in a reply is a withdrawal (47 CFR 64.1200(a)(10)).
+    /// Any of these in a reply is a withdrawal (47 CFR 64.1200(a)(10)), and `stopall` by what carriers ask for (CTIA). They are English
+    /// words: one that counts only because another language has it is lost with that language, and confirmed in it.
     private static let revocationWords: Set<String> = [
-        "stop", "quit", "end", "revoke", "opt out", "cancel", "unsubscribe",
+        "stop", "stopall", "quit", "end", "revoke", "opt out", "optout", "cancel", "unsubscribe",
     ]
 
     /// A caller that sends what rests on an explicit consent must not be able to record one.

@@ -170,6 +170,12 @@ import Testing
         Mutant("channels.yaml", "sms", "hours", "regions", to: ["US"]),
         Mutant("channels.yaml", "sms", "revocation", to: nil),
         Mutant("channels.yaml", "sms", "revocation", "words", to: ["en": ["stop"]]),
+        Mutant(
+            "channels.yaml", "sms", "revocation", "words", "en",
+            to: ["quit", "revoke", "opt out", "unsubscribe", "stopall", "pls stop"]),
+        Mutant(
+            "channels.yaml", "sms", "revocation", "words", "en",
+            to: ["stop", "quit", "revoke", "opt out", "unsubscribe"]),
         Mutant("channels.yaml", "sms", "revocation", "confirmation", "en", to: "See www.example.org/offers"),
         Mutant("channels.yaml", "sms", "revocation", "honoured_within_business_days", to: 30),
         Mutant("channels.yaml", "sms", "revocation", "confirmation_within_minutes", to: 60),

@@ -640,6 +640,32 @@ import Testing
         #expect(said["until"] == gate.clock.now().advanced(bySeconds: 300).rfc3339)
     }
 
+    /// The Russian word for "enough" in Latin letters is on no list, and says of no language that its writer reads it.
+    @Test(arguments: [("sq", "sq"), ("sv", "nb"), ("hu", "nb"), (nil, "nb")] as [(String?, String)])
+    func `a word of no certain language is confirmed in the person's, else in the bundle's first`(
+        _ locale: String?, _ language: String
+    ) async throws {
+        let text = "hvatit"
+        let rule = try #require(gate.policy.bundle.channels.smsRevocation)
+        #expect(rule.contains(text) && rule.locale(of: text) == nil, "\(text)")
+        try await customer()
+        var person: JSONObject = ["region": "NO", "region_source": "kyc", "age": "adult"]
+        person["locale"] = locale.map { .string($0) }
+        try await put("", person)
+        let first = body(text)
+        let reply = try await gate.call("replies", "POST", "/v1/replies", first)
+        #expect(
+            reply["effect"] == "withdrawn" && confirmation(reply)?["language"] == language, "\(reply.json)")
+        // The carrier tells it again, and the language stays.
+        let again = try await gate.call("replies", "POST", "/v1/replies", first)
+        #expect(confirmation(again) == confirmation(reply))
+        // Two people with one number and two languages.
+        try await customer("u_2")
+        gate.clock.advance(seconds: 86_400)
+        let shared = try await gate.call("replies", "POST", "/v1/replies", body(text, id: "r2"))
+        #expect(confirmation(shared)?["language"] == "nb", "\(shared.json)")
+    }
+
     @Test func `a number is sent one confirmation a day, whatever it says, and the same id the same one`()
         async throws
     {

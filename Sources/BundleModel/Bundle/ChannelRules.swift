@@ -77,18 +77,20 @@ package struct RevocationRule: Hashable, Sendable {
     /// Letters and digits are compared (``TextFolding``), without case and marks (`arrete` is `arrête`); where the blanks are does
     /// not matter. Digits are a word of their own, whatever they are written to: `STOP1` and `1 STOP` begin with the word, and a
     /// single digit says nothing beside one that counts alone (`END 1`, not `Cancel 4512`).
-    package func contains(_ reply: String) -> Bool { locale(of: reply) != nil }
+    package func contains(_ reply: String) -> Bool { word(of: reply) != nil }
 
     /// The locale of the word by which a reply is a withdrawal, the longest one where there are several; `nil` for one that is
-    /// no withdrawal.
-    package func locale(of reply: String) -> String? {
+    /// no withdrawal, and for a word that the list has in another script alone: `stop` is not Russian because `стоп` is listed.
+    package func locale(of reply: String) -> String? { word(of: reply)?.locale }
+
+    private func word(of reply: String) -> Word? {
         let text = Self.withoutReplyMarks(reply)
         let words = Array(Self.letters(of: text).prefix(Self.wordCountMax))
         // A signature follows the first line of a reply that says one word.
         let line = text.split(whereSeparator: \.isNewline).lazy.map(Self.letters(of:)).first { !$0.isEmpty }
         // As it is written before any other spelling: `стоп` is Russian before it is `stop`.
-        return locale(of: words, alone: line ?? [], in: \.own)
-            ?? locale(
+        return word(of: words, alone: line ?? [], in: \.own)
+            ?? word(
                 of: words.map(LatinLetters.spelling), alone: (line ?? []).map(LatinLetters.spelling),
                 in: \.latin)
     }
@@ -99,9 +101,9 @@ package struct RevocationRule: Hashable, Sendable {
     /// Of ASCII: digits of other scripts are folded to these.
     private static func isDigit(_ character: Character) -> Bool { ("0"..."9").contains(character) }
 
-    private func locale(
-        of words: [String], alone line: [String], in spelling: KeyPath<WordTable, [String: String]>
-    ) -> String? {
+    private func word(
+        of words: [String], alone line: [String], in spelling: KeyPath<WordTable, [String: Word]>
+    ) -> Word? {
         let unnumbered = words.drop(while: Self.isNumber)
         if let found = beginning(of: words[...], in: spelling)
             ?? (unnumbered.count < words.count ? beginning(of: unnumbered, in: spelling) : nil)
@@ -110,39 +112,46 @@ package struct RevocationRule: Hashable, Sendable {
         }
         guard line.count <= Self.wordCountMax else { return nil }
         let wholes = wholes[keyPath: spelling]
-        if let locale = wholes[line.joined()] { return locale }
+        if let word = wholes[line.joined()] { return word }
         let undigited = line.filter { !($0.count == 1 && Self.isNumber($0)) }
         return wholes[undigited.joined()]
             ?? wholes[undigited.filter { !fillerLetters.contains($0) }.joined()]
     }
 
     private func beginning(
-        of words: ArraySlice<String>, in spelling: KeyPath<WordTable, [String: String]>
-    ) -> String? {
+        of words: ArraySlice<String>, in spelling: KeyPath<WordTable, [String: Word]>
+    ) -> Word? {
         var said = ""
-        var found: String?
+        var found: Word?
         for word in words {
             said += word
             // The last to be found is the longest.
-            if let locale = beginnings[keyPath: spelling][said] { found = locale }
+            if let word = beginnings[keyPath: spelling][said] { found = word }
         }
         return found
+    }
+
+    /// A word that was found.
+    private struct Word: Hashable, Sendable {
+        /// `nil` for one that is written in Latin letters here and not in the list.
+        var locale: String?
     }
 
     /// Words of any locale, by their letters: as they are, and in Latin ones (`одјава` is `odjava`), so that a word of the list
     /// counts in the other scripts that its language is written in.
     private struct WordTable: Hashable, Sendable {
-        private(set) var own: [String: String] = [:]
-        private(set) var latin: [String: String] = [:]
+        private(set) var own: [String: Word] = [:]
+        private(set) var latin: [String: Word] = [:]
 
         init(_ words: [String: [String]]) {
-            for (locale, words) in words.sorted(by: { $0.key < $1.key }) {
+            for (locale, words) in words {
                 for word in words {
-                    let letters = RevocationRule.letters(of: word).joined()
-                    if own[letters] == nil { own[letters] = locale }
-                    let plain = LatinLetters.spelling(letters)
-                    if latin[plain] == nil { latin[plain] = locale }
+                    own[RevocationRule.letters(of: word).joined()] = Word(locale: locale)
                 }
+            }
+            for letters in own.keys {
+                let plain = LatinLetters.spelling(letters)
+                latin[plain] = own[plain] ?? Word(locale: nil)
             }
         }
     }
@@ -151,8 +160,17 @@ package struct RevocationRule: Hashable, Sendable {
     /// as well. The bundle's first language is no answer to somebody who wrote in another.
     package func confirmation(
         toWordsIn locale: String, under languages: ReaderLanguages
-    ) -> (locale: String, text: String)? {
-        languages.readable(of: [locale]).lazy.compactMap { tag in
+    ) -> (locale: String, text: String)? { confirmation(in: languages.readable(of: [locale])) }
+
+    /// What confirms a withdrawal whose word is of no certain language: in the person's own, else in the bundle's first.
+    ///
+    /// - Parameter locale: The person's; `nil` where it is not known.
+    package func confirmation(
+        toReaderOf locale: String?, under languages: ReaderLanguages
+    ) -> (locale: String, text: String)? { confirmation(in: languages.candidates(for: [locale])) }
+
+    private func confirmation(in candidates: [LanguageTag]) -> (locale: String, text: String)? {
+        candidates.lazy.compactMap { tag in
             confirmations[tag.description].map { (tag.description, $0) }
         }.first
     }

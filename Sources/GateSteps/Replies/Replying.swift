@@ -44,9 +44,8 @@ extension StepContext {
             }
         }
         let rule = policy.bundle.channels.smsRevocation
-        let locale = rule?.locale(of: body.text)
         // Nobody can have registered a sender that is no address, so no consent is taken back there.
-        let address = locale == nil ? nil : body.sender
+        let address = rule?.contains(body.text) == true ? body.sender : nil
         var (holders, waiting, stopped): ([SubjectID], [SubjectID], [SubjectID]) = ([], [], [])
         var hasEnded = false
         if let address {
@@ -86,10 +85,9 @@ extension StepContext {
             }
         let receivedAt = min(body.receivedAt, now)
         let confirmation = try address.flatMap { address in
-            try locale.flatMap { locale in
-                effect == .withdrawn
-                    ? try newConfirmation(in: locale, to: address, from: receivedAt, at: now) : nil
-            }
+            effect == .withdrawn
+                ? try newConfirmation(of: body.text, by: holders, to: address, from: receivedAt, at: now)
+                : nil
         }
         let entry = ReplyEntry(
             caller: caller, channel: body.channel, idTag: Hexadecimal.encode(key.idHash), at: receivedAt,
@@ -143,11 +141,17 @@ extension StepContext {
     }
 
     /// The text that confirms a withdrawal by text message: one a day for each number, and none once its time is over.
+    ///
+    /// It is in the language of the word, or one that its readers read as well. Where the word leaves the language open, it is in
+    /// that of the holders, as far as they have one in common, else in the bundle's first.
     private func newConfirmation(
-        in locale: String, to address: AddressKey, from receivedAt: Instant, at now: Instant
+        of text: String, by holders: [SubjectID], to address: AddressKey, from receivedAt: Instant,
+        at now: Instant
     ) throws -> (answer: ReplyAnswer.Confirmation, record: ReplyConfirmation)? {
-        guard address.channel == .sms, let answer = confirmation(in: locale, from: receivedAt),
-            now <= answer.until
+        guard address.channel == .sms, let rule = policy.bundle.channels.smsRevocation,
+            let locale = try rule.locale(of: text)
+                ?? rule.confirmation(toReaderOf: commonLocale(of: holders), under: policy.languages)?.locale,
+            let answer = confirmation(in: locale, from: receivedAt), now <= answer.until
         else { return nil }
         let hash = settings.index.addressHash(address)
         if let last = try view.confirmed(hash),
@@ -156,6 +160,15 @@ extension StepContext {
             return nil
         }
         return (answer, ReplyConfirmation(addressHash: hash, locale: locale))
+    }
+
+    /// The locale of all who registered one number; `nil` where it is not known of one, or another one.
+    private func commonLocale(of holders: [SubjectID]) throws -> String? {
+        guard holders.count <= Self.replyHolderCountMax else { return nil }
+        let locales = try holders.map { holder in
+            try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }?.record.locale
+        }
+        return Set(locales).count == 1 ? locales[0] : nil
     }
 
     private func confirmation(in locale: String, from receivedAt: Instant) -> ReplyAnswer.Confirmation? {
