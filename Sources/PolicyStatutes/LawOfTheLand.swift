@@ -157,6 +157,16 @@ enum LawOfTheLand {
         )
     }
 
+    /// Where the laws hold that let a text bring a code, by a part of their citation. The states that mean to accede have none of
+    /// their own on it, and a company of the Union that keeps accounts there is under its own.
+    static let codeTextLaws: [(citation: String, regions: Set<RegionCode>)] = [
+        (
+            "(EU) 2018/389",
+            europeanUnion.union(eftaInEEA).union(partsOfUnion).union(ownAfterGDPR).union(codes("SJ"))
+        ),
+        ("UK SCA-RTS", unitedKingdom.union(equivalent)), ("NIST SP 800-63B", unitedStates),
+    ]
+
     /// Since when a law counts that a dated row may cite, by a part of its citation: a fact, which no page moves.
     static let days: [(citation: String, from: CalendarDate)] = [
         ("47 CFR 64.1200(a)(2)", day("2013-10-16")), ("47 CFR 64.1200(a)(1)", day("1992-12-20")),

@@ -277,6 +277,13 @@ extension StatuteBook {
                 add(path, "is \(since), and the law there counts from \(known)", law: Self.source(of: code))
             } else if since < LawOfTheLand.gdprDay {
                 add(path, "is \(since), before there was a GDPR", law: "GDPR Art. 99(2)")
+            } else if rule.regime == .other, LawOfTheLand.leastRegime(of: code) == nil,
+                since != LawOfTheLand.gdprDay
+            {
+                add(
+                    path,
+                    "is \(since), and a place where the GDPR never held is `other` since \(LawOfTheLand.gdprDay)",
+                    law: "GDPR Arts. 3 and 99(2)")
             }
         }
         if let day = bundle.channels.smsRevocation?.endsAllTextsFrom, day > LawOfTheLand.allTextsDay {

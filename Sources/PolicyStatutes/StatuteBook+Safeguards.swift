@@ -8,7 +8,7 @@ extension StatuteBook {
         bundle.types.values.sorted { $0.id < $1.id }.flatMap {
             codeFlaws($0) + minorFlaws($0)
         }
-            + recorderFlaws() + codeTextFlaws() + plausibilityFlaws()
+            + recorderFlaws() + readerFlaws() + codeTextFlaws() + plausibilityFlaws()
     }
 
     // MARK: Codes
@@ -75,7 +75,7 @@ extension StatuteBook {
         return found
     }
 
-    /// Rows that let a text bring a code where a regulator forbids it, or that cite nothing.
+    /// Rows that let a text bring a code where a regulator forbids it, or that cite nothing, or a law of other places.
     private func codeTextFlaws() -> [PolicyDiagnostic] {
         bundle.regions.codeTextRows.enumerated().flatMap { index, row -> [PolicyDiagnostic] in
             let path = ["code_texts", String(index)]
@@ -85,6 +85,22 @@ extension StatuteBook {
                     flaw(
                         "regions.yaml", path + ["law"], "cites no law that lets a text bring a code",
                         law: "GDPR Art. 5(2): whoever relies on a law names it"))
+            }
+            let cited = LawOfTheLand.codeTextLaws.filter { known in
+                row.rationale.law.contains { $0.contains(known.citation) }
+            }
+            let beyond = row.regions.filter { region in
+                !cited.isEmpty && !cited.contains { $0.regions.contains(region.country) }
+            }
+            if !beyond.isEmpty {
+                let law = cited.map { "`\($0.citation)`" }.joined(separator: " and ")
+                found.append(
+                    flaw(
+                        "regions.yaml", path + ["regions"],
+                        "lets a text bring a code to an account in \(beyond.map(\.description).joined(separator: ", ")), where \(law) does not hold",
+                        law:
+                            "GDPR Art. 5(2): whoever relies on a law names one that holds there, in a row of its own"
+                    ))
             }
             for ban in LawOfTheLand.codeTextBans
             where row.regions.contains(where: { $0.country == ban.region }) {
@@ -120,6 +136,32 @@ extension StatuteBook {
                 "are not refused, and `\(type.id)` rests on an explicit consent about a gambling disorder",
                 law: "GDPR Arts. 8(1) and 9(2)(a): no minor gives it; S3, the programme is for adults")
         ]
+    }
+
+    // MARK: Who reads what is held of a person
+
+    /// Grants to change what is held of a person: who has one is part of the app, or answers for what it records.
+    private static let personGrants: Set<Grant> = [
+        .recipientsWrite, .consentsWrite, .preferencesWrite, .preferencesStepUp, .devicesWrite,
+        .subjectsErase,
+    ]
+
+    /// A caller that only sends does not read people: it is told of its own sends what it needs (`explain`, `GET …/sends`), and
+    /// what a person takes part in, chose and agreed to is not its business.
+    private func readerFlaws() -> [PolicyDiagnostic] {
+        bundle.callers.sorted { $0.key < $1.key }.flatMap { name, rule -> [PolicyDiagnostic] in
+            guard name != bundle.developmentCaller, rule.grants.contains(.send),
+                !Self.personGrants.contains(where: rule.grants.contains)
+            else { return [] }
+            return [Grant.subjectsRead, .trailRead].filter(rule.grants.contains).map { grant in
+                flaw(
+                    "callers.yaml", ["callers", name.text, "grants"],
+                    "let a caller that only sends hold `\(grant.rawValue)`, and so read of everybody what others know of them",
+                    law:
+                        "GDPR Arts. 5(1)(b) and (c) and 25(2): give it to a caller of its own that sends nothing"
+                )
+            }
+        }
     }
 
     // MARK: Who records a person's will

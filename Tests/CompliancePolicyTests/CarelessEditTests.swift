@@ -82,6 +82,10 @@ import Testing
             (["regions", "NO", "since"], "2008-07-20", "the law there counts from 2018-07-20"),
             (["regions", "AL", "since"], "2015-02-01", "the law there counts from 2025-02-01"),
             (["regions", "BR", "since"], "2008-05-25", "before there was a GDPR"),
+            (
+                ["regions", "US", "since"], "2021-05-25",
+                "where the GDPR never held is `other` since 2018-05-25"
+            ),
             (["regimes", "gdpr", "reviewed"], "2062-11-02", "years from the day the bundle takes effect"),
             (
                 ["permission_rows", "0", "reviewed"], "2016-11-02",
@@ -143,6 +147,18 @@ import Testing
         Flaw(
             "lets a text bring a code to an account in AE after 2026-03-31", in: "regions.yaml",
             after: ("regions.yaml", ["code_texts", "0", "regions", "0"], "AE")),
+        Flaw(
+            "lets a text bring a code to an account in CH, where `(EU) 2018/389` does not hold",
+            in: "regions.yaml", after: ("regions.yaml", ["code_texts", "0", "regions", "0"], "CH")),
+        Flaw(
+            "in BR, where `NIST SP 800-63B` does not hold", in: "regions.yaml",
+            after: ("regions.yaml", ["code_texts", "3", "regions", "0"], "BR")),
+        Flaw(
+            "let a caller that only sends hold `subjects.read`", in: "callers.yaml",
+            after: ("callers.yaml", ["callers", "payments", "grants"], ["send", "subjects.read"])),
+        Flaw(
+            "let a caller that only sends hold `trail.read`", in: "callers.yaml",
+            after: ("callers.yaml", ["callers", "help", "grants"], ["send", "trail.read"])),
         Flaw(
             "cites no law that lets a text bring a code", in: "regions.yaml",
             after: ("regions.yaml", ["code_texts", "0", "law"], "none")),

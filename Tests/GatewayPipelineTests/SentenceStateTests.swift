@@ -58,9 +58,9 @@ import Testing
     }()
 
     /// What a sentence may claim of a history, by the words that claim it in each language.
-    private struct Claim {
+    private struct Claim: Sendable {
         var words: [String: [String]]
-        var isTrue: ([ConsentRecord]) -> Bool
+        var isTrue: @Sendable ([ConsentRecord]) -> Bool
     }
 
     private static let claims: [Claim] = [
