@@ -144,7 +144,7 @@ package struct RevocationRule: Hashable, Sendable {
         private(set) var latin: [String: Word] = [:]
 
         init(_ words: [String: [String]]) {
-            for (locale, words) in words {
+            for (locale, words) in words.sorted(by: { $0.key < $1.key }) {
                 for word in words {
                     own[RevocationRule.letters(of: word).joined()] = Word(locale: locale)
                 }
