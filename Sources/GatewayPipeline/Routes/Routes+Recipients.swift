@@ -150,8 +150,8 @@ extension Route {
                         "event_time": "2026-11-20T09:30:00+01:00", "method": "written_consent",
                         "jurisdiction": "US-CA",
                         "notice": [
-                            "id": "promo", "version": "3",
-                            "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                            "id": "sms_marketing", "version": "1",
+                            "sha256": "2d1f15757a3d3db03fc9f3f809f8534ce5f8be6e1087130718b3e2deb8d0e7ea",
                             "language": "en",
                         ],
                     ]

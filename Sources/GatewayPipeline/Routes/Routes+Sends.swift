@@ -16,7 +16,12 @@ extension Route {
             SendRequest.self, "A transaction notice",
             adding: (
                 "The least there can be",
-                ["id": "n-1", "type": "social.comment", "recipient": ["user": "u_42"]]
+                [
+                    "id": "n-1", "type": "social.comment", "recipient": ["user": "u_42"],
+                    "params": [
+                        "commenter_name": "Ana Horvat", "post_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10",
+                    ],
+                ]
             )),
         answers: [
             .ok(

@@ -240,7 +240,7 @@ package struct DeviceKeysRevokeBody: WireBody, Hashable {
         "Which device keys are revoked, and why. Asked again with `next` until there is none.")
 
     package static let example: JSONValue = [
-        "cause": "compromised", "registered_before": "2026-11-21T12:00:00Z", "app": "no.getdrop.app",
+        "cause": "compromised", "registered_before": "2026-11-21T05:00:00Z", "app": "no.getdrop.app",
     ]
 
     package init(from fields: BodyFields) {

@@ -106,7 +106,7 @@ package enum Samples {
         jurisdiction: "DE",
         notice: ConsentBody.Notice(
             id: "promo", version: "3",
-            sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", language: "nb"),
+            sha256: "eecb1f49034f3bf94d6f56910ccbc6bdf7ef40b518a7ad28f93013b21246343f", language: "nb"),
         expiresAt: nil, withdraws: nil, previousHash: "", lawfulBasis: "consent (GDPR Arts. 6(1)(a) and 7)")
 
     package static let consents = ConsentsAnswer(
