@@ -43,7 +43,8 @@ import Testing
         .preferencesWrite: .may, .preferencesStepUp: .may,
         .devicesWrite: .may,
         .receiptsWrite: .may, .repliesWrite: .may, .driftRun: .may, .keysRotate: .refusedByProof,
-        .trailRead: .may, .subjectsRead: .may,
+        // Who reads of people answers for what it records of them, or sends nothing.
+        .trailRead: .refusedByProof, .subjectsRead: .refusedByProof,
         .subjectsErase: .may, .policyActivate: .refusedByProof, .metricsRead: .may,
     ]
 
