@@ -1,3 +1,4 @@
+import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateTestKit
