@@ -316,7 +316,8 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         var random = SeededNumbers(seed: 12)
         let unheard = (0..<500).map { _ in
             String(
-                (0..<Int.random(in: 2...12, using: &random)).map { _ in
+                // Of two letters there is none but of a country.
+                (0..<Int.random(in: 3...12, using: &random)).map { _ in
                     Character(Unicode.Scalar(UInt8.random(in: 97...122, using: &random)))
                 })
         }
@@ -429,6 +430,59 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
     ])
     func `a date, a time and an amount are texts`(text: String) {
         #expect(PlainTextRule().violation(in: text) == nil)
+    }
+
+    @Test(arguments: [
+        "tel:*#06#", "TEL:*#06#", "tel:#31#", "tel:112", "tel:(02)800", "see tel:*100#", "see-tel:112",
+        "x:tel:112", "tel\u{FF1A}*#06#",
+        "tel[:]*#06#", "(tel:*#06#)", "xmpp:ola", "irc:chat", "news:alt", "mid:1", "cid:1", "nntp:x",
+        "callto:ola", "fax:112",
+        "webcal:x", "feed:x", "im:ola", "jabber:ola", "rtsp:x", "ssh:x", "sftp:x", "ldap:x", "payto:x",
+        "otpauth:x", "upi:pay",
+        "lightning:x", "msteams:x", "ms-settings:x", "ms-word:x", "zoommtg:x", "urn:x", "voicemail:x",
+        "facetime-audio:x",
+        "XMPP:ola", "hi,xmpp:ola", "view-source:x", "web+ap:x", "xmpp:*", "sgnl:x", "vscode:x",
+    ])
+    func `a scheme that some program opens makes a link of what follows it`(text: String) throws {
+        #expect(
+            try #require(PlainTextRule(allowing: [.phoneNumbers]).violation(in: text)).contains("no link"))
+    }
+
+    @Test(arguments: [
+        "Note:this", "Re:Hello", "kl:12", "Ref:12345", "Info:kortet er sperret", "Tip:use it", "OBS:les",
+        "PS:takk", "Tel: 1", "News: x",
+        "\"Tel:\"", "(tel:)", "tel:", "Payment:NOK 500", "ID:7", "1:2", "Hotel:x", "Total:500", "Til:Ola",
+        "a:b:c", "SMS: ja",
+    ])
+    func `a word and a colon are a text where no program opens it`(text: String) {
+        #expect(PlainTextRule().violation(in: text) == nil)
+    }
+
+    /// Abbreviations with full stops in the languages that people are answered in, and products whose name has one.
+    @Test(arguments: [
+        "f.eks. dette", "(f.eks. dette)", "m.fl.", "Ola m.fl. har betalt", "bl.a. dette", "m.m.", "d.v.s.",
+        "t.o.m. mai", "f.o.m. mai",
+        "o.l.", "m.a.o.", "pga. feil", "t.ex. detta", "fr.o.m. maj", "p.g.a.", "d.o.o.", "z.B. dies", "u.a.",
+        "d.h.", "i.d.R.",
+        "p.ex. ceci", "c.-à-d.", "p.ej. esto", "EE.UU.", "EE.UU. y", "S.A.", "S.p.A.", "S.r.l.", "t.y.",
+        "o.a.", "d.w.z.", "s.r.o.",
+        "v.b.", "A.Ş.", "т.е.", "т.д.", "e.g. this", "i.e.", "Ph.D.", "a.k.a.", "Node.js 22", "Node.js",
+        "Vue.js og Next.js.", "N.Y.",
+        "Chrome 131.0.0.0", "Chrome/131.0.0.0",
+    ])
+    func `an abbreviation and a product's name are no link`(text: String) {
+        #expect(PlainTextRule().violation(in: text) == nil)
+    }
+
+    @Test(arguments: [
+        "evil.no", "f.no.", "a.no. b", "m.in.", "p.es.", "t.co.", "evil.js/x", "evil.js:80", "a@evil.js",
+        "x=evil.js", "u@f.eks.", "f.eks./x",
+        "evil.eks.", "evil.eks", "Node.js.org", "Node.io", "abc.xyzw.", "a.\u{441}\u{43E}\u{43C}.",
+        "evil.\u{440}\u{443}", "evil.qq.no",
+        "131.0.0.0/x", "131.0.0.0:80", "131.0.0.1", "0.0.0.0", "u@131.0.0.0", "a.team.", "a.unhea.",
+    ])
+    func `a name with an ending, or with more behind it, stays a link`(text: String) throws {
+        #expect(try #require(PlainTextRule().violation(in: text)).contains("no link"))
     }
 
     // MARK: Both lists, combined

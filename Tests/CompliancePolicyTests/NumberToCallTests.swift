@@ -45,6 +45,164 @@ import Testing
         #expect(Self.passes(text))
     }
 
+    /// Numbers that a word, a letter or a sign would hide.
+    static let hidden: [(what: String, texts: [String])] = [
+        (
+            "stuck to letters",
+            [
+                "tlf22334455", "Ring nå22334455", "TEL22334455まで", "звоните22334455", "ΚΑΛΕΣΤΕ22334455",
+                "22334455nå", "x22334455", "Kontakt22334455", "RING XX22334455", "CALL NOW22334455",
+                "call AB22334455", "HJELP22334455", "电话22334455", "TLF22334455", "Mob22334455.",
+            ]
+        ),
+        (
+            "letters in place of digits",
+            [
+                "9OOOOOOO", "22O33O44O55", "9ooo oooo", "22 33 44 OO", "9OO OOO OO", "O8OO 123 456",
+                "l8OO 555 OlOO",
+                "2233445l", "2\u{41E}334455", "22\u{39F}33\u{3BF}44", "\u{FF19}\u{FF2F}\u{FF2F}\u{FF2F}OOOO",
+                "9OOO-OOOO", "22I33I44I55",
+            ]
+        ),
+        (
+            "short, behind a word of calling",
+            [
+                "ring 02 800", "call 116 117", "tlf 112", "Tlf. 02800", "RING 112", "Ring: 112", "tel:  112",
+                "Ring oss på 02800",
+                "Call us now on 116 117", "Text 60606", "sms 2282", "WhatsApp 12345", "fax 1234", "puh 112",
+                "Zadzwoń 112", "appelez le 112", "Appelez au 3639", "llame al 112", "Anruf 115", "tlf112",
+                "TEL112", "Тел. 112",
+                "звоните на 112", "请致电12345", "電話112", "전화 112", "Ring 1-1-2", "ring 1 1 2", "Ring 2020",
+                "Ring I I 2 2 0",
+                "Hjelp! Ring 113.", "nazovi 112", "Telefono 112", "Ring ☎ 112", "ring (112)", "Call #112",
+                "ring O28OO", "call 9-1-1",
+                "ring 90 000", "Telefonnummer 02800", "call 11-2",
+            ]
+        ),
+        (
+            "short, behind a country code",
+            ["+45 112", "+45 (112)", "+47 02800", "+47-116-117", "+358 112", "＋45 112"]
+        ),
+        (
+            "keys of a telephone",
+            [
+                "1-800-FLOWERS", "1-800-flowers", "1.800.FLOWERS", "1 800 FLOWERS", "800-FLOWERS",
+                "1-800-CALL-NOW",
+                "1-800-GO-FEDEX", "0800-REVERSE", "0800reverse", "1-888-NEW-BANK", "CALL 1-800-MATTRES",
+                "1800FLOWERS",
+            ]
+        ),
+    ]
+
+    @Test(arguments: hidden.flatMap { row in row.texts.map { (row.what, $0) } })
+    func `a number to call is found`(_ what: String, text: String) {
+        #expect(!Self.passes(text))
+    }
+
+    /// What people write with as many digits as a telephone number has.
+    static let ordinary: [(what: String, texts: [String])] = [
+        (
+            "opening hours",
+            [
+                "kl. 8.00–16.00", "10.30-12.45", "08.00 - 20.00", "Man–fre 8.00–16.00, lør 10.00–14.00",
+                "18.00–02.00",
+                "9.00-12.00, 13.00-17.00", "8.00–16.00 (10.00–14.00)", "8.00, 12.00, 16.00",
+                "17.05. 12.00–14.00",
+                "9:00–17:30", "00.00–24.00",
+            ]
+        ),
+        (
+            "dates",
+            [
+                "17.05.2026 12.00", "17.05.2026, 12.05", "17.05.2026 12.00–14.30", "01/2026 - 03/2026",
+                "2026-01 – 2026-03",
+                "01.2026–03.2026", "11.2025–02.2026", "2025/11 – 2026/02", "17.05.–20.05.", "17/05 – 20/05",
+                "28.02–01.03",
+            ]
+        ),
+        (
+            "references",
+            [
+                "Faktura 2026-00123", "Faktura nr. 2026-00123", "Invoice 2026/000123",
+                "Invoice no. 2026-0042", "INV-2026-00123",
+                "FV/123/04/2026", "Sak 2026/12345", "Saksnr. 2026/1234", "Order #2026-000123",
+                "Rechnung 2026-00123",
+                "Faktura 2026-00123, 17.05.2026", "Faktura 2026-00123: 1 234,50 kr", "AB12345678",
+                "12345678Z", "INV22334455",
+                "Order22334455", "faktura 00123/2026", "Narudžba 2026-00123", "Ring oss om sak 2026/12345",
+            ]
+        ),
+        (
+            "versions",
+            [
+                "Chrome 131.0.6778.86", "Windows 10.0.19045", "Chrome 131.0.6778.86, Windows 10.0.19045",
+                "Chrome/131.0.6778.86",
+                "Chrome 131.0.0.0", "Firefox 128.0.3", "Safari 605.1.15", "Build 22631.4460",
+                "v131.0.6778.86",
+                "Chrome 131.0.6778.86 on your phone", "versjon 131.0.6778",
+                "Edge 131.0.2903.112 (Windows 11)",
+            ]
+        ),
+        (
+            "shares",
+            [
+                "0,5 % – 1,25 % – 2,5 %", "10,25–12,50 %", "10.25%, 12.50%, 13.75%", "0.50% / 0.75% / 1.00%",
+                "12,345 ‰ – 13,456 ‰",
+            ]
+        ),
+        (
+            "prices",
+            [
+                "199/299/399 kr", "kr 199/299/399", "1 499–1 999 kr", "kr 1 499–1 999", "1499–1999 kr",
+                "€1,499-1,999",
+                "49/79/99/129 kr", "499,50–1 999,50 kr", "₹12,34,567", "₹1,23,45,678.90", "INR 12,34,567",
+                "12,34,567 INR",
+                "12.345.678 Kč", "12 345 678 Ft",
+            ]
+        ),
+        (
+            "what has few digits beside a word of calling or a plus",
+            [
+                "Ring 24/7", "Call 24/7", "ring kl. 12.30", "Ring 12:30", "Call 500 kr", "ring 2 ganger",
+                "Ringte 112 ganger",
+                "Text STOP", "Ring oss om 14 dager", "+5 %", "+500 poeng", "+1 500 poeng", "+20 000 poeng",
+                "+45 112 kr", "+100 kr",
+                "iPhone 3310", "Fairphone 512", "+1,500 points", "+12 345 points", "SMS 12.11.2026",
+                "Earring 925", "String 100",
+                "Xiaomi 2201116SG on your phone", "Ny telefon: Xiaomi 22101316G",
+            ]
+        ),
+        (
+            "letters that could be digits or keys",
+            [
+                "Oslo 0150", "5l melk", "10 Oslo", "iOS 18", "O2 2026", "1 800 members", "800 pakkene",
+                "1800-tallet", "1800-TALLET",
+                "800-serien", "BMW 800-serien", "IO 12", "lol 12345", "20 OOO", "H2O 2026",
+            ]
+        ),
+    ]
+
+    @Test(arguments: ordinary.flatMap { row in row.texts.map { (row.what, $0) } })
+    func `what is no number to call is a text`(_ what: String, text: String) {
+        #expect(Self.passes(text))
+    }
+
+    /// What the forms of dates, shares, prices, references and versions leave to a thief is told by SG-0055; this is what they do not.
+    @Test(arguments: [
+        "22.34–56.78", "22.34 15.55", "12.11 14.30", "22.30.15.55", "22.31–15.52", "2026-00123",
+        "Ring 2026-00123", "På-2026-9999",
+        "CALL ON-2026-9999", "131.0.6778.86", "Ring 131.0.6778.86", "Chrome 22.034.056", "Chrome 22334455",
+        "22%34%56%78%",
+        "22 % 34 % 56 % 78 %", "22% 34% 56% 78%", "22/34/56/78 kr", "kr 22/34/56/78", "78/56/34/129 kr",
+        "12,34,567 89 kr",
+        "90 000 101 %", "03/2026 - 01/2026", "2026-03 2026-01", "30.11.–12.11.", "Windows 11 2026-03-02",
+        "12,34,567,89", "Faktura 22334455",
+        "Faktura 22-33-44-55", "Sak 2026/22334455",
+    ])
+    func `a number in the form of something else is one where the form does not fit`(text: String) {
+        #expect(!Self.passes(text))
+    }
+
     /// How people write digits apart: lengths of the groups from the left, the last one as often as it takes.
     private static let groupings: [[Int]] = [
         [2], [3], [4], [1], [3, 4], [3, 3, 4], [1, 3, 3, 4], [2, 3], [3, 2], [4, 3], [1, 3], [1, 2], [15],

@@ -95,6 +95,17 @@ import Testing
         "<+447700900359>", "\"Ola <at home>\" <tel:+447700900359>", "\"+447700900359\"", "+44_7700900359",
         "+44_7700_900_359", "+4790000017 <+447700900359>", "+447700900359/TYPE=PLMN",
         "\u{200E}tel:+447700900359 ",
+        // A 0 in parentheses is dialled inside of the country.
+        "+44 (0) 7700 900359", "+44(0)7700900359", "0044 (0) 7700 900359",
+        // What a spreadsheet has.
+        "'+447700900359", "\u{2019}+447700900359", "=\"+447700900359\"", "'447700900359", "'+447700900359'",
+        "\u{AB}+447700900359\u{BB}",
+        // A name without brackets.
+        "Ola Nordmann +447700900359", "Nordmann, Ola +44 7700 900359", "Ola: +447700900359",
+        "+447700900359 (Ola Nordmann)",
+        "\"Ola\" +447700900359", "Åse \u{FF0B}447700900359",
+        // North America's international prefix.
+        "011 44 7700 900359", "011447700900359",
     ])
     func `a carrier may name a sender in any spelling that has its country`(spelling: String) throws {
         #expect(PhoneNumber(sender: spelling)?.text == "+447700900359")
@@ -108,6 +119,41 @@ import Testing
         #expect(throws: PhoneNumber.Fault.unreadable) { try PhoneNumber(spelling) }
     }
 
+    @Test(arguments: [
+        ("+47 (0) 90011010", "+4790011010"), ("0047 (0)90011010", "+4790011010"),
+        ("+34 (0) 612345678", "+34612345678"),
+        ("+47\u{FF08}0\u{FF09}90011010", "+4790011010"), ("Ola +47 (0) 90011010", "+4790011010"),
+        // Where the 0 is a part of the number, parentheses do not take it away.
+        ("+39 (0) 2 1234 5678", "+390212345678"), ("+49 (0) 151 00000000", "+4915100000000"),
+        ("011 1 212 555 0123", "+12125550123"), ("011 47 90011010", "+4790011010"),
+        ("'011 47 90011010", "+4790011010"),
+    ])
+    func `a sender's number is read where it can be one subscriber's only`(spelling: String, number: String)
+        throws
+    {
+        #expect(PhoneNumber(sender: spelling)?.text == number)
+        #expect(try PhoneNumber(number).text == number)
+    }
+
+    @Test(arguments: ["+47 (0) 90011010", "'+4790011010", "Ola Nordmann +4790011010", "011 1 212 555 0123"])
+    func `a spelling that only a sender has is refused at registration`(spelling: String) {
+        #expect(throws: PhoneNumber.Fault.self) { try PhoneNumber(spelling) }
+    }
+
+    @Test(arguments: [
+        // Two subscribers could have it, in two countries.
+        "6834003", "'6834003", "Ola 6834003", "Ola Nordmann 90011010",
+        // In Turin, Delhi, Sheffield, Buenos Aires with and without its 15, and São Paulo.
+        "011 123 4567", "011 2345 6789", "0114 496 0000", "011 15 2345 6789", "011 98765 4321",
+        "011 1 212 555 012",
+        "7-Eleven +4790011010", "Ola +4790011010 Kari +4790011011", "+4790011010 ext 5", "+47 9000 CALL",
+        "Ola+4790011010",
+        "a@b +4790011010", "+47 0 90011010", "(Ola) 90011010", "+4790011010 (5)x",
+    ])
+    func `a sender that could be somebody else is nobody`(spelling: String) {
+        #expect(PhoneNumber(sender: spelling) == nil)
+    }
+
     @Test func `a landline of San Marino is one with 0549 and without it, and nothing else is folded`() throws
     {
         #expect(try PhoneNumber("+378 886377") == PhoneNumber("+378 0549 886377"))
@@ -119,7 +165,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "Drop", "60606", "2525", "", "07700900359", "+44", "011447700900359", "STOP", "+999123456789",
+        "Drop", "60606", "2525", "", "07700900359", "+44", "STOP", "+999123456789",
         "1234567",
         "mailto:+447700900359", "http://+447700900359", "x:+447700900359", ":+447700900359", "tel:",
         "whatsapp:",

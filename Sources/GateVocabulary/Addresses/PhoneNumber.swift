@@ -34,20 +34,37 @@ package struct PhoneNumber: Hashable, Sendable, CustomStringConvertible {
 
     /// The number that a carrier names as the sender of a text message.
     ///
-    /// Beside what can be registered, `00` may stand in place of the `+`, and digits alone are read as a whole international
-    /// number, which is how SMPP (type of number 1) and many carriers' interfaces have it. ``NamedNumber`` says what may stand
-    /// around it.
+    /// Beside what can be registered, `00` or North America's `011` may stand in place of the `+`, a 0 in parentheses where the
+    /// country has none, and digits alone are read as a whole international number, which is how SMPP (type of number 1) and many
+    /// carriers' interfaces have it. ``NamedNumber`` says what may stand around it.
     ///
-    /// - Returns: `nil` for short codes and names, and for a number without its country.
+    /// - Returns: `nil` for short codes and names, and for a number without its country: `6834003` is a subscriber's in many.
     package init?(sender text: String) {
         guard let named = NamedNumber(text), let written = try? WrittenNumber(named) else { return nil }
         var digits = written.digits[...]
         if digits.starts(with: [0, 0]) {
             digits = digits.dropFirst(2)
+        } else if !written.isInternational, digits.starts(with: [0, 1, 1]) {
+            digits = digits.dropFirst(3)
+            guard Self.areBehindNorthAmericasPrefix(digits) else { return nil }
         } else if !written.isInternational {
             guard digits.first != 0, digits.count >= Self.bareDigitCountMin else { return nil }
         }
-        do { try self.init(digits: Array(digits)) } catch { return nil }
+        do throws(Fault) {
+            try self.init(digits: Array(digits))
+        } catch {
+            guard case .zero(let code) = error, written.loneZero == digits.startIndex + code.utf8.count else {
+                return nil
+            }
+            digits.remove(at: digits.startIndex + code.utf8.count)
+            do { try self.init(digits: Array(digits)) } catch { return nil }
+        }
+    }
+
+    /// Whether digits behind 011 can be no national number that begins so: the longest ones have 12 digits with their 0 (São
+    /// Paulo), but for 011 15 of Buenos Aires, which has as many as a number of North America that lacks one.
+    private static func areBehindNorthAmericasPrefix(_ digits: ArraySlice<UInt8>) -> Bool {
+        digits.first == 1 ? digits.count == 11 : digits.count >= 10
     }
 
     /// Short codes have at most six digits nearly everywhere, and eight nowhere that texts can be answered from.
@@ -88,6 +105,8 @@ private struct WrittenNumber {
     private(set) var digits: [UInt8] = []
     /// Whether a `+` stands before them.
     private(set) var isInternational = false
+    /// The place among the digits of a 0 that stands alone in parentheses, as people write what is dialled inside of a country only.
+    private(set) var loneZero: Int?
 
     /// Longer than any number in any spelling; RFC 3966 has parameters after it.
     fileprivate static let byteCountMax = 256
@@ -112,7 +131,14 @@ private struct WrittenNumber {
     private init(
         signs number: Substring, parting isOtherSeparator: (Unicode.Scalar) -> Bool = { _ in false }
     ) throws(PhoneNumber.Fault) {
+        var opening: Int?
         for scalar in number.unicodeScalars {
+            let category = scalar.properties.generalCategory
+            if category == .openPunctuation {
+                opening = digits.count
+            } else if category == .closePunctuation, opening == digits.count - 1, digits.last == 0 {
+                loneZero = opening
+            }
             if let digit = Self.digit(scalar) {
                 digits.append(digit)
             } else if Self.isPlus(scalar), digits.isEmpty, !isInternational {
@@ -178,7 +204,8 @@ private struct LinkedNumber {
 }
 
 /// The number in a sender's spelling, without what systems put around it: a name and brackets as in a mail or SIP header (RFC
-/// 3261 section 20.20), quotation marks, the scheme of a link with its host and parameters, the type of address of an MMS.
+/// 3261 section 20.20) or without them, quotation marks and what keeps a number a text in a spreadsheet (`'+47…`, `="+47…"`),
+/// the scheme of a link with its host and parameters, the type of address of an MMS.
 private struct NamedNumber {
     let text: String
 
@@ -198,9 +225,10 @@ private struct NamedNumber {
             let inside = Self.inBrackets(Self.trimmed(written[...]))
         else { return nil }
         var number = Self.trimmed(inside)
-        if number.count >= 2, number.first == "\"", number.last == "\"" {
-            number = Self.trimmed(number.dropFirst().dropLast())
-        }
+        if number.first == "=" { number.removeFirst() }
+        while let first = number.first, Self.isQuotationMark(first) { number.removeFirst() }
+        while let last = number.last, Self.isQuotationMark(last) { number.removeLast() }
+        number = Self.withoutName(Self.trimmed(number))
         if let colon = number.firstIndex(of: ":") {
             let scheme = number[..<colon].lowercased()
             guard Self.schemes.contains(scheme),
@@ -245,6 +273,29 @@ private struct NamedNumber {
             !behind.contains(where: { AngleBracket.isOpen($0) || AngleBracket.isClose($0) || $0 == "," })
         else { return nil }
         return number
+    }
+
+    private static func isQuotationMark(_ sign: Character) -> Bool {
+        "'\"`\u{B4}".contains(sign)
+            || sign.unicodeScalars.allSatisfy {
+                [.initialPunctuation, .finalPunctuation].contains($0.properties.generalCategory)
+            }
+    }
+
+    /// The text without a name before the `+` or in parentheses behind the digits; a name with a digit could be another number.
+    private static func withoutName(_ text: Substring) -> Substring {
+        guard let plus = text.unicodeScalars.firstIndex(where: WrittenNumber.isPlus) else { return text }
+        var number = text
+        let before = text[..<plus]
+        if isName(before), before.unicodeScalars.last.map(isBlank) ?? false { number = text[plus...] }
+        if number.last == ")", let open = number.lastIndex(of: "("), isName(number[open...]) {
+            number = trimmed(number[..<open])
+        }
+        return number
+    }
+
+    private static func isName(_ text: Substring) -> Bool {
+        text.contains(where: \.isLetter) && !text.contains { $0.isNumber || "@/+".contains($0) }
     }
 
     private static func trimmed(_ text: Substring) -> Substring {

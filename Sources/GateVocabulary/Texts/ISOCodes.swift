@@ -54,6 +54,29 @@ package enum ISOCodes {
         for code in list(row.1) { counts[code] = row.0 }
     }
 
+    /// A mark that amounts are written with in place of a currency's code.
+    package struct CurrencySymbol: Sendable {
+        package let text: String
+        /// Whose readers take it for no other currency; empty for every language. `kr` is Norwegian to a Norwegian, but an amount
+        /// in Swedish kroner must say `SEK` to the same reader.
+        package let languages: Set<String>
+        /// The only region of the languages, if there is one.
+        package let region: String?
+
+        init(_ text: String, _ languages: Set<String> = [], in region: String? = nil) {
+            (self.text, self.languages, self.region) = (text, languages, region)
+        }
+    }
+
+    /// By ISO 4217 code. Dollars and pesos nearly always say their code.
+    package static let currencySymbols: [String: CurrencySymbol] = [
+        "BAM": CurrencySymbol("KM", ["bs"]), "CZK": CurrencySymbol("Kč", ["cs"]),
+        "DKK": CurrencySymbol("kr", ["da"]), "EUR": CurrencySymbol("€"), "GBP": CurrencySymbol("£"),
+        "HUF": CurrencySymbol("Ft", ["hu"]), "NOK": CurrencySymbol("kr", ["nb", "nn", "no"]),
+        "PLN": CurrencySymbol("zł", ["pl"]), "SEK": CurrencySymbol("kr", ["sv"]),
+        "USD": CurrencySymbol("$", ["en"], in: "US"),
+    ]
+
     private static func list(_ text: String) -> Set<String> {
         Set(text.split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init))
     }

@@ -27,7 +27,9 @@ struct LinkSearch {
     var findsLink: Bool {
         readings.contains { letters in
             letters.split { !Self.isOfLink($0.scalar) }.contains { word in
-                isLink(word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain))
+                isLink(
+                    word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain),
+                    isFollowed: Self.isFollowed(letters, at: word.endIndex))
             }
                 || Self.mayNameSymbols(letters)
                     && letters.split { !Self.isOfLink($0.scalar) && !$0.scalar.isSymbolOfName }
@@ -40,6 +42,12 @@ struct LinkSearch {
         zip(letters, letters.dropFirst()).contains { letter, next in
             letter.scalar == "." && !isBlank(next) || letter.scalar == "%"
         } && letters.contains { $0.scalar.isSymbolOfName }
+    }
+
+    /// Whether the rest of a link may follow (RFC 3986 section 3.3): `tel:*#06#`.
+    private static func isFollowed(_ letters: [Letter], at end: Int) -> Bool {
+        end < letters.count && !isBlank(letters[end])
+            && !"\"')]}>,;!\u{2019}\u{201D}\u{BB}".unicodeScalars.contains(letters[end].scalar)
     }
 
     private static func isOfLink(_ scalar: Unicode.Scalar) -> Bool {
@@ -102,23 +110,47 @@ struct LinkSearch {
     /// - Parameters:
     ///   - word: Without white space, brackets and quotation marks.
     ///   - isPlain: Whether the text has it in ASCII.
-    private func isLink(_ word: [Unicode.Scalar], isPlain: Bool) -> Bool {
+    ///   - isFollowed: Whether a sign stands behind it that a link may have.
+    private func isLink(_ word: [Unicode.Scalar], isPlain: Bool, isFollowed: Bool) -> Bool {
         guard word.contains(where: { ".@:/?#\\=&%+~".unicodeScalars.contains($0) }) else { return false }
         let text = String(String.UnicodeScalarView(word)).lowercased()
         if text.contains("//") || text.contains("\\") || text.contains("www.") || text.contains("xn--") {
             return true
         }
-        if let colon = text.firstIndex(of: ":"), text.index(after: colon) < text.endIndex,
-            LinkSchemes.followed.contains(String(text[..<colon].drop { !$0.isLetter }))
-        {
-            return true
-        }
+        if Self.hasScheme(text, isFollowed: isFollowed) { return true }
         if HostReading.isIPv6(text) { return true }
         if let decoded = Self.percentDecoded(word), LinkSearch(decoded).findsLink { return true }
         if allowances.contains(.emailAddresses), text.contains("@") {
             return !Self.isMailbox(word, isPlain: isPlain)
         }
         return Self.hosts(of: word).contains { isLink($0, isPlain: isPlain) }
+    }
+
+    /// Whether a scheme stands before one of the colons, with something behind it.
+    private static func hasScheme(_ text: String, isFollowed: Bool) -> Bool {
+        var rest = text[...]
+        while let colon = rest.firstIndex(of: ":") {
+            let behind = rest[colon...].dropFirst()
+            if !behind.isEmpty || isFollowed {
+                let name = rest[..<colon]
+                var scheme = name[
+                    (name.lastIndex { !isOfScheme($0) }.map(name.index(after:)) ?? name.startIndex)...
+                ]
+                .drop { !$0.isLetter }
+                // Of `see-tel:112` too.
+                while !scheme.isEmpty {
+                    if LinkSchemes.isOpened(scheme) { return true }
+                    scheme = scheme.drop(while: \.isLetter).drop { !$0.isLetter }
+                }
+            }
+            rest = behind
+        }
+        return false
+    }
+
+    /// RFC 3986 section 3.1, folded and in lower case.
+    private static func isOfScheme(_ character: Character) -> Bool {
+        character.isASCII && (character.isLetter || character.isNumber || "+-.".contains(character))
     }
 
     /// Whether a word with symbols names a host that has one in its name. What has none was read without them.
@@ -156,22 +188,46 @@ struct LinkSearch {
     private func isLink(_ host: Host, isPlain: Bool) -> Bool {
         let separator = host.after.first
         let hasMore = host.after.count > 1 && separator.map("/?#:".unicodeScalars.contains) ?? false
+        let standsAlone =
+            !hasMore && separator != "@" && !(host.before.map("=@".unicodeScalars.contains) ?? false)
         switch host.reading {
         case .none: return false
-        case .address: return true
+        case .address: return !standsAlone || !Self.isVersion(host.text)
         case .number:
             // A reference such as 20261122/7 is none; 3232235521/login and 3232235521:80 are addresses.
             guard hasMore, let next = host.after.dropFirst().first else { return false }
             return separator == ":" || separator == "/" && next.properties.isAlphabetic
         case .name(let isCertain):
-            let standsAlone =
-                !hasMore && separator != "@" && !(host.before.map("=@".unicodeScalars.contains) ?? false)
             if standsAlone, allowances.contains(.domainNames), isPlain { return false }
-            if standsAlone, allowances.contains(.abbreviations), !isCertain {
-                return !Self.isAbbreviated(host.text)
-            }
-            return true
+            guard standsAlone, !isCertain else { return true }
+            if Self.isNoEnding(host.text) { return false }
+            return !allowances.contains(.abbreviations) || !Self.isAbbreviated(host.text)
         }
+    }
+
+    /// Whether a name whose last label is no known ending has one that can be none, as `Node.js` and `t.ex.` have: of two Latin
+    /// letters there are the codes of countries only (RFC 1591 section 2). So has an abbreviation of one or two letters and at
+    /// most four before its full stop (`f.eks.`), as nobody registers a name so short below a new ending.
+    private static func isNoEnding(_ text: ArraySlice<Unicode.Scalar>) -> Bool {
+        let labels = text.split(separator: ".")
+        guard let last = labels.last, last.allSatisfy({ isLatin($0) && $0.properties.isAlphabetic }) else {
+            return false
+        }
+        return last.count == 2
+            || last.count <= 4 && text.last == "." && labels.dropLast().allSatisfy { $0.count <= 2 }
+    }
+
+    /// `131.0.0.0`, as browsers write their version. It is no address of a host: of a network that begins so it is the first one,
+    /// which names the network (RFC 1122 section 3.2.1.3).
+    private static func isVersion(_ text: ArraySlice<Unicode.Scalar>) -> Bool {
+        let parts = text.split(separator: ".")
+        return parts.count == 4 && parts[0].count <= 3 && parts[0].first != "0"
+            && parts.dropFirst().allSatisfy { $0.elementsEqual(["0"]) }
+    }
+
+    /// Letters of other scripts could be chosen to read as an ending.
+    private static func isLatin(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value < 0x250 || (0x1E00...0x1EFF).contains(scalar.value)
     }
 
     /// Whether it reads as `Md.Rahim` or `J.P.Morgan` does: short parts that begin with a capital, and a name after them.
@@ -179,8 +235,7 @@ struct LinkSearch {
         let parts = text.split(separator: ".")
         return parts.allSatisfy { $0.first?.properties.isUppercase ?? false }
             && parts.dropLast().allSatisfy { $0.count <= 4 }
-            // Latin letters: those of other scripts could be chosen to read as an ending.
-            && parts.joined().allSatisfy { $0.value < 0x250 || (0x1E00...0x1EFF).contains($0.value) }
+            && parts.joined().allSatisfy(isLatin)
             && parts.last.map { $0.count > 1 && $0.dropFirst().contains(where: \.properties.isLowercase) }
                 ?? false
     }
@@ -242,6 +297,29 @@ package enum LinkSchemes {
         "market", "itms", "itms-apps", "facetime", "whatsapp", "viber", "skype", "tg", "bitcoin", "ethereum",
         "magnet",
     ]
+
+    /// The schemes of IANA's registry "Uniform Resource Identifier (URI) Schemes" (2025) that a program of a phone or a computer
+    /// opens, and some of widely used programs that are not registered. A text has none of them; an app may own one. Left out is
+    /// what no program opens by itself and people write before a colon: `info`, `payment`, `service`, `tag`, `tip`, `ref`.
+    private static let registered: Set<String> = Set(
+        """
+        aaa aaas acct acr adiumxtra afp aim apn applefeedback appdata barion bitcoincash browserext callshow cid coap coaps
+        com-eventbrite-attendee cvs dav dhttp dns doi dntp ed2k ens esim facetime-audio fax feed feedready filesystem finger
+        first-run-pen-experience fuchsia-pkg gemini git gizmoproject googlechrome googlechromes gopher gtalk h323 hcp iax icap im
+        imap ipfs ipns ipp ipps irc irc6 ircs iris.beep itms-appss itms-services jabber jar jms lastfm lbry ldap ldaps lightning
+        litecoin lpa mailserver matrix message mid monero mongodb msnim msrp msrps msteams mumble mvn news nfs nntp
+        nostr onenote onenote-cmd openid openpgp4fpr otpauth otpauth-migration paparazzi payto pkcs11 psyc rdar redis rediss rmi
+        rsync rtmfp rtmp rtsp rtsps rtspu secondlife sftp sgnl shc shortcuts shttp sieve simpleledger simplex sips slack smb
+        smp smtp snapchat snews snmp sms-to soldat spotify ssb ssh steam stun stuns svn taler teamspeak telnet tftp tn3270 trueconf
+        turn turns udp upi urn ut2004 ventrilo view-source vnc voicemail vscode vscode-insiders vsls wais web+ap webcal webcals
+        weixin workflow wpid wtai wyciwyg x-apple x-web-search xcon xfire xftp xmlrpc.beep xmpp xri ymsgr z39.50 zoommtg zoomus
+        """.split(whereSeparator: \.isWhitespace).map(String.init))
+
+    /// Whether a tap on such a scheme and what follows its colon may open something. Microsoft's own begin with `ms-`.
+    static func isOpened(_ scheme: Substring) -> Bool {
+        let scheme = String(scheme)
+        return followed.contains(scheme) || registered.contains(scheme) || scheme.hasPrefix("ms-")
+    }
 }
 
 extension Unicode.Scalar {

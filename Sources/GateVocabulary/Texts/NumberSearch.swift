@@ -9,23 +9,26 @@
 /// Nothing behind a `+` is an amount or a date (``Reading``).
 ///
 /// A word is a letter that has a case, a Hangul syllable, or two different letters. A single letter without a case is what a
-/// writer takes for a dot or a dash (`22ㆍ34ㆍ56ㆍ78`, `22ー34`), and separates digits as any other sign does.
+/// writer takes for a dot or a dash (`22ㆍ34ㆍ56ㆍ78`, `22ー34`), and separates digits as any other sign does. A letter that
+/// reads as a digit is one (``dial(_:of:)``).
 ///
-/// Up to ``modelDigitCountMax`` digits in one word with letters are a model of something (`2201116SG`), and found only where
-/// there are more: who is told of a login must be told on which device.
+/// Up to ``modelDigitCountMax`` digits in one word with a few capitals are a model or a reference (`2201116SG`, `AB12345678`),
+/// and found only where there are more, or where the text asks for a call: who is told of a login must be told on which device.
 ///
-/// Numbers of six digits and fewer, which an operator assigns, and numbers in words are not found.
+/// Numbers of six digits and fewer, which an operator assigns, are found behind a word of calling (``NumberWords/calling``)
+/// and a country code. Numbers in words are not found.
 struct NumberSearch {
     static let digitCountMin = 7
     private static let gapMax = 3
+    /// Digits that a word of calling makes a number: 112.
+    static let calledDigitCountMin = 3
     private static let modelDigitCountMax = 8
+    private static let modelLetterCountMax = 3
 
     /// Digits, and what stands between them and the digits before.
     private struct Group {
         var gap: String
         var digits: String
-        /// Whether a letter stands right before or behind the digits.
-        var isInWord: Bool
         var value: Int { Int(digits) ?? Int.max }
 
         /// Whether it reads as a part of a date or a time that has so many digits.
@@ -49,45 +52,221 @@ struct NumberSearch {
     }
 
     private let runs: [Run]
+    /// Whether the text asks its reader to call.
+    private let asks: Bool
 
     init(_ text: String) {
-        guard TextFolding.folded(text).count(where: Self.isDigit) >= Self.digitCountMin else {
-            runs = []
+        guard Self.mayHaveNumber(text) else {
+            (runs, asks) = ([], false)
             return
         }
+        var signs = Self.signs(text)
+        let words = Self.words(signs)
+        Self.dial(words, of: &signs)
+        let digitCount = signs.count(where: \.isDigit)
+        guard
+            digitCount >= Self.digitCountMin
+                || digitCount >= Self.calledDigitCountMin
+                    && (signs.contains { $0.folded == "+" }
+                        || words.contains { $0.isUnspaced || NumberWords.callingHashes.contains($0.hash) })
+        else {
+            (runs, asks) = ([], false)
+            return
+        }
+        asks = words.contains { NumberWords.askingHashes.contains($0.hash) }
         var runs: [Run] = []
         var gap = Gap()
         var wasDigit = false
-        for scalar in text.unicodeScalars {
-            let isCased = scalar.properties.generalCategory.isCased
-            let forms = TextFolding.folded(scalar)
-            if !(forms.first.map(Self.isDigit) ?? false) { gap.show(scalar) }
-            for folded in forms {
-                guard Self.isDigit(folded) else {
-                    if wasDigit, isCased {
-                        let last = runs[runs.count - 1].groups.count - 1
-                        runs[runs.count - 1].groups[last].isInWord = true
-                    }
-                    gap.add(folded, of: scalar)
-                    wasDigit = false
-                    continue
-                }
-                if wasDigit {
-                    let last = runs[runs.count - 1].groups.count - 1
-                    runs[runs.count - 1].groups[last].digits.unicodeScalars.append(folded)
-                } else {
-                    let group = Group(gap: gap.text, digits: String(folded), isInWord: gap.endsInWord)
-                    if runs.isEmpty || !gap.separates {
-                        if !runs.isEmpty { runs[runs.count - 1].tail = gap.text }
-                        runs.append(Run(groups: []))
-                    }
-                    runs[runs.count - 1].groups.append(group)
-                }
-                (gap, wasDigit) = (Gap(), true)
+        for sign in signs {
+            if sign.isFirst, !sign.isDigit { gap.show(sign.scalar) }
+            guard let folded = sign.folded else { continue }
+            guard sign.isDigit else {
+                gap.add(folded, of: sign.scalar)
+                wasDigit = false
+                continue
             }
+            if wasDigit {
+                let last = runs[runs.count - 1].groups.count - 1
+                runs[runs.count - 1].groups[last].digits.unicodeScalars.append(folded)
+            } else {
+                let group = Group(gap: gap.text, digits: String(folded))
+                if runs.isEmpty || !gap.separates {
+                    if !runs.isEmpty { runs[runs.count - 1].tail = gap.text }
+                    runs.append(Run(groups: []))
+                }
+                runs[runs.count - 1].groups.append(group)
+            }
+            (gap, wasDigit) = (Gap(), true)
         }
         if !runs.isEmpty { runs[runs.count - 1].tail = gap.text }
         self.runs = runs
+    }
+
+    // MARK: What is read as a digit
+
+    /// Whether a text has enough that could be read as digits; of a text beyond ASCII whether it has one.
+    private static func mayHaveNumber(_ text: String) -> Bool {
+        var (digitCount, lookalikeCount, isASCII) = (0, 0, true)
+        var (wasDigit, wasLookalike, areBeside) = (false, false, false)
+        for byte in text.utf8 {
+            let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            var isLookalike = false
+            switch byte {
+            case UInt8(ascii: "O"), UInt8(ascii: "o"), UInt8(ascii: "I"), UInt8(ascii: "l"):
+                isLookalike = true
+            case 0x80...: isASCII = false
+            default: break
+            }
+            digitCount += isDigit ? 1 : 0
+            lookalikeCount += isLookalike ? 1 : 0
+            areBeside = areBeside || isDigit && wasLookalike || isLookalike && wasDigit
+            (wasDigit, wasLookalike) = (isDigit, isLookalike)
+        }
+        guard isASCII else {
+            return digitCount > 0
+                || text.unicodeScalars.contains { TextFolding.folded($0).contains(where: isDigit) }
+        }
+        return digitCount >= calledDigitCountMin
+            || digitCount > 0
+                && digitCount + lookalikeCount >= (areBeside ? calledDigitCountMin : digitCountMin)
+    }
+
+    /// A character of the text, or one of those that its form has.
+    private struct Sign {
+        var scalar: Unicode.Scalar
+        /// `nil` for a mark or a joiner.
+        var folded: Unicode.Scalar?
+        /// Whether it is the first one of its character's form.
+        var isFirst: Bool
+
+        var isDigit: Bool { folded.map(NumberSearch.isDigit) ?? false }
+    }
+
+    private static func signs(_ text: String) -> [Sign] {
+        var signs: [Sign] = []
+        signs.reserveCapacity(text.utf8.count)
+        for scalar in text.unicodeScalars {
+            if scalar.isASCII {
+                signs.append(Sign(scalar: scalar, folded: scalar, isFirst: true))
+                continue
+            }
+            let forms = TextFolding.folded(scalar)
+            if forms.isEmpty { signs.append(Sign(scalar: scalar, folded: nil, isFirst: true)) }
+            for (place, folded) in forms.enumerated() {
+                signs.append(Sign(scalar: scalar, folded: folded, isFirst: place == 0))
+            }
+        }
+        return signs
+    }
+
+    /// Letters, or digits, with nothing between them.
+    private struct Word {
+        var range: Range<Int>
+        var isDigits: Bool
+        /// Whether nothing parts it from the word before it.
+        var isStuck: Bool
+        /// Of its letters (``NumberWords/hash(_:_:)``).
+        var hash: UInt64 = 0
+        /// Whether each of its letters reads as a digit.
+        var isLookalike = true
+        /// Whether it begins in a script that may have no blanks.
+        var isUnspaced = false
+    }
+
+    private static func isLetter(_ scalar: Unicode.Scalar) -> Bool {
+        guard scalar.isASCII else { return scalar.properties.isAlphabetic }
+        return ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar)
+    }
+
+    private static func words(_ signs: [Sign]) -> [Word] {
+        var words: [Word] = []
+        var isOpen = false
+        for (index, sign) in signs.enumerated() {
+            guard let folded = sign.folded else { continue }
+            let isDigit = isDigit(folded)
+            guard isDigit || isLetter(folded) else {
+                isOpen = false
+                continue
+            }
+            if !isOpen || words[words.count - 1].isDigits != isDigit {
+                words.append(Word(range: index..<index, isDigits: isDigit, isStuck: isOpen))
+                // Thai and everything behind it in the order of Unicode's blocks, roughly.
+                words[words.count - 1].isUnspaced = folded.value >= 0x0E00
+                isOpen = true
+            }
+            let last = words.count - 1
+            words[last].range = words[last].range.lowerBound..<(index + 1)
+            if !isDigit {
+                words[last].hash = NumberWords.hash(words[last].hash, folded)
+                words[last].isLookalike = words[last].isLookalike && lookalike(folded) != nil
+            }
+        }
+        return words
+    }
+
+    /// The digit that a letter is confused with (UTS 39).
+    private static func lookalike(_ letter: Unicode.Scalar) -> Unicode.Scalar? {
+        switch letter {
+        case "O", "o", "\u{39F}", "\u{3BF}", "\u{41E}", "\u{43E}", "\u{555}", "\u{585}": "0"
+        case "I", "l", "\u{399}", "\u{406}", "\u{4C0}": "1"
+        default: nil
+        }
+    }
+
+    /// Prefixes behind which a number is written as a word, in North America and where a toll-free number begins with 0.
+    private static let spelledPrefixes: Set<String> = [
+        "800", "822", "833", "844", "855", "866", "877", "888", "900", "0800", "0808", "0900", "00800",
+        "1800",
+        "1300",
+    ]
+
+    /// Reads as digits what its reader would dial so: `9OOO OOOO` and `22O33O44O55`, and the letters of `1-800-FLOWERS` as a
+    /// telephone's keys have them (ITU-T E.161).
+    private static func dial(_ words: [Word], of signs: inout [Sign]) {
+        func read(_ range: Range<Int>, as digit: (Unicode.Scalar) -> Unicode.Scalar) {
+            for index in range where signs[index].folded != nil && !signs[index].isDigit {
+                let digit = digit(signs[index].folded!)
+                signs[index] = Sign(scalar: digit, folded: digit, isFirst: signs[index].isFirst)
+            }
+        }
+        var (start, wasDialled) = (0, false)
+        let hasLookalike = words.contains { !$0.isDigits && $0.isLookalike }
+        while hasLookalike, start < words.count {
+            let end = words[(start + 1)...].firstIndex { !$0.isStuck } ?? words.count
+            let word = words[start..<end]
+            let range = words[start].range.lowerBound..<words[end - 1].range.upperBound
+            var isDialled = word.contains { $0.isDigits } && word.allSatisfy(\.isLookalike)
+            if !isDialled, word.count == 1, range.count >= 2,
+                wasDialled || end < words.count && words[end].isDigits
+            {
+                isDialled = signs[range].allSatisfy { $0.folded == "O" || $0.folded == "o" }
+            }
+            if isDialled { read(range) { lookalike($0) ?? $0 } }
+            (start, wasDialled) = (end, isDialled)
+        }
+        for (place, word) in words.enumerated() where word.isDigits && word.range.count <= 5 {
+            var (end, letterCount) = (place + 1, 0)
+            while end < words.count, !words[end].isDigits,
+                words[end].range.lowerBound <= words[end - 1].range.upperBound + 1
+            {
+                letterCount += words[end].range.count
+                end += 1
+            }
+            guard letterCount >= digitCountMin else { continue }
+            let text = String(String.UnicodeScalarView(signs[word.range].compactMap(\.folded)))
+            guard spelledPrefixes.contains(text) else { continue }
+            let spelled = word.range.upperBound..<words[end - 1].range.upperBound
+            // `800 members`, and no `1-800-flowers` or `0800-flowers`.
+            let isAnnounced =
+                !signs[spelled].contains { $0.folded == " " }
+                && (text.hasPrefix("0")
+                    || place > 0 && words[place - 1].isDigits && words[place - 1].range.count == 1
+                        && signs[words[place - 1].range.lowerBound].folded == "1"
+                        && words[place - 1].range.upperBound + 1 == word.range.lowerBound)
+            let isInCapitals = !signs[spelled].contains { $0.folded?.properties.isLowercase ?? false }
+            guard isAnnounced || isInCapitals else { continue }
+            for letters in words[(place + 1)..<end] { read(letters.range) { _ in "2" } }
+        }
     }
 
     /// What stands between two groups of digits.
@@ -96,7 +275,6 @@ struct NumberSearch {
         private(set) var text = ""
         /// As a reader has it before them: a family of four is one character.
         private var shown = ""
-        private(set) var endsInWord = false
         private var letter: Unicode.Scalar?
         private var hasWord = false
 
@@ -105,7 +283,6 @@ struct NumberSearch {
         mutating func add(_ folded: Unicode.Scalar, of scalar: Unicode.Scalar) {
             let category = scalar.properties.generalCategory
             text.unicodeScalars.append(folded)
-            endsInWord = category.isCased
             guard category.isLetter else { return }
             let isWord = category.isCased || letter.map { $0 != scalar } ?? false || Self.isWord(scalar)
             hasWord = hasWord || isWord
@@ -126,7 +303,74 @@ struct NumberSearch {
         }
     }
 
-    var findsNumber: Bool { runs.contains { Self.digitCount(of: $0) >= Self.digitCountMin } }
+    var findsNumber: Bool {
+        runs.contains { run in
+            if isModel(run) { return false }
+            return Self.digitCount(of: run) >= Self.digitCountMin || Self.isShortNumber(run)
+        }
+    }
+
+    /// Whether a run is a part of one word with few letters, all of them capitals, or stuck to a word for a reference.
+    private func isModel(_ run: Run) -> Bool {
+        guard run.groups.count == 1, run.groups[0].digits.utf8.count <= Self.modelDigitCountMax, !asks else {
+            return false
+        }
+        let before = run.groups[0].gap.lastWord(isDirect: true)
+        let letters = before + run.tail.prefix(while: \.isLetter)
+        guard !letters.isEmpty, !NumberWords.calling.contains(before.lowercased()) else { return false }
+        return letters.count <= Self.modelLetterCountMax
+            && letters.allSatisfy { $0.isASCII && $0.isUppercase }
+            || NumberWords.reference.contains(before.lowercased()) && letters.count == before.count
+    }
+
+    // MARK: Short numbers
+
+    /// Whether a run has fewer digits than a subscriber's number, and a word of calling or a country code says what they are.
+    private static func isShortNumber(_ run: Run) -> Bool {
+        if isBehindCountryCode(run) { return true }
+        guard isCalled(run.groups[0].gap) else { return false }
+        let count = parts(of: run).reduce(0) { count, part in
+            switch part.reading {
+            case .date, .time, .sureAmount, .version: count
+            // `ring 24/7`.
+            case .shortDate where part.digitCount == 4 || part.first.digits == "24": count
+            default: count + part.digitCount
+            }
+        }
+        return count >= calledDigitCountMin
+    }
+
+    /// Whether words lead from a word of calling to the end of a gap: `Ring oss på`.
+    private static func isCalled(_ gap: String) -> Bool {
+        var rest = gap[...]
+        for _ in 0...betweenCountMax {
+            let word = rest.lastWord(isDirect: false)
+            guard let first = word.first else { return false }
+            if NumberWords.calling.contains(word.lowercased())
+                || !first.isASCII && NumberWords.unspaced.contains(where: word.hasSuffix)
+            {
+                return true
+            }
+            guard NumberWords.between.contains(word.lowercased()) else { return false }
+            rest = rest[..<word.startIndex]
+        }
+        return false
+    }
+
+    /// Words between a word of calling and its digits: `Call us now on`.
+    private static let betweenCountMax = 3
+
+    /// Whether a run is a country code behind a `+` and at least three digits: `+45 112`. A code of one digit before them is the
+    /// first digit of an amount (`+1 500`), and round thousands are one too.
+    private static func isBehindCountryCode(_ run: Run) -> Bool {
+        let (code, rest) = (run.groups[0], run.groups.dropFirst())
+        guard code.isBehindPlus(isFirst: true), code.digits.utf8.count > 1, let next = rest.first,
+            next.gap.allSatisfy({ " -()".contains($0) }), next.gap.contains(" ") != next.gap.contains("-"),
+            NumberingPlan.of(code.digits.utf8.map { $0 - UInt8(ascii: "0") })?.code == code.digits
+        else { return false }
+        return rest.reduce(0) { $0 + $1.digits.utf8.count } >= calledDigitCountMin
+            && !rest.allSatisfy { $0.digits == "000" } && !hasUnit(run.groups[...], in: run)
+    }
 
     private static func isDigit(_ scalar: Unicode.Scalar) -> Bool { ("0"..."9").contains(scalar) }
 
@@ -138,8 +382,16 @@ struct NumberSearch {
         case date
         case time
         case year
-        /// A day and a month, and a date with a year of two digits: nothing but before a time.
+        /// A day and a month, and a date with a year of two digits: before a time, and in a range.
         case shortDate
+        /// An hour and its minutes with a full stop between: behind a date, and beside another one.
+        case clock
+        /// A month of a year: in a range.
+        case month
+        /// A reference with a year in it, behind a word for one.
+        case reference
+        /// Of a program, behind its name.
+        case version
         /// An amount that its decimals or its currency show.
         case sureAmount
         /// Round thousands, or a short decimal fraction: an amount alone and beside other amounts.
@@ -150,7 +402,15 @@ struct NumberSearch {
 
         var isCalendar: Bool {
             switch self {
-            case .date, .time, .year, .shortDate: true
+            case .date, .time, .year, .shortDate, .clock, .month: true
+            default: false
+            }
+        }
+
+        /// Whether a comma or a bracket sets it off.
+        var standsApart: Bool {
+            switch self {
+            case .date, .time, .reference, .version: true
             default: false
             }
         }
@@ -165,18 +425,32 @@ struct NumberSearch {
 
     private struct Part {
         var reading: Reading
-        var first: Group
-        var digitCount: Int
+        var groups: ArraySlice<Group>
+        var first: Group { groups[groups.startIndex] }
+        var digitCount: Int { groups.reduce(0) { $0 + $1.digits.utf8.count } }
         /// The text before it.
         var gap: String { first.gap }
+
+        /// Whether it may be an hour and its minutes: `12.30` is a day and a month as well.
+        var isClock: Bool {
+            let parts = Array(groups)
+            return (reading == .clock || reading == .shortDate) && parts.count == 2 && parts[1].gap == "."
+                && parts[0].isPart(1...2, 0...24) && parts[1].isPart(2...2, 0...59)
+        }
+
+        /// Whether opening hours have it, whose minutes are not odd.
+        var isRoundClock: Bool { isClock && groups[groups.endIndex - 1].value % 5 == 0 }
+
+        /// Comparable among months, and among days of one year.
+        var order: [Int] {
+            let values = groups.map(\.value)
+            return reading == .month && first.isYear || first.gap.contains("/") ? values : values.reversed()
+        }
     }
 
     /// Digits of a run that belong to no date, time or amount.
     private static func digitCount(of run: Run) -> Int {
         let groups = run.groups
-        if groups.count == 1, groups[0].isInWord, groups[0].digits.utf8.count <= modelDigitCountMax {
-            return 0
-        }
         let allCount = groups.reduce(0) { $0 + $1.digits.utf8.count }
         guard allCount >= digitCountMin else { return allCount }
         if groups.indices.contains(where: { groups[$0].isBehindPlus(isFirst: $0 == 0) }) { return allCount }
@@ -193,10 +467,9 @@ struct NumberSearch {
 
     private static func parts(of run: Run) -> [Part] {
         var (parts, rest): ([Part], ArraySlice<Group>) = ([], run.groups[...])
-        while let first = rest.first {
+        while !rest.isEmpty {
             let (reading, length) = reading(of: rest, in: run)
-            let digitCount = rest.prefix(length).reduce(0) { $0 + $1.digits.utf8.count }
-            parts.append(Part(reading: reading, first: first, digitCount: digitCount))
+            parts.append(Part(reading: reading, groups: rest.prefix(length)))
             rest = rest.dropFirst(length)
         }
         return parts
@@ -204,7 +477,7 @@ struct NumberSearch {
 
     /// Whether a date or a time stands apart from what is beside it: `iOS 18.1, 2026-03-02`. A blank alone sets nothing off.
     private static func isSetOff(_ before: Part, _ part: Part) -> Bool {
-        [before.reading, part.reading].contains { $0 == .date || $0 == .time }
+        (before.reading.standsApart || part.reading.standsApart)
             && part.gap.contains(" ") && part.gap.contains { ",;()".contains($0) }
     }
 
@@ -219,7 +492,22 @@ struct NumberSearch {
     /// Whether two readings are written one behind the other.
     private static func stand(beside before: Part, _ part: Part) -> Bool {
         let isJoined = part.gap[...].trimmed.isEmpty || [".", ",", "'", "\u{2019}"].contains(part.gap)
+        let isRange = part.gap.contains("-") && part.gap.allSatisfy { "-. ".contains($0) }
+        if part.isClock,
+            before.reading == .date && !part.gap.contains(".")
+                || before.reading == .shortDate && part.gap == ". "
+        {
+            return true
+        }
+        if before.isRoundClock, part.isRoundClock, part.gap.contains(where: { "-,/(".contains($0) }) {
+            return true
+        }
         switch (before.reading, part.reading) {
+        case (.month, .month), (.shortDate, .shortDate):
+            return isRange && before.order.lexicographicallyPrecedes(part.order)
+        case (.month, _), (_, .month), (.clock, _), (_, .clock): return false
+        case (.reference, _), (.version, _):
+            return !isJoined && (part.reading.isCalendar || part.reading == .sureAmount)
         case (.date, .time), (.time, .date), (.year, .time), (.shortDate, .time): return true
         // `2025/2026`, and no `2019 2020`.
         case (.year, .year): return !isJoined && before.first.value < part.first.value
@@ -233,13 +521,18 @@ struct NumberSearch {
 
     /// - Returns: The reading of the beginning of some groups of a run, and how many of them it has.
     private static func reading(of groups: ArraySlice<Group>, in run: Run) -> (Reading, length: Int) {
+        if groups.startIndex == 0, let named = named(groups) { return named }
         let date = dateLength(groups)
         if date > 0 { return (.date, date) }
+        let prices = priceListLength(groups, in: run)
+        if prices > 0 { return (.sureAmount, prices) }
         let time = timeLength(groups)
         if time > 0 { return (.time, time) }
         if let amount = amount(groups, in: run) { return amount }
         let short = shortDateLength(groups)
         if short > 0 { return (.shortDate, short) }
+        if monthLength(groups) > 0 { return (.month, 2) }
+        if clockLength(groups) > 0 { return (.clock, 2) }
         return (groups.first?.isYear ?? false ? .year : .number, 1)
     }
 
@@ -303,7 +596,106 @@ struct NumberSearch {
         return length < parts.count && parts[length].gap == parts[1].gap ? 0 : length
     }
 
+    /// `8.15`.
+    private static func clockLength(_ groups: ArraySlice<Group>) -> Int {
+        let parts = Array(groups.prefix(3))
+        guard parts.count >= 2, parts[1].gap == ".", parts[0].isPart(1...2, 0...24),
+            parts[1].isPart(2...2, 0...59)
+        else { return 0 }
+        return parts.count > 2 && parts[2].gap == "." ? 0 : 2
+    }
+
+    /// `03/2026` and `2026-03`.
+    private static func monthLength(_ groups: ArraySlice<Group>) -> Int {
+        let parts = Array(groups.prefix(3))
+        guard parts.count >= 2, [".", "-", "/"].contains(parts[1].gap) else { return 0 }
+        let isMonth =
+            parts[0].isYear && parts[1].isPart(2...2, 1...12)
+            || parts[0].isPart(1...2, 1...12) && parts[1].isYear
+        return isMonth ? 2 : 0
+    }
+
+    // MARK: What a word says of its digits
+
+    /// A reference with a year in it (`Faktura 2026-00123`, `FV/123/04/2026`), or a version (`Chrome 131.0.6778.86`), at the
+    /// beginning of a run.
+    private static func named(_ groups: ArraySlice<Group>) -> (Reading, length: Int)? {
+        let all = Array(groups)
+        guard all.count >= 2 else { return nil }
+        func isOf(_ words: Set<String>) -> Bool {
+            words.contains(all[0].gap.lastWord(isDirect: false).lowercased())
+        }
+        let length = 1 + all.dropFirst().prefix { $0.gap == all[1].gap }.count
+        let parts = all.prefix(length)
+        if all[1].gap == ".", isOf(NumberWords.versioned) {
+            let isVersion = parts.allSatisfy {
+                $0.digits.utf8.count <= 5 && ($0.digits == "0" || !$0.digits.hasPrefix("0"))
+            }
+            return isVersion ? (.version, length) : nil
+        }
+        guard ["-", "/"].contains(all[1].gap), (2...3).contains(length),
+            parts.allSatisfy({ $0.digits.utf8.count <= 6 }),
+            [parts[0], parts[length - 1]].contains(where: \.isYear)
+        else { return nil }
+        return isOf(NumberWords.reference) || isBehindInitials(all[0].gap) ? (.reference, length) : nil
+    }
+
+    /// Whether a gap ends in a few capitals and a sign, as `INV-` and `FV/` do.
+    private static func isBehindInitials(_ gap: String) -> Bool {
+        guard gap.last == "-" || gap.last == "/" else { return false }
+        let word = gap.dropLast().lastWord(isDirect: true)
+        return (2...modelLetterCountMax + 1).contains(word.count)
+            && word.allSatisfy { $0.isASCII && $0.isUppercase }
+    }
+
     // MARK: Amounts
+
+    /// Amounts one behind the other with one unit in front of them or behind them, each larger than the one before:
+    /// `199/299/399 kr`, `1 499–1 999 kr`, `10,25–12,50 %`. Digits in pairs (`22/34/56/78 kr`) are how a number is written.
+    private static func priceListLength(_ groups: ArraySlice<Group>, in run: Run) -> Int {
+        func parts(_ group: Group) -> Bool { ["/", "-", " / ", " - "].contains(group.gap) }
+        guard groups.dropFirst().contains(where: parts) else { return 0 }
+        var (rest, length, last, count, arePairs, isShare) = (groups, 0, -1, 0, true, false)
+        while let first = rest.first, !first.digits.hasPrefix("0") || first.digits == "0" {
+            let figure = figure(rest)
+            guard figure.value > last else { break }
+            arePairs = arePairs && figure.length == 1 && first.digits.utf8.count == 2
+            (length, last, count) = (length + figure.length, figure.value, count + 1)
+            isShare = Self.isShare(rest.prefix(figure.length), in: run)
+            rest = rest.dropFirst(figure.length)
+            guard let next = rest.first, parts(next) else { break }
+        }
+        return count > 1 && !arePairs && (isShare || hasUnit(groups.prefix(length), in: run)) ? length : 0
+    }
+
+    /// Digits in the form of an amount, and their value in hundredths.
+    private static func figure(_ groups: ArraySlice<Group>) -> (length: Int, value: Int) {
+        let all = Array(groups)
+        var length = 1 + thousandsCount(all)
+        var value = Int(all[..<length].map(\.digits).joined().prefix(15)) ?? 0
+        value *= 100
+        if length < all.count, [".", ","].contains(all[length].gap),
+            length == 1 || all[length].gap != all[1].gap,
+            all[length].digits.utf8.count <= 2
+        {
+            value += all[length].value * (all[length].digits.utf8.count == 1 ? 10 : 1)
+            length += 1
+        }
+        return (length, value)
+    }
+
+    /// Groups of thousands behind the first one, with one separator: three digits each, and in India two in each but the last
+    /// (`12,34,567`).
+    private static func thousandsCount(_ all: [Group]) -> Int {
+        guard all.count >= 2, all[0].digits.utf8.count <= 3,
+            [".", ",", " ", "'", "\u{2019}"].contains(all[1].gap)
+        else { return 0 }
+        let separated = all.dropFirst().prefix { $0.gap == all[1].gap }
+        let threes = separated.prefix { $0.digits.utf8.count == 3 }.count
+        guard threes == 0, all[1].gap == ",", all[0].digits.utf8.count <= 2 else { return threes }
+        let twos = separated.prefix { $0.digits.utf8.count == 2 }.count
+        return separated.dropFirst(twos).first?.digits.utf8.count == 3 ? twos + 1 : 0
+    }
 
     /// `1.234.567`, `12,345,678.90`, `1 234 567`, `100 000 000`, `kr 90.000.101` and `0.000012345`: one to three digits, groups of
     /// three with one separator, and decimals behind the other one.
@@ -316,28 +708,23 @@ struct NumberSearch {
         let all = Array(groups)
         if all.count >= 2, all[0].digits == "0", [".", ","].contains(all[1].gap) {
             let fraction = all[1].digits
-            if fraction.hasPrefix("0") || hasCurrency(groups.prefix(2), in: run) { return (.sureAmount, 2) }
+            if fraction.hasPrefix("0") || hasUnit(groups.prefix(2), in: run) { return (.sureAmount, 2) }
             return fraction.utf8.count <= shortFractionMax ? (.roundAmount, 2) : nil
         }
         guard !all[0].digits.hasPrefix("0"), all[0].digits.utf8.count < digitCountMin else { return nil }
-        var length = 1
-        if all.count >= 2, all[0].digits.utf8.count <= 3,
-            [".", ",", " ", "'", "\u{2019}"].contains(all[1].gap)
-        {
-            length += all.dropFirst().prefix { $0.gap == all[1].gap && $0.digits.utf8.count == 3 }.count
-        }
+        let length = 1 + thousandsCount(all)
         let thousands = all[1..<length]
         if length < all.count, [".", ","].contains(all[length].gap),
             length == 1 || all[length].gap != all[1].gap
         {
             let digitCount = all[length].digits.utf8.count
-            let isDecimals = ISOCodes.fractionDigitCounts.values.contains { $0 == digitCount }
-            if isDecimals, hasCurrency(groups.prefix(length + 1), in: run) {
+            let isDecimals = digitCount <= 4
+            if isDecimals, hasUnit(groups.prefix(length + 1), in: run) {
                 return (.sureAmount, length + 1)
             }
             if !thousands.isEmpty, digitCount == 2 { return (.sureAmount, length + 1) }
         }
-        if hasCurrency(groups.prefix(length), in: run) { return (.sureAmount, length) }
+        if hasUnit(groups.prefix(length), in: run) { return (.sureAmount, length) }
         guard !thousands.isEmpty else { return nil }
         if thousands.allSatisfy({ $0.digits == "000" }) { return (.roundAmount, length) }
         let digitCount = all[0].digits.utf8.count + 3 * thousands.count
@@ -347,9 +734,11 @@ struct NumberSearch {
     /// Digits behind `0.` that are an amount whatever they are.
     private static let shortFractionMax = 4
 
-    /// Whether a currency stands right before or behind some groups of a run.
-    private static func hasCurrency(_ groups: ArraySlice<Group>, in run: Run) -> Bool {
+    /// Whether a currency stands right before or behind some groups of a run, or a percent sign behind a figure of at most three
+    /// digits before its decimals.
+    private static func hasUnit(_ groups: ArraySlice<Group>, in run: Run) -> Bool {
         guard let first = groups.first else { return false }
+        if isShare(groups, in: run) { return true }
         if groups.startIndex == 0 {
             let before = first.gap[...].trimmed(where: { "-. (:".contains($0) })
             if before.last.map(isCurrencySign) ?? false { return true }
@@ -367,6 +756,18 @@ struct NumberSearch {
         }
         let behind = run.tail.drop { $0 == " " }
         return behind.first.map(isCurrencySign) ?? false || isCurrencyWord(behind.prefix(while: \.isLetter))
+    }
+
+    /// Whether a percent or per mille sign stands behind some groups. One between two groups, with blanks only (`22 % 34 %`),
+    /// separates digits as any other sign does.
+    private static func isShare(_ groups: ArraySlice<Group>, in run: Run) -> Bool {
+        guard groups.count <= 2, groups.allSatisfy({ $0.digits.utf8.count <= 3 }),
+            groups.dropFirst().allSatisfy({ $0.gap == "." || $0.gap == "," })
+        else { return false }
+        let isLast = groups.endIndex == run.groups.endIndex
+        let behind = (isLast ? run.tail : run.groups[groups.endIndex].gap).drop { $0 == " " }
+        guard behind.first == "%" || behind.first == "\u{2030}" else { return false }
+        return isLast || behind.dropFirst().contains { $0 != " " }
     }
 
     /// Whether a gap between two groups has one sign of a currency that belongs to the next one (`, €`) or the one before
@@ -389,7 +790,20 @@ struct NumberSearch {
             || ISOCodes.fractionDigitCounts[word] != nil && !["ALL", "TOP", "TRY"].contains(word)
     }
 
-    private static let currencyMarks: Set<String> = ["kr", "zł", "km"]
+    private static let currencyMarks = Set(
+        ISOCodes.currencySymbols.values.map { $0.text.lowercased() }.filter { $0.allSatisfy(\.isLetter) })
+}
+
+extension StringProtocol where SubSequence == Substring {
+    /// Its last letters.
+    ///
+    /// - Parameter isDirect: Whether they have to be at its end; else digits and signs may follow.
+    fileprivate func lastWord(isDirect: Bool) -> Substring {
+        guard let last = lastIndex(where: \.isLetter) else { return self[endIndex...] }
+        let end = index(after: last)
+        if isDirect, end != endIndex { return self[endIndex...] }
+        return self[(self[..<end].lastIndex { !$0.isLetter }.map(index(after:)) ?? startIndex)..<end]
+    }
 }
 
 extension Substring {

@@ -117,29 +117,31 @@ package struct PlainTextRule: Hashable, Sendable {
     /// Whether some text has a link; no other part of the rule is asked.
     package static func findsLink(in text: String) -> Bool { LinkSearch(text).findsLink }
 
-    /// Whether a text keeps the rule by its bytes alone and is in its canonical form, as most are: words of ASCII with one blank
-    /// between them and fewer digits than a telephone number has, without any character that a link, a separator in brackets
-    /// or a control needs.
+    /// Whether a text keeps the rule by its bytes and is in its canonical form, as most are: words of ASCII with one blank between
+    /// them and no number to call, without any character that a link, a separator in brackets or a control needs. Only one with
+    /// digits is searched for a number.
     private static func isPlain(_ text: String) -> Bool {
-        CodeUnits.withBytes(text) { bytes in
+        let digitCount = CodeUnits.withBytes(text) { bytes in
             // As if a blank stood before it, so that one at its beginning is a second one.
             var (isAfterBlank, digitCount) = (true, 0)
             for byte in bytes {
                 switch byte {
                 case UInt8(ascii: " "):
-                    if isAfterBlank { return false }
+                    if isAfterBlank { return -1 }
                     isAfterBlank = true
                     continue
                 case UInt8(ascii: "0")...UInt8(ascii: "9"): digitCount += 1
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                     UInt8(ascii: "-"), UInt8(ascii: ","), UInt8(ascii: "'"), UInt8(ascii: "!"):
                     break
-                default: return false
+                default: return -1
                 }
                 isAfterBlank = false
             }
-            return !isAfterBlank && digitCount < NumberSearch.digitCountMin
+            return isAfterBlank ? -1 : digitCount
         }
+        return digitCount == 0
+            || (1..<NumberSearch.digitCountMin).contains(digitCount) && !NumberSearch(text).findsNumber
     }
 
     /// The same for any text; ``checked(_:)`` asks it only about those whose bytes do not say so at once.
@@ -230,7 +232,7 @@ package struct PlainTextRule: Hashable, Sendable {
         guard !allowances.contains(.phoneNumbers), NumberSearch(text).findsNumber else { return nil }
         guard allowances.contains(.reference), Self.isReference(text) else {
             return
-                "expected no telephone number, and so fewer than \(NumberSearch.digitCountMin) digits in a row but in dates and amounts"
+                "expected no telephone number, and so fewer than \(NumberSearch.digitCountMin) digits in a row but in dates and amounts, and fewer than \(NumberSearch.calledDigitCountMin) behind a word such as `call`"
         }
         return nil
     }

@@ -22,19 +22,12 @@ package enum MoneyText {
         }
     }
 
-    /// A symbol only where it cannot be taken for another currency: `kr` is Norwegian to a Norwegian, but an
-    /// amount in Swedish kroner must say `SEK` to the same reader. Dollars and pesos nearly always say their code.
+    /// A symbol only where it cannot be taken for another currency.
     private static func symbol(of currency: String, in tag: LanguageTag) -> String? {
-        switch (currency, tag.language, tag.region) {
-        case ("EUR", _, _): "€"
-        case ("GBP", _, _): "£"
-        case ("NOK", "nb", _), ("NOK", "nn", _), ("NOK", "no", _), ("SEK", "sv", _), ("DKK", "da", _): "kr"
-        case ("USD", "en", "US"): "$"
-        case ("PLN", "pl", _): "zł"
-        case ("CZK", "cs", _): "Kč"
-        case ("HUF", "hu", _): "Ft"
-        case ("BAM", "bs", _): "KM"
-        default: nil
-        }
+        guard let symbol = ISOCodes.currencySymbols[currency],
+            symbol.languages.isEmpty || symbol.languages.contains(tag.language),
+            symbol.region == nil || symbol.region == tag.region
+        else { return nil }
+        return symbol.text
     }
 }
