@@ -90,6 +90,7 @@ import Testing
             ("marketing", GatewayHarness.remittance("x1", to: "two")),
             ("payments", misspelled), ("payments", critical),
         ]
+        var waiting = 0
         for (caller, send) in sends {
             var question = send
             question["id"] = nil
@@ -100,9 +101,19 @@ import Testing
             for word in ["\"facts\"", "\"gates\"", "\"form\"", "\"interruption\"", "\"notes\"", "Europe/"] {
                 #expect(!text.contains(word), "\(word): \(text)")
             }
+            // As `not_before` is told. Who may read people is told the same moment by the person's clock.
+            if text.contains("\"not_before\"") {
+                waiting += 1
+                #expect(text.contains("(UTC)"), "\(text)")
+                question["caller"] = .string(caller)
+                let read = await gate.ask("auditor", "POST", "/v1/sends/explain", question)
+                let told = String(decoding: read.body, as: UTF8.self)
+                #expect(told.contains("(Europe/Berlin)") && !told.contains("(UTC)"), "\(told)")
+            }
             let decided = try await gate.call(caller, "POST", "/v1/sends", send)
             #expect(Told(explained) == Told(decided), "\(explained.json) \(decided.json)")
         }
+        #expect(waiting == 1)
         // Another caller's send is not this one's to ask about.
         var question = GatewayHarness.remittance("r4", to: "two")
         question["id"] = nil

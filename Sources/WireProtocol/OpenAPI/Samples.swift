@@ -80,7 +80,7 @@ package enum Samples {
                         outcome: .reject, reason: .noGDPRConsent, detail: .neverAsked, notBefore: nil,
                         form: .never, interruption: .passive, notes: [], trace: trace),
                     sentence:
-                        "The law where the recipient lives asks for consent, and the recipient has not given it."
+                        Sentence.reason(.noGDPRConsent, .neverAsked).english
                 )
             }()
         ])
@@ -149,7 +149,7 @@ package enum Samples {
         at: moment,
         outcome: .reject, reason: .noGDPRConsent, detail: .neverAsked,
         sentence:
-            "The law where the recipient lives asks for consent, and the recipient has not given it.",
+            Sentence.reason(.noGDPRConsent, .neverAsked).english,
         deliveries: refused.deliveries, waiting: [], events: [], trail: trail)
 
     package static let recipient = RecipientAnswer(
