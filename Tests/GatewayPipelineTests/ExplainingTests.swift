@@ -106,8 +106,8 @@ import Testing
                 waiting += 1
                 #expect(text.contains("(UTC)"), "\(text)")
                 question["caller"] = .string(caller)
-                let read = await gate.ask("auditor", "POST", "/v1/sends/explain", question)
-                let told = String(decoding: read.body, as: UTF8.self)
+                let read = try await gate.call("auditor", "POST", "/v1/sends/explain", question)
+                let told = String(decoding: CanonicalJSON.write(.object(read.json)), as: UTF8.self)
                 #expect(told.contains("(Europe/Berlin)") && !told.contains("(UTC)"), "\(told)")
             }
             let decided = try await gate.call(caller, "POST", "/v1/sends", send)
