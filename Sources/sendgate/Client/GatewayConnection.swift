@@ -65,7 +65,19 @@ struct GatewayConnection {
         try await ask("PUT", target, body: CanonicalJSON.write(body))
     }
 
-    func close() async {
+    /// Closes after `body`, also where that fails.
+    func use<Value>(_ body: (GatewayConnection) async throws -> Value) async throws -> Value {
+        do {
+            let value = try await body(self)
+            await close()
+            return value
+        } catch {
+            await close()
+            throw error
+        }
+    }
+
+    private func close() async {
         switch way {
         case .socket(let client): await client.close()
         case .stopped(let gateway):

@@ -41,11 +41,10 @@ struct ConsentsShow: GateCommand {
         if let knownAt {
             query.append("known_at=\(PercentEncoding.encode(try Self.moment(knownAt, "--known-at")))")
         }
-        let connection = try socket.connection()
         let target = "/v1/recipients/\(PercentEncoding.encode(user))/consents"
-        let answer = try await connection.get(
-            query.isEmpty ? target : "\(target)?\(query.joined(separator: "&"))")
-        await connection.close()
+        let answer = try await socket.connection().use {
+            try await $0.get(query.isEmpty ? target : "\(target)?\(query.joined(separator: "&"))")
+        }
         guard answer.status == 200, let object = answer.object else { throw answer.reportProblem() }
         if output.json { return Terminal.print(object) }
         show(object)
@@ -153,10 +152,9 @@ struct ConsentsGrant: GateCommand {
             ],
         ]
         if let address { body["address"] = .string(address) }
-        let connection = try socket.connection()
-        let answer = try await connection.post(
-            "/v1/recipients/\(PercentEncoding.encode(user))/consents", body)
-        await connection.close()
+        let answer = try await socket.connection().use {
+            try await $0.post("/v1/recipients/\(PercentEncoding.encode(user))/consents", body)
+        }
         try ConsentsWithdraw.report(answer, "recorded as \(body["id"]?.stringValue ?? "")", output)
     }
 }
@@ -185,11 +183,10 @@ struct ConsentsWithdraw: GateCommand {
         if everyChannel { body["every_channel"] = true }
         if let method { body["method"] = .string(method) }
         if let at { body["event_time"] = .string(at) }
-        let connection = try socket.connection()
-        let answer = try await connection.post(
-            "/v1/recipients/\(PercentEncoding.encode(user))/consents/\(PercentEncoding.encode(id))/withdraw",
-            body)
-        await connection.close()
+        let consents = "/v1/recipients/\(PercentEncoding.encode(user))/consents"
+        let answer = try await socket.connection().use {
+            try await $0.post("\(consents)/\(PercentEncoding.encode(id))/withdraw", body)
+        }
         try Self.report(answer, "withdrawn", output)
     }
 

@@ -34,15 +34,8 @@ struct DriftRunCommand: GateCommand {
     private static let pollingInterval = Duration.milliseconds(200)
 
     func run() async throws {
-        let connection = try socket.connection()
-        do {
-            let run = try await run(over: connection)
-            await connection.close()
-            if output.json { Terminal.print(run) } else { DriftReport(run).show() }
-        } catch {
-            await connection.close()
-            throw error
-        }
+        let audit = try await socket.connection().use { try await run(over: $0) }
+        if output.json { Terminal.print(audit) } else { DriftReport(audit).show() }
     }
 
     private func run(over connection: GatewayConnection) async throws -> JSONObject {
@@ -82,9 +75,7 @@ struct DriftShow: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let connection = try socket.connection()
-        let answer = try await connection.get("/v1/drift")
-        await connection.close()
+        let answer = try await socket.connection().use { try await $0.get("/v1/drift") }
         guard answer.status == 200, let run = answer.object else { throw answer.reportProblem() }
         if output.json { Terminal.print(run) } else { DriftReport(run).show() }
     }
@@ -108,14 +99,7 @@ struct DriftList: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let connection = try socket.connection()
-        do {
-            try await list(over: connection)
-            await connection.close()
-        } catch {
-            await connection.close()
-            throw error
-        }
+        try await socket.connection().use { try await list(over: $0) }
     }
 
     private func list(over connection: GatewayConnection) async throws {

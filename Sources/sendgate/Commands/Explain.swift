@@ -46,9 +46,9 @@ struct Explain: GateCommand {
             object["facts"] = .object(
                 try CommandInput.object(of: facts, byteCountMax: SendOptions.bodyByteCountMax))
         }
-        let connection = try socket.connection()
-        let answer = try await connection.post("/v1/sends/explain\(language.query)", object)
-        await connection.close()
+        let answer = try await socket.connection().use {
+            try await $0.post("/v1/sends/explain\(language.query)", object)
+        }
         throw show(answer)
     }
 

@@ -13,12 +13,14 @@ struct KeyChangeOptions: ParsableArguments {
 
     /// Asks for one change and prints what came of it.
     func change(_ key: String, _ verb: String, _ body: JSONObject = [:]) async throws {
+        try KeyChange.show(
+            await post("/v1/keys/\(PercentEncoding.encode(key))/\(verb)", body), of: key, asJSON: output.json)
+    }
+
+    func post(_ target: String, _ body: JSONObject) async throws -> GatewayAnswer {
         var body = body
         if isDryRun { body["dry_run"] = true }
-        let connection = try await gateway.connection(isReading: isDryRun)
-        let answer = try await connection.post("/v1/keys/\(PercentEncoding.encode(key))/\(verb)", body)
-        await connection.close()
-        try KeyChange.show(answer, of: key, asJSON: output.json)
+        return try await gateway.connection(isReading: isDryRun).use { try await $0.post(target, body) }
     }
 }
 
@@ -69,11 +71,7 @@ struct KeysAdd: GateCommand {
     @OptionGroup var options: KeyChangeOptions
 
     func run() async throws {
-        var body: JSONObject = ["purpose": .string(purpose.rawValue)]
-        if options.isDryRun { body["dry_run"] = true }
-        let connection = try await options.gateway.connection(isReading: options.isDryRun)
-        let answer = try await connection.post("/v1/keys", body)
-        await connection.close()
+        let answer = try await options.post("/v1/keys", ["purpose": .string(purpose.rawValue)])
         try KeyChange.show(answer, asJSON: options.output.json)
     }
 }
@@ -186,14 +184,9 @@ struct KeysRevoke: GateCommand {
         if let key {
             return try await options.change(key, "revoke", ["cause": .string(cause.rawValue)])
         }
-        let connection = try await options.gateway.connection(isReading: options.isDryRun)
-        do {
-            try await revokeMany(over: connection)
-        } catch {
-            await connection.close()
-            throw error
+        try await options.gateway.connection(isReading: options.isDryRun).use {
+            try await revokeMany(over: $0)
         }
-        await connection.close()
     }
 
     private func revokeMany(over connection: GatewayConnection) async throws {
@@ -285,9 +278,7 @@ struct KeysLagging: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let connection = try await gateway.connection(isReading: true)
-        let lag = try await KeyLag(asking: connection)
-        await connection.close()
+        let lag = try await gateway.connection(isReading: true).use { try await KeyLag(asking: $0) }
         if output.json {
             Terminal.print(lag.object)
         } else {

@@ -133,7 +133,7 @@ struct KeysList: GateCommand {
                         at: directory, rootPath: rootKey, credentials: Console.current.credentialsDirectory,
                         acceptsThrowaway: true))
             } else if let socket {
-                try await KeyRow.rows(from: GatewayConnection(path: socket))
+                try await GatewayConnection(path: socket).use { try await KeyRow.rows(from: $0) }
             } else {
                 try KeyringFile.read(keyring ?? "")
             }
@@ -169,7 +169,6 @@ struct KeyRow: Hashable, Sendable {
     /// The keys of a running gateway, as its record has them.
     static func rows(from connection: GatewayConnection) async throws -> [KeyRow] {
         let answer = try await connection.get("/v1/keys")
-        await connection.close()
         guard answer.status == 200, let keys = answer.object?["keys"]?.arrayValue else {
             throw answer.reportProblem()
         }

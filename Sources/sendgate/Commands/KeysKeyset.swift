@@ -71,9 +71,9 @@ struct KeysetInstall: GateCommand {
         guard let note = String(validating: bytes, as: UTF8.self) else {
             throw CommandFailure("`\(file)` is not UTF-8", hint: "`keys authority sign` writes a keyset")
         }
-        let connection = try await gateway.connection()
-        let answer = try await connection.put("/v1/keyset", ["note": .string(note)])
-        await connection.close()
+        let answer = try await gateway.connection().use {
+            try await $0.put("/v1/keyset", ["note": .string(note)])
+        }
         guard answer.status < 300, let object = answer.object else { throw answer.reportProblem() }
         if output.json { return Terminal.print(object) }
         let version = object["version"]?.integerValue ?? 0

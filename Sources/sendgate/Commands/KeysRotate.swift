@@ -50,14 +50,7 @@ struct KeysRotate: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let connection = try await gateway.connection(isReading: isDryRun)
-        do {
-            try await rotate(over: connection)
-        } catch {
-            await connection.close()
-            throw error
-        }
-        await connection.close()
+        try await gateway.connection(isReading: isDryRun).use { try await rotate(over: $0) }
     }
 
     // MARK: Over the socket

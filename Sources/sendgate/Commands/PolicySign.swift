@@ -86,9 +86,9 @@ struct PolicyActivate: GateCommand {
     func run() async throws {
         let isDigest = Hexadecimal.decode(bundle)?.count == 32
         let digest = isDigest ? bundle : try PolicyLoading.bundle(at: bundle).digest.text
-        let connection = try socket.connection()
-        let answer = try await connection.post("/v1/policy/activate", ["digest": .string(digest)])
-        await connection.close()
+        let answer = try await socket.connection().use {
+            try await $0.post("/v1/policy/activate", ["digest": .string(digest)])
+        }
         guard answer.status == 200, let object = answer.object else { throw answer.reportProblem() }
         if output.json { return Terminal.print(object) }
         Terminal.print("in force  \(object["policy"]?.stringValue ?? "?")")

@@ -108,9 +108,7 @@ struct ReportCommand: GateCommand {
     /// What a running gateway says of this moment; `nil` without a socket.
     private func present() async throws -> PresentFigures? {
         guard let socket else { return nil }
-        let connection = GatewayConnection(path: socket)
-        let metrics = try await connection.get("/metrics")
-        await connection.close()
+        let metrics = try await GatewayConnection(path: socket).use { try await $0.get("/metrics") }
         guard metrics.status == 200 else { throw metrics.reportProblem() }
         return PresentFigures(Status.samples(metrics.text))
     }

@@ -30,9 +30,7 @@ struct Send: GateCommand {
         var object = try options.object()
         if let id { object["id"] = .string(id) }
         if object["id"] == nil { object["id"] = .string("cli-\(UUID().uuidString.lowercased())") }
-        let connection = try socket.connection()
-        let answer = try await connection.post("/v1/sends", object)
-        await connection.close()
+        let answer = try await socket.connection().use { try await $0.post("/v1/sends", object) }
         throw Self.show(answer, output)
     }
 

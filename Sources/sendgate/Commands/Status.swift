@@ -19,10 +19,9 @@ struct Status: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let connection = try socket.connection()
-        let readiness = try await connection.get("/readyz")
-        let metrics = try await connection.get("/metrics")
-        await connection.close()
+        let (readiness, metrics) = try await socket.connection().use {
+            (try await $0.get("/readyz"), try await $0.get("/metrics"))
+        }
         guard let object = readiness.object, let isReady = object["ready"]?.booleanValue else {
             throw readiness.reportProblem()
         }
