@@ -178,8 +178,9 @@ extension MessageText {
             reader.problem("has a brace that does not belong to a place such as {amount}")
             return MessageTemplate([])
         }
-        // A word stands for each param, so that `https://{name}`, `{name}.com` and `{name}.{other}` are links as well.
-        let filled = template.parts.map { part in if case .text(let text) = part { text } else { "xx" } }
+        // A word stands for each param, so that `https://{name}`, `{name}.com` and `{name}.{other}` are links as well. It has three
+        // letters, because an ending of two letters that no country has makes no link.
+        let filled = template.parts.map { part in if case .text(let text) = part { text } else { "xxx" } }
             .joined()
         for case (.param(let name), .param(let next)) in zip(template.parts, template.parts.dropFirst()) {
             reader.problem(

@@ -33,7 +33,7 @@ from unix_http import Gate, utc
 # Known only to the bundle, to tzdata, to a clock or to a curve.
 BEYOND_THE_SCHEMA = {
     f"urn:sendgate:problem:{name}"
-    for name in ("unknown_notice", "unknown_time_zone", "unknown_scope", "unknown_event", "event_in_future",
+    for name in ("unknown_notice", "unknown_purpose", "unknown_time_zone", "unknown_scope", "unknown_event", "event_in_future",
                  "invalid_public_key", "policy_refused")
 }
 POLICIES = pathlib.Path(__file__).resolve().parents[3] / "Policies"
