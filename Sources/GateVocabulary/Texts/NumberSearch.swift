@@ -28,6 +28,8 @@ struct NumberSearch {
     /// Digits, and what stands between them and the digits before.
     private struct Group {
         var gap: String
+        /// Whether the letters of the gap are ASCII in the text itself.
+        var isGapPlain: Bool
         var digits: String
         var value: Int { Int(digits) ?? Int.max }
 
@@ -49,6 +51,9 @@ struct NumberSearch {
         var groups: [Group]
         /// The text behind the last group, up to the next digit.
         var tail = ""
+        var isTailPlain = true
+
+        mutating func end(with gap: Gap) { (tail, isTailPlain) = (gap.text, gap.isPlain) }
     }
 
     private let runs: [Run]
@@ -89,16 +94,16 @@ struct NumberSearch {
                 let last = runs[runs.count - 1].groups.count - 1
                 runs[runs.count - 1].groups[last].digits.unicodeScalars.append(folded)
             } else {
-                let group = Group(gap: gap.text, digits: String(folded))
+                let group = Group(gap: gap.text, isGapPlain: gap.isPlain, digits: String(folded))
                 if runs.isEmpty || !gap.separates {
-                    if !runs.isEmpty { runs[runs.count - 1].tail = gap.text }
+                    if !runs.isEmpty { runs[runs.count - 1].end(with: gap) }
                     runs.append(Run(groups: []))
                 }
                 runs[runs.count - 1].groups.append(group)
             }
             (gap, wasDigit) = (Gap(), true)
         }
-        if !runs.isEmpty { runs[runs.count - 1].tail = gap.text }
+        if !runs.isEmpty { runs[runs.count - 1].end(with: gap) }
         self.runs = runs
     }
 
@@ -277,12 +282,15 @@ struct NumberSearch {
         private var shown = ""
         private var letter: Unicode.Scalar?
         private var hasWord = false
+        /// Whether no sign became a letter of ASCII by being folded, as `Ⅳ` does.
+        private(set) var isPlain = true
 
         mutating func show(_ scalar: Unicode.Scalar) { shown.unicodeScalars.append(scalar) }
 
         mutating func add(_ folded: Unicode.Scalar, of scalar: Unicode.Scalar) {
             let category = scalar.properties.generalCategory
             text.unicodeScalars.append(folded)
+            if folded != scalar, NumberSearch.isLetter(folded) { isPlain = false }
             guard category.isLetter else { return }
             let isWord = category.isCased || letter.map { $0 != scalar } ?? false || Self.isWord(scalar)
             hasWord = hasWord || isWord
@@ -318,7 +326,7 @@ struct NumberSearch {
         let before = run.groups[0].gap.lastWord(isDirect: true)
         let letters = before + run.tail.prefix(while: \.isLetter)
         guard !letters.isEmpty, !NumberWords.calling.contains(before.lowercased()) else { return false }
-        return letters.count <= Self.modelLetterCountMax
+        return letters.count <= Self.modelLetterCountMax && run.groups[0].isGapPlain && run.isTailPlain
             && letters.allSatisfy { $0.isASCII && $0.isUppercase }
             || NumberWords.reference.contains(before.lowercased()) && letters.count == before.count
     }
