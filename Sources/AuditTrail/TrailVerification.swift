@@ -84,6 +84,8 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
     case gates(index: UInt64, in: TrailPath, GateRuns.Break)
     /// The entry names a bundle that was not in force.
     case policy(in: TrailPath, BundlesInForce.Break)
+    /// The entry has an id that one before it has.
+    case issued(in: TrailPath, IssuedIDs.Break)
     /// A `restore` entry cites another tree than the one before it.
     case falseCitation(index: UInt64)
     /// All files agree with one another, and not with the signed root: the history was exchanged as a whole.
@@ -106,6 +108,7 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
             .timeDecreased(let index, _), .schema(let index, _, _), .gates(let index, _, _):
             index
         case .policy(_, let found): found.index
+        case .issued(_, let found): found.index
         case .rolledBack(let size, _): size
         case .falseCitation(let index): index
         case .checkpoint, .otherTree, .externalCheckpoint, .rewritten: nil
@@ -114,7 +117,11 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// The next step, where this damage has one of its own.
     package var hint: String? {
-        if case .policy = self { BundlesInForce.Break.hint } else { nil }
+        switch self {
+        case .policy: BundlesInForce.Break.hint
+        case .issued: IssuedIDs.Break.hint
+        default: nil
+        }
     }
 
     package var message: String {
@@ -139,6 +146,7 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
         case .gates(let index, let path, let found):
             "entry \(index) in `\(path)` was decided by \(found.gateCount) gates, and entry \(found.earlierIndex) by \(found.earlierGateCount), under the same version of sendgate"
         case .policy(let path, let found): "\(found.message); it is in `\(path)`"
+        case .issued(let path, let found): "\(found.message); it is in `\(path)`"
         case .falseCitation(let index):
             "the `restore` entry \(index) cites a tree that this one does not begin with"
         case .otherTree(let signed, let found):
@@ -365,6 +373,7 @@ struct TrailWalk<Reader: TrailReader> {
     private var size: UInt64 = 0
     private var gateRuns = GateRuns()
     private var bundles = BundlesInForce()
+    private var issued = IssuedIDs()
     /// One per level, reused.
     private var tiles: [[UInt8]] = []
     private var bundle: [UInt8] = []
@@ -601,6 +610,7 @@ struct TrailWalk<Reader: TrailReader> {
             throw TrailDamage.timeDecreased(index: index, in: path)
         }
         if let found = bundles.follow(entry) { throw TrailDamage.policy(in: path, found) }
+        if let found = issued.follow(entry) { throw TrailDamage.issued(in: path, found) }
         if report.firstTime == nil { report.firstTime = entry.time }
         report.lastTime = entry.time
         return entry

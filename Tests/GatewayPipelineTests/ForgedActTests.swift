@@ -425,12 +425,27 @@ extension EvidenceFoldTests {
             return try entry.encoded().bytes
         }
         let mute = try own("user_off", "unsubscribe_link", after: 10, at: 0)
+        // What the mute ends besides.
+        var fold = EvidenceFold(under: gate.policy)
+        for entry in entries { try fold.apply(entry) { _ in gate.policy } }
+        var withdrawal = try #require(read.last { $0.kind == .consent })
+        (withdrawal.index, withdrawal.time) = (UInt64(entries.count + 1), try TrailEntry(reading: mute).time)
+        for name in ["notice", "jurisdiction", "expires_at"] { withdrawal.members[name] = nil }
+        withdrawal.members["caller"] = "gateway"
+        withdrawal.members["purpose"] = choice.members["scope"]
+        withdrawal.members["state"] = "withdrawn"
+        withdrawal.members["method"] = "web_form"
+        withdrawal.members["event_time"] = .integer(withdrawal.time.milliseconds)
+        withdrawal.members["consent"] = Self.tag
+        withdrawal.members["previous"] = .string(
+            try #require(fold.ledgers.values.first?.last.map(StepContext.hash)))
+        let muted = [mute, try withdrawal.encoded().bytes]
         for (state, seconds, isRight) in [
             ("user_on", 20, true), ("user_on", 10 + UnsubscribeLink.undoSeconds, false),
             ("default", 20, false),
         ] as [(String, Int64, Bool)] {
-            let undo = try own(state, "in_app_settings", after: seconds, eventTime: choice.time, at: 1)
-            let found = try EvidenceFoldTests.objections(to: entries + [mute, undo], under: gate.policy)
+            let undo = try own(state, "in_app_settings", after: seconds, eventTime: choice.time, at: 2)
+            let found = try EvidenceFoldTests.objections(to: entries + muted + [undo], under: gate.policy)
             #expect(found.isEmpty == isRight, "\(state) after \(seconds) s: \(found)")
         }
     }

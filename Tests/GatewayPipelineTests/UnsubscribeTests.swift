@@ -77,7 +77,8 @@ import Testing
     private func folded() throws -> RecipientState {
         var fold = EvidenceFold(under: gate.policy)
         for entry in try gate.store.read({ try $0.entries(from: 0, limit: Int.max) }) {
-            #expect(try fold.objection(to: entry.bytes) { _ in gate.policy } == nil)
+            let objection = try fold.objection(to: entry.bytes) { _ in gate.policy }
+            #expect(objection == nil, "\(objection?.description ?? "")")
             try fold.apply(entry.bytes) { _ in gate.policy }
         }
         return try #require(fold.people[try state().subject])

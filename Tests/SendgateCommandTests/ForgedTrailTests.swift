@@ -167,6 +167,52 @@ import TrailDirectory
         }
     }
 
+    @Test func `a send that stands there twice is named by every command`() async throws {
+        let place = try #require(
+            try running.lastIndex { try TrailEntry(reading: $0).members["request"]?["id_tag"] != nil })
+        var entry = try TrailEntry(reading: running[place])
+        entry.index = UInt64(running.count)
+        entry.time = try time(after: running.count)
+        // The caller's id alone, under another `send_id` and another `message_id`.
+        var renamed = entry
+        renamed.members["send_id"] = "01a20bd3-f140-70bc-9384-ca8495bf38b7"
+        renamed.members["deliveries"] = .array(
+            (entry.members["deliveries"]?.arrayValue ?? []).map { delivery in
+                var object = delivery.objectValue ?? [:]
+                object["message_id"] = nil
+                return .object(object)
+            })
+        for (forged, member) in [(entry, "send_id"), (renamed, "id_tag")] {
+            let path = try publish(running + [forged.encoded().bytes])
+            try await expectNamed(
+                entry.index, "the same `\(member)` as entry \(place)", in: path,
+                commands: [["verify"], ["verify", "--no-schema"], ["replay"], ["replay", "--from-genesis"]])
+            try FileManager.default.removeItem(atPath: path)
+        }
+    }
+
+    @Test func `a folder whose key file or keyset is another one is named`() async throws {
+        let path = try publish(running)
+        let key = Self.signer.verifierKey.text
+        func verify() async throws -> (status: Int32, said: String) {
+            let run = try await CommandLineRun("audit", "verify", path, "--key", key)
+            return (run.status, run.output + run.errors)
+        }
+        #expect(try await verify().status == 0)
+        let other = try #require(
+            NoteSigner(
+                name: "test.example/trail",
+                key: try Ed25519PrivateKey(seed: SecretBytes(copying: [UInt8](repeating: 9, count: 32)))))
+        try Data("\(other.verifierKey.text)\n".utf8).write(to: URL(filePath: "\(path)/trail.pub"))
+        let swapped = try await verify()
+        #expect(swapped.status == 3 && swapped.said.contains("`trail.pub`"), "\(swapped)")
+        #expect(swapped.said.contains("hint: "), "\(swapped)")
+        try Data("\(key)\n".utf8).write(to: URL(filePath: "\(path)/trail.pub"))
+        try Data("what no authority signed\n".utf8).write(to: URL(filePath: "\(path)/keyset"))
+        let garbage = try await verify()
+        #expect(garbage.status == 3 && garbage.said.contains("`keyset` is no keyset"), "\(garbage)")
+    }
+
     // MARK: Signed bundles
 
     /// Three keys, listed by the authority, and their signatures under a bundle.

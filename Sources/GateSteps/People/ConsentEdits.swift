@@ -105,6 +105,20 @@ extension StepContext {
             try recordDisabling(withdrawal, on: [withdrawal.channel], before: person.person, at: now)
             return try notOptional(recorded, given, at: now)
         }
+        let effect = try endEverywhere(withdrawal, of: given, person, at: now)
+        try recordDisabling(withdrawal, on: Channel.allCases, before: person.person, at: now)
+        return try notOptional(Recorded(recorded.entry, noEffect: effect), given, at: now)
+    }
+
+    /// Ends on every channel what a withdrawal of one consent, which is recorded, ended on its own.
+    ///
+    /// - Parameter person: As they were before the withdrawal.
+    /// - Returns: Why both changed nothing; `nil` where they did.
+    func endEverywhere(
+        _ withdrawal: ConsentRecord, of given: ConsentRecord, _ person: RecipientWithLedger, at now: Instant
+    ) throws -> NoEffect? {
+        let (category, eventTime) = (Category(rawValue: given.purpose.text), withdrawal.eventTime)
+        let (method, caller) = (withdrawal.method, withdrawal.source)
         var after = try reloaded(person)
         for channel in Channel.allCases {
             for purpose in category.map(policy.purposes(endedWith:)) ?? [given.purpose] {
@@ -121,15 +135,11 @@ extension StepContext {
         }
         after = try reloaded(person)
         try reconsider(person.subject.id, as: after.person, because: .consentChanged, at: now)
-        try recordDisabling(withdrawal, on: Channel.allCases, before: person.person, at: now)
         let isStillGiven = Channel.allCases.contains {
             !ConsentLedger.givenScopes(of: given.purpose, channel: $0, in: after.consents).isEmpty
         }
-        return try notOptional(
-            Recorded(
-                recorded.entry,
-                noEffect: ConsentsAndChoices(after) == ConsentsAndChoices(person)
-                    ? isStillGiven ? .newerWord : .alreadySo : nil), given, at: now)
+        return ConsentsAndChoices(after) == ConsentsAndChoices(person)
+            ? isStillGiven ? .newerWord : .alreadySo : nil
     }
 
     /// The answer to a consent that ended, where what it was to goes on without one: a category that only a step-up switches
@@ -389,19 +399,25 @@ extension StepContext {
     /// A category that only a step-up switches off (security notices) goes on wherever the law asks no consent for
     /// it.
     ///
-    /// - Parameter everyText: Whether every category that the recipient may switch off ends there, consented to or
-    ///   not.
     /// - Returns: Whether this ended anything: a consent that counted, or what let messages of a category go there without one.
     ///   What the person said is recorded also where it did not.
     func stop(
-        _ address: AddressKey, of subject: SubjectID, everyText: Bool, by caller: CallerName, at now: Instant
+        _ address: AddressKey, of subject: SubjectID, by caller: CallerName, at now: Instant
     ) throws -> Bool {
         guard let subject = try view.subject(subject),
-            var person = try RecipientWithLedger.load(subject, from: view),
-            let place = person.person.addresses[address]?.tag
+            let person = try RecipientWithLedger.load(subject, from: view),
+            let place = person.person.addresses[address]
         else { return false }
+        return try stop(place, of: person, by: caller, at: now)
+    }
+
+    func stop(
+        _ address: AddressRecord, of recipient: RecipientWithLedger, by caller: CallerName, at now: Instant
+    ) throws -> Bool {
+        var person = recipient
         let before = person
-        let channel = address.channel
+        let (channel, place) = (address.channel, address.tag)
+        let everyText = endsEveryText(on: channel, at: now)
         // A keyword to a number is no reply to an e-mail.
         let method: ConsentMethod = channel == .sms ? .smsKeyword : .webForm
         let ofMarketing = policy.purposes(endedWith: .marketing)
@@ -455,7 +471,7 @@ extension StepContext {
             }
     }
 
-    /// Whether ``stop(_:of:everyText:by:at:)`` would change nothing, told from the state alone.
+    /// Whether ``stop(_:of:by:at:)`` would change nothing, told from the state alone.
     func isStopped(
         _ address: AddressKey, of subject: SubjectID, everyText: Bool, at now: Instant
     ) throws -> Bool {
@@ -481,7 +497,7 @@ extension StepContext {
         }
     }
 
-    private func append(
+    func append(
         _ record: ConsentRecord, of person: RecipientWithLedger, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
         let trail = try appendLedger(record, at: now)

@@ -1,5 +1,6 @@
 import AuditTrail
 import BundleModel
+import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 import KeyLifecycle
@@ -91,18 +92,33 @@ extension EvidenceFold {
     ) throws -> ActObjection? {
         let entry = try TrailEntry(reading: bytes)
         do {
+            if let refusal = owed.objection(to: entry) { throw refusal }
             switch entry.kind {
             case .start: try judgeStart(try entry.knownBody(), at: entry.time, policies)
             case .policy: try judge(try entry.knownBody(PolicyEntry.self), at: entry.time, policies)
             default:
                 guard let rules = try rules(for: entry) else { return nil }
                 try judge(entry, by: rules)
+                try requireBegun(entry)
             }
             return nil
         } catch let refusal as StepRefusal {
             return ActObjection(refusal)
         } catch let objection as ActObjection {
             return objection
+        }
+    }
+
+    /// Refuses a consent or a choice that neither goes on with an act nor begins one.
+    private func requireBegun(_ entry: TrailEntry) throws {
+        guard entry.kind == .consent || entry.kind == .preference, !acts.isRestoring, !owed.goOn(with: entry),
+            entry.members["source"] != .string(PreferenceSource.driftAudit.rawValue)
+        else { return }
+        let line = OwedEntries.Line(entry)
+        guard try readings(of: entry).contains(where: { $0.first == line }) else {
+            throw StepRefusal(
+                .wrongState,
+                detail: "\(line.text) is of an act, and the entry that the act begins with is not before it")
         }
     }
 

@@ -6,6 +6,7 @@ import GateVocabulary
 import KeyLifecycle
 import RecipientModel
 import SealedFormat
+import SendPlanning
 import WireProtocol
 
 // What is asked of the entries of each kind. The rules themselves are ``ActRules``, which the steps ask too; here they are given
@@ -33,6 +34,15 @@ extension EvidenceFold {
             guard sends.caller(of: unreached.send) != nil,
                 sends.sends[unreached.send].map({ $0.subject == unreached.subject.value }) ?? true
             else { throw StepRefusal(.notFound, detail: "no send of this id went to this recipient") }
+        case .delivery:
+            let ended: DeliveryEntry = try entry.knownBody()
+            try requireWaiting(ended.message, of: ended.send)
+        case .unsent:
+            let ended: UnsentEntry = try entry.knownBody()
+            try requireWaiting(ended.message, of: ended.send)
+        case .redecision:
+            let again = try RedecisionEntry.read(entry.encoded().bytes).entry
+            try requireWaiting(again.message, of: again.send)
         case .gatewayKey: try judge(try entry.knownBody(GatewayKeyEntry.self), rules)
         case .keyset: try judge(try entry.knownBody(KeysetEntry.self), rules)
         case .deviceKey: try judge(try entry.knownBody(DeviceKeyEntry.self), rules)
@@ -404,6 +414,14 @@ extension EvidenceFold {
             entry.subject == nil || entry.subject == send.subject
         else { throw StepRefusal(.notFound, detail: "no send of this id went to this destination") }
         try rules.requireTime(entry.at, ofReceiptFor: send.receivedAt)
+    }
+
+    /// A message is promised once, and ends once.
+    private func requireWaiting(_ message: MessageID, of send: SendID) throws {
+        guard sends.waits(message, of: send) else {
+            throw StepRefusal(
+                .notFound, detail: "no message of this id waits: it ended before, or was never promised")
+        }
     }
 
     private func judge(_ entry: CancelEntry, _ rules: ActRules) throws {

@@ -23,6 +23,7 @@ package struct EvidenceFold {
     /// Oldest first.
     private var forwards: [SubjectID: [ForwardRecord]] = [:]
     private(set) var sends = SendFold()
+    private(set) var owed = OwedEntries()
     /// Events that were told before it are ignored.
     private var dedupeSince = Instant.longAgo
 
@@ -48,6 +49,9 @@ package struct EvidenceFold {
         _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws {
         let entry = try TrailEntry(reading: bytes)
+        var owed = owed
+        try owed.follow(entry) { try readings(of: entry) }
+        self.owed = owed
         try acts.apply(entry, policies: policies)
         switch entry.kind {
         case .send:
@@ -241,11 +245,11 @@ extension EvidenceFold {
     package func snapshot(of subject: SubjectID) -> RecipientSnapshot? {
         guard let state = people[subject], let record = state.record else { return nil }
         return RecipientSnapshot(
-            subject: Subject(id: subject, tagKey: Self.noKey), record: record, state: state)
+            subject: Subject(id: subject, tagKey: Self.emptyTagKey), record: record, state: state)
     }
 
     /// The fold makes no tags, so it needs no person's key.
-    private static let noKey = SecretBytes(copying: [UInt8](repeating: 0, count: Subject.tagKeyByteCount))
+    static let emptyTagKey = SecretBytes(copying: [UInt8](repeating: 0, count: Subject.tagKeyByteCount))
 
     /// Whether a send went wherever it had to be decided: to the destination it names, or to each there is.
     private static func places(

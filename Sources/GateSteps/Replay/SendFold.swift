@@ -50,6 +50,9 @@ struct SendFold {
     /// Who asked for a send; `nil` where there was none of this id.
     func caller(of send: SendID) -> CallerName? { sends[send]?.caller ?? callersToNobody[send] }
 
+    /// Whether a message of the send waits or is under way.
+    func waits(_ message: MessageID, of send: SendID) -> Bool { sends[send]?.messages[message] != nil }
+
     func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) -> DedupeRecord? { dedupe[subject]?[eventTag] }
 
     mutating func apply(_ entry: SendEntry, at time: Instant, index: UInt64) {
@@ -62,8 +65,7 @@ struct SendFold {
             caller: entry.caller, subject: subject, type: entry.attested.type, channel: entry.request.channel,
             receivedAt: time, entryIndex: index, fallback: entry.deliveries[0].facts.fallback ?? .mismatch,
             eventTag: eventTag, destinations: entry.deliveries.compactMap(\.destination))
-        // The end of a message matters only for an event that is told once.
-        for delivery in entry.deliveries where eventTag != nil {
+        for delivery in entry.deliveries {
             guard let message = delivery.message else { continue }
             sent.messages[message] = Stage(delivery.decision)
         }

@@ -60,7 +60,7 @@ extension StepContext {
             stopped = Array(waiting.prefix(Self.replyHolderCountMax))
             for holder in stopped {
                 let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
-                if try stop(address, of: holder, everyText: everyText, by: caller, at: now) {
+                if try stop(address, of: holder, by: caller, at: now) {
                     hasEnded = true
                 }
                 if let before, let place = before.addresses[address] {
@@ -117,7 +117,7 @@ extension StepContext {
     }
 
     /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
-    private func endsEveryText(on channel: Channel, at now: Instant) -> Bool {
+    func endsEveryText(on channel: Channel, at now: Instant) -> Bool {
         channel == .sms
             && policy.bundle.channels.smsRevocation?.endsAllTextsFrom.map { $0.instant <= now } == true
     }
@@ -137,7 +137,7 @@ extension StepContext {
         guard try view.setting(takenBack(at: address)) != nil else { return }
         let everyText = endsEveryText(on: address.channel, at: now)
         guard try !isStopped(address, of: subject, everyText: everyText, at: now) else { return }
-        _ = try stop(address, of: subject, everyText: everyText, by: caller, at: now)
+        _ = try stop(address, of: subject, by: caller, at: now)
     }
 
     /// The text that confirms a withdrawal by text message: one a day for each number, and none once its time is over.

@@ -79,9 +79,7 @@ extension StepContext {
         try view.setSetting(LinkMute.setting(of: link), to: LinkMute.text(of: known + new))
     }
 
-    private func takeBack(_ mute: LinkMute.Undoable, of recipient: RecipientWithLedger, at now: Instant)
-        throws
-    {
+    func takeBack(_ mute: LinkMute.Undoable, of recipient: RecipientWithLedger, at now: Instant) throws {
         let subject = recipient.subject.id
         try appendPreference(
             mute.choice.before(

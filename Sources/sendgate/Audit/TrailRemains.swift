@@ -2,6 +2,8 @@ import AuditTrail
 import CanonicalJSON
 import Foundation
 import GateVocabulary
+import OpenSSLCrypto
+import SealedFormat
 import TrailDirectory
 
 /// The files of a trail that the signed tree does not vouch for: partial tiles and bundles of earlier sizes, tiles
@@ -10,6 +12,10 @@ struct TrailRemains {
     let trail: CopiedTrail
     /// Of the verified checkpoint.
     let size: UInt64
+    /// Whom the auditor believes.
+    let keys: [NoteVerifierKey]
+    /// SHA-256 of the keyset that the newest entry of one put in force, in lower-case hexadecimal; `nil` without such an entry.
+    let keyset: String?
     /// Every policy that an entry names, with the first entry that does.
     let policies: [String: UInt64]
     /// The size that a valid checkpoint signs now: a gateway may be writing.
@@ -44,6 +50,7 @@ struct TrailRemains {
             found.append("\(strayCount - Self.strayCountShown) more names are nothing that a trail has")
         }
         if let difference = try unsigned(newer) { found.append(difference) }
+        found += try keyDifferences()
         for digest in try trail.reader.policyDigests() where policies[digest.text] == nil {
             if let damage = try damage(of: digest) { found.append(damage) }
         }
@@ -51,6 +58,42 @@ struct TrailRemains {
             if let damage = try damage(of: PolicyDigest(digest)) {
                 found.append("\(damage), and entry \(entry) was decided under it")
             }
+        }
+        return found
+    }
+
+    /// What `trail.pub` and `keyset` say against the keys that the auditor has and what the entries say.
+    private func keyDifferences() throws -> [String] {
+        var found: [String] = []
+        do {
+            let named = try trail.reader.verifierKeys().filter { $0.algorithm == .ed25519 }
+            let believed = keys.filter { $0.algorithm == .ed25519 }
+            let isAgreed = named.contains { key in
+                believed.contains { $0.publicKey.rawBytes == key.publicKey.rawBytes }
+            }
+            if !named.isEmpty, !isAgreed {
+                found.append(
+                    "`\(VerifierKeyFile.name)` has none of the trail's keys that you believe: whoever takes it for the trail's key is deceived"
+                )
+            }
+        } catch let error as TrailError where error.isDifference {
+            found.append(error.message)
+        }
+        guard let note = try trail.reader.keysetNote() else { return found }
+        let name = KeysetFile.name
+        do {
+            let listed = try Keyset(parsing: SignedNote(parsing: note).text)
+            let gateway = (keys.first { $0.algorithm == .ed25519 }?.name).map { TrailName.gateway(of: $0) }
+            if let gateway, listed.gateway != gateway {
+                found.append("`\(name)` is of the gateway `\(listed.gateway)`, and the trail of `\(gateway)`")
+            }
+            if let keyset, keyset != Hexadecimal.encode(SHA256.digest(note).bytes) {
+                found.append(
+                    "`\(name)` is another list than the newest `keyset` entry put in force, whose SHA-256 is \(keyset)"
+                )
+            }
+        } catch {
+            found.append("`\(name)` is no keyset: \(error)")
         }
         return found
     }

@@ -70,11 +70,15 @@ struct AuditVerify: GateCommand {
         var progress = Progress("verifying")
         var policies: [String: UInt64] = [:]
         var approvals = keyset.map { ApprovalAudit($0.keyset) }
+        var adopted: String?
         let report = try auditing {
             try verifier.verify(
                 visit: { entry in
                     guard let read = entry.entry else { return }
                     try approvals?.look(at: read, policies: trail.policy)
+                    if read.kind == .keyset, read.members["event"] == "adopt" {
+                        adopted = read.members["digest"]?.stringValue
+                    }
                     guard let digest = read.members["policy"]?.stringValue else { return }
                     if policies[digest] == nil { policies[digest] = entry.index }
                 }, progress: { progress.show($0, of: $1) })
@@ -82,7 +86,9 @@ struct AuditVerify: GateCommand {
         progress.end()
         var differences = [report.damage?.message].compactMap(\.self)
         if report.damage == nil, let size = report.checkpoint?.checkpoint.size {
-            let remains = TrailRemains(trail: trail, size: size, policies: policies) {
+            let remains = TrailRemains(
+                trail: trail, size: size, keys: options.trust.keys, keyset: adopted, policies: policies
+            ) {
                 let note: [UInt8]? = try trail.reader.read(.checkpoint)
                 return try TrustedCheckpoint(opening: note ?? [], trusting: options.trust).checkpoint.size
             }

@@ -1,0 +1,115 @@
+import CanonicalJSON
+import GateVocabulary
+
+/// Follows the ids along a trail that the gateway gives, or takes from a caller, only once.
+///
+/// A `send_id` and a `message_id` are drawn for one send, and are never drawn again. The `id_tag` of a request marks the caller's own
+/// id: a repeat within the time that ids are kept is answered from the first entry and leaves none, and other content is refused
+/// (``Reason/bindsID``: a send of a misspelled type or param leaves its id free). The same holds for the carrier's id of a reply.
+///
+/// Ids are remembered for ``windowMilliseconds``, the shortest time for which a gateway may keep them, so an auditor's memory is
+/// bounded: about 100 bytes for each id of at most twice that time, of which a send has three at most and one more for each
+/// destination beyond the first.
+package struct IssuedIDs: Sendable {
+    /// An entry has an id that an entry before it has.
+    package struct Break: Hashable, Sendable {
+        package var index: UInt64
+        /// The member, e.g. `send_id`.
+        package var member: String
+        package var earlierIndex: UInt64
+
+        package var message: String {
+            "entry \(index) has the same `\(member)` as entry \(earlierIndex), which no gateway gives or takes twice"
+        }
+
+        /// The next step.
+        package static let hint =
+            "one of the two was copied or made up; keep this copy, and ask the operator who wrote these entries"
+    }
+
+    /// 31 days: the least of `limits.retention_days`.
+    package static let windowMilliseconds: Int64 = 31 * 86_400_000
+
+    private struct ID: Hashable {
+        let member: Member
+        /// Of ids of its own making, none.
+        let caller: String
+        let high: UInt64
+        let low: UInt64
+    }
+
+    private enum Member: String {
+        case sendID = "send_id"
+        case messageID = "message_id"
+        case idTag = "id_tag"
+        case replyTag = "reply"
+
+        var name: String { self == .replyTag ? Member.idTag.rawValue : rawValue }
+    }
+
+    private typealias Issue = (index: UInt64, at: Instant)
+
+    /// Those since ``turn``, and those of the window before: so that nothing is searched for what is too old.
+    private var recent: [ID: Issue] = [:]
+    private var older: [ID: Issue] = [:]
+    private var turn: Instant?
+
+    package init() {}
+
+    /// - Parameter entry: The next one.
+    /// - Returns: The first id that was issued before.
+    package mutating func follow(_ entry: TrailEntry) -> Break? {
+        switch entry.kind {
+        case .send:
+            turn(at: entry.time)
+            var found = issue(.sendID, entry.members["send_id"], in: entry)
+            for delivery in entry.members["deliveries"]?.arrayValue ?? [] {
+                found = found ?? issue(.messageID, delivery["message_id"], in: entry)
+            }
+            let reason = entry.members["reason"]?.stringValue.flatMap(Reason.init(rawValue:))
+            return found
+                ?? issue(
+                    .idTag, entry.members["request"]?["id_tag"], of: entry.members["caller"], in: entry,
+                    isKept: reason?.bindsID != false)
+        case .reply:
+            turn(at: entry.time)
+            return issue(.replyTag, entry.members["id_tag"], of: entry.members["caller"], in: entry)
+        case .clock:
+            // What was kept by the clock of before may have been deleted by it.
+            (recent, older, turn) = ([:], [:], nil)
+            return nil
+        default: return nil
+        }
+    }
+
+    private mutating func turn(at now: Instant) {
+        guard let turn, now.milliseconds - turn.milliseconds <= Self.windowMilliseconds else {
+            (older, recent) = (recent, [:])
+            return turn = now
+        }
+    }
+
+    private mutating func issue(
+        _ member: Member, _ value: JSONValue?, of caller: JSONValue? = nil, in entry: TrailEntry,
+        isKept: Bool = true
+    ) -> Break? {
+        guard let text = value?.stringValue, let bytes = Self.bytes(of: text) else { return nil }
+        let id = ID(member: member, caller: caller?.stringValue ?? "", high: bytes.high, low: bytes.low)
+        if let earlier = recent[id] ?? older[id],
+            entry.time.milliseconds - earlier.at.milliseconds < Self.windowMilliseconds
+        {
+            return Break(index: entry.index, member: member.name, earlierIndex: earlier.index)
+        }
+        if isKept { recent[id] = (entry.index, entry.time) }
+        return nil
+    }
+
+    /// The 16 bytes of a UUID or a tag.
+    private static func bytes(of text: String) -> (high: UInt64, low: UInt64)? {
+        let digits = text.filter { $0 != "-" }
+        guard digits.utf8.count == 32, let high = UInt64(digits.prefix(16), radix: 16),
+            let low = UInt64(digits.suffix(16), radix: 16)
+        else { return nil }
+        return (high, low)
+    }
+}

@@ -1,0 +1,163 @@
+@testable import AuditTrail
+import CanonicalJSON
+import CompliancePolicy
+import GateTestKit
+import GateVocabulary
+import SQLiteStore
+import SendPlanning
+import Testing
+
+@testable import GateSteps
+@testable import GatewayPipeline
+@testable import RecipientModel
+
+/// Whoever holds the trail's key can take an entry out, write it twice or move it, and sign all of it again.
+@Suite struct TornActTests {
+    /// What is done to one entry.
+    private enum Edit: String, CaseIterable { case removed, doubled, swapped }
+
+    /// Edits of an entry, by its kind and state, that leave a trail which a gate may have written. Each stands on the page "Verifying".
+    private static let untold: [Edit: Set<String>] = [
+        // What nothing later depends on; and a consent to what an app may also have reported as a choice.
+        .removed: [
+            "address", "consent given", "delivery", "device", "erasure", "permission_prompt", "send",
+            "switch_off",
+        ],
+        // A person may say the same twice.
+        .doubled: ["preference user_on", "switch_off"],
+        // Neither of the two tells of the other.
+        .swapped: [
+            "address, address", "address, recipient", "consent given, preference user_on",
+            "consent withdrawn, switch_off",
+            "delivery, delivery", "delivery, send", "device, address", "preference user_off, switch_off",
+            "send, address",
+            "switch_off, send",
+        ],
+    ]
+
+    /// Acts of every kind that writes several entries, and of the kinds that write one.
+    private func honest() async throws -> (gate: GatewayHarness, entries: [[UInt8]]) {
+        let gate = try GatewayHarness()
+        let person = "/v1/recipients/u_1"
+        func ask(_ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil) async throws
+        {
+            gate.clock.advance(seconds: 1)
+            let reply = try await gate.call(caller, method, target, body)
+            try #require(reply.status < 300 || reply.status == 403, "\(target): \(reply.json)")
+        }
+        func address(_ id: String, _ kind: String, _ value: String, of user: String) async throws {
+            try await ask(
+                "product", "PUT", "/v1/recipients/\(user)/addresses/\(id)",
+                [
+                    "kind": .string(kind), "value": .string(value),
+                    "verified_at": .string(gate.clock.now().rfc3339),
+                ])
+        }
+        for user in ["u_1", "u_2"] {
+            try await gate.register(user)
+            try await address("a_1", "sms", user == "u_1" ? "+4790000000" : "+4790000001", of: user)
+        }
+        try await address("a_2", "email", "ada@example.org", of: "u_1")
+        try await ask(
+            "product", "POST", "\(person)/permission-prompts", ["device": "d_1", "answer": "granted"])
+        try await gate.consent("u_1")
+        try await ask("marketing", "POST", "/v1/sends", gate.promo("p_1", to: "u_1"))
+        try await ask("payments", "POST", "/v1/sends", GatewayHarness.remittance("r_1", to: "u_1"))
+        for delivery in try await gate.claim() {
+            try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        }
+        // Another one waits, and is taken out by what the person says.
+        try await ask("marketing", "POST", "/v1/sends", gate.promo("p_2", to: "u_1"))
+        try await ask("product", "POST", "\(person)/consents/c1/withdraw")
+        try await ask("marketing", "POST", "/v1/sends", gate.promo("p_3", to: "u_1"))
+        gate.clock.advance(seconds: 1)
+        try await gate.consent("u_1", id: "c2")
+        try await ask(
+            "product", "PUT", "\(person)/preferences/marketing",
+            ["source": "in_app_settings", "state": "user_off"])
+        gate.clock.advance(seconds: 1)
+        try await gate.consent("u_1", id: "c3")
+        try await ask(
+            "replies", "POST", "/v1/replies",
+            [
+                "id": "m_1", "channel": "sms", "from": "+4790000000", "text": "STOP",
+                "received_at": .string(gate.clock.now().rfc3339),
+            ])
+        try await ask("payments", "POST", "/v1/sends", GatewayHarness.remittance("r_2", to: "u_1"))
+        try await ask("product", "DELETE", "/v1/recipients/u_2/addresses/a_1")
+        try await ask("product", "DELETE", "/v1/recipients/u_2")
+        return (gate, try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes))
+    }
+
+    /// The entries after an edit, numbered again, at the times of their places, with the ledgers' digests made anew.
+    private func signedAgain(_ entries: [[UInt8]], _ edit: Edit, at place: Int, _ policy: CompiledPolicy)
+        throws -> [[UInt8]]
+    {
+        var entries = try entries.map { try TrailEntry(reading: $0) }
+        switch edit {
+        case .removed: entries.remove(at: place)
+        case .doubled: entries.insert(entries[place], at: place)
+        case .swapped:
+            (entries[place].time, entries[place + 1].time) = (entries[place + 1].time, entries[place].time)
+            entries.swapAt(place, place + 1)
+        }
+        var fold = EvidenceFold(under: policy)
+        return try entries.enumerated().map { index, entry in
+            var entry = entry
+            entry.index = UInt64(index)
+            if entry.kind == .consent, let text = entry.members["subject"]?.stringValue,
+                let subject = SubjectID(hexadecimal: text)
+            {
+                entry.members["previous"] = .string(fold.ledgers[subject]?.last.map(StepContext.hash) ?? "")
+            }
+            let bytes = try entry.encoded().bytes
+            try fold.apply(bytes) { _ in policy }
+            return bytes
+        }
+    }
+
+    /// Whether a replay from the first entry names anything.
+    private func isNamed(_ entries: [[UInt8]], _ policy: CompiledPolicy) throws -> Bool {
+        var fold = EvidenceFold(under: policy)
+        var issued = IssuedIDs()
+        for entry in entries {
+            if try issued.follow(TrailEntry(reading: entry)) != nil { return true }
+            if try !fold.differences(in: entry, policies: { _ in policy }).isEmpty { return true }
+            if try fold.objection(to: entry, policies: { _ in policy }) != nil { return true }
+            try fold.apply(entry) { _ in policy }
+        }
+        return false
+    }
+
+    @Test
+    func
+        `every entry that is removed, doubled or swapped is named, but for the kinds that nothing depends on`()
+        async throws
+    {
+        let (gate, entries) = try await honest()
+        let policy = gate.policy
+        #expect(try !isNamed(entries, policy))
+        let kinds = try entries.map { bytes in
+            let entry = try TrailEntry(reading: bytes)
+            return [entry.kind.text, entry.members["state"]?.stringValue].compactMap(\.self).joined(
+                separator: " ")
+        }
+        for edit in Edit.allCases {
+            var untold: Set<String> = []
+            for place in entries.indices {
+                if edit == .swapped, place + 1 == entries.count || entries[place] == entries[place + 1] {
+                    continue
+                }
+                // An entry that cannot be applied ends the replay, which names it.
+                let edited: [[UInt8]]
+                do {
+                    edited = try signedAgain(entries, edit, at: place, policy)
+                } catch { continue }
+                if try !isNamed(edited, policy) {
+                    untold.insert(edit == .swapped ? "\(kinds[place]), \(kinds[place + 1])" : kinds[place])
+                }
+            }
+            #expect(untold == Self.untold[edit], "\(edit): \(untold.sorted())")
+        }
+    }
+}
