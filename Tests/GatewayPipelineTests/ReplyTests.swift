@@ -35,21 +35,21 @@ import Testing
 
     private func agree(
         _ id: String, to purpose: String = "marketing", under notice: String = "promo", on channel: String,
-        at place: String, of user: String = "u_1"
+        at place: String, of user: String = "u_1", until end: Instant? = nil
     ) async throws {
         let shown = try #require(
             gate.policy.bundle.notices.values.first { $0.key.id == notice && $0.key.language == "en" })
-        try await put(
-            "/consents",
-            [
-                "id": .string(id), "purpose": .string(purpose), "channel": .string(channel),
-                "address": .string(place), "method": "web_form", "jurisdiction": "DE",
-                "event_time": .string(gate.clock.now().rfc3339),
-                "notice": [
-                    "id": .string(notice), "version": .string(shown.key.version), "language": "en",
-                    "sha256": .string(shown.sha256),
-                ],
-            ], of: user)
+        var body: JSONObject = [
+            "id": .string(id), "purpose": .string(purpose), "channel": .string(channel),
+            "address": .string(place), "method": "web_form", "jurisdiction": "DE",
+            "event_time": .string(gate.clock.now().rfc3339),
+            "notice": [
+                "id": .string(notice), "version": .string(shown.key.version), "language": "en",
+                "sha256": .string(shown.sha256),
+            ],
+        ]
+        if let end { body["expires_at"] = .string(end.rfc3339) }
+        try await put("/consents", body, of: user)
     }
 
     /// A person who agreed to offers and to service messages at one number.
@@ -269,8 +269,8 @@ import Testing
     private func isOffByReply(_ place: String, of user: String = "u_1") async throws -> Bool {
         let answer = try await gate.call("product", "GET", "/v1/recipients/\(user)/preferences")
         return answer.json["preferences"]?.arrayValue?.contains {
-            $0["scope"] == "marketing" && $0["address"]?.stringValue == place && $0["source"] == "reply"
-                && $0["state"] == "user_off"
+            $0["scope"] == "marketing" && $0["destination"]?.stringValue == place && $0["source"] == "reply"
+                && $0["chosen"] == "user_off"
         } == true
     }
 
@@ -296,8 +296,8 @@ import Testing
         case "off for the account":
             try await put("/preferences/marketing", ["state": "user_off", "source": "in_app_settings"])
         case "run out":
-            try await agree("m", on: "sms", at: "n")
-            gate.clock.advance(seconds: 50 * 365 * 86_400)
+            try await agree("m", on: "sms", at: "n", until: gate.clock.now().advanced(bySeconds: 3_600))
+            gate.clock.advance(seconds: 3_600)
         default: break
         }
         gate.clock.advance(seconds: 1)

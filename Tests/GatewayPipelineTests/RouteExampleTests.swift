@@ -18,6 +18,7 @@ import Testing
     private static func caller(of route: String) -> String {
         switch route {
         case "addReply": "replies"
+        case "cancelSend": "payments"
         case "activatePolicy", "putKeyset", "revokeDeviceKeys": "keys-team"
         case _ where route.hasSuffix("Key") && !["addDeviceKey", "confirmDeviceKey"].contains(route):
             "keys-team"

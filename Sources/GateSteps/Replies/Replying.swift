@@ -53,9 +53,10 @@ extension StepContext {
             holders = try view.holders(of: address)
             waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText, at: now) }
             if waiting.count > Self.replyHolderCountMax {
-                // Last those who could be sent something, so that the step which answers is one that ends it.
-                let reached = Set(try waiting.filter { try isReached(at: address, $0, at: now) })
-                waiting = waiting.filter { !reached.contains($0) } + waiting.filter(reached.contains)
+                // Last those of whom something ends, so that the step which answers is one that ended it.
+                let ending = Set(
+                    try waiting.filter { try canEnd(at: address, of: $0, everyText: everyText, at: now) })
+                waiting = waiting.filter { !ending.contains($0) } + waiting.filter(ending.contains)
             }
             stopped = Array(waiting.prefix(Self.replyHolderCountMax))
             for holder in stopped {
@@ -105,15 +106,24 @@ extension StepContext {
         return { ReplyAnswer(trail: $0[trail], effect: effect, confirmation: confirmation?.answer) }
     }
 
-    /// Whether messages of any category may go to a person at a number or mailbox.
-    private func isReached(at address: AddressKey, _ subject: SubjectID, at now: Instant) throws -> Bool {
+    /// Whether a withdrawal would end something that could be sent to a person at a number or mailbox: a consent, or a category
+    /// that is on.
+    private func canEnd(
+        at address: AddressKey, of subject: SubjectID, everyText: Bool, at now: Instant
+    ) throws -> Bool {
         guard let subject = try view.subject(subject),
-            let person = try RecipientSnapshot.load(subject, from: view),
-            let place = person.addresses[address]?.tag
+            let recipient = try RecipientWithLedger.load(subject, from: view),
+            let place = recipient.person.addresses[address]?.tag
         else { return false }
-        return Category.allCases.contains {
-            isOn($0.rawValue, on: address.channel, at: place, of: person, at: now)
+        let isGiven = ConsentLedger.newest(in: recipient.consents).contains { scope, consent in
+            scope.channel == address.channel && (scope.address == nil || scope.address == place)
+                && consent.state == .given && consent.expiresAt.map { now < $0 } ?? true
         }
+        return isGiven
+            || Category.allCases.contains { category in
+                (everyText || category == .marketing) && policy.category(category).switchOff == .anyone
+                    && isOn(category.rawValue, on: address.channel, at: place, of: recipient.person, at: now)
+            }
     }
 
     /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
