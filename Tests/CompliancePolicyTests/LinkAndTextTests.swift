@@ -467,6 +467,7 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         "p.ex. ceci", "c.-à-d.", "p.ej. esto", "EE.UU.", "EE.UU. y", "S.A.", "S.p.A.", "S.r.l.", "t.y.",
         "o.a.", "d.w.z.", "s.r.o.",
         "v.b.", "A.Ş.", "т.е.", "т.д.", "e.g. this", "i.e.", "Ph.D.", "a.k.a.", "Node.js 22", "Node.js",
+        "1.mai", "31.desember 2026", "3.kvartal",
         "Vue.js og Next.js.", "N.Y.",
         "Chrome 131.0.0.0", "Chrome/131.0.0.0",
     ])
@@ -477,7 +478,8 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
     @Test(arguments: [
         "evil.no", "f.no.", "a.no. b", "m.in.", "p.es.", "t.co.", "evil.js/x", "evil.js:80", "a@evil.js",
         "x=evil.js", "u@f.eks.", "f.eks./x",
-        "evil.eks.", "evil.eks", "Node.js.org", "Node.io", "abc.xyzw.", "a.\u{441}\u{43E}\u{43C}.",
+        "evil.eks.", "evil.eks", "Node.js.org", "Node.io", "1.shop", "a.1.mai", "abc.xyzw.",
+        "a.\u{441}\u{43E}\u{43C}.",
         "evil.\u{440}\u{443}", "evil.qq.no",
         "131.0.0.0/x", "131.0.0.0:80", "131.0.0.1", "0.0.0.0", "u@131.0.0.0", "a.team.", "a.unhea.",
     ])

@@ -514,7 +514,9 @@ import Testing
         arguments: [
             ("REMOVE", "en"), ("unsub", "en"), ("pls stop", "en"), ("BAJA", "es"), ("ARRET", "fr"),
             ("Arr\u{EA}t.", "fr"), ("TD", "zh"), ("td!", "zh"), ("End", "en"),
-            ("please cancel all messages", "en"),
+            ("please cancel all messages", "en"), ("CANCEL CANCEL", "en"), ("cancel, unsubscribe", "en"),
+            ("do not text me", "en"), ("Don't text me please", "en"), ("td td", "zh"), ("BAJA BAJA", "es"),
+            ("ta meg av n\u{E5}", "nb"), ("Antw: stop", "en"), ("VS: END", "en"),
             ("Cancel\nSent from my phone", "en"), ("\u{421}\u{422}\u{41E}\u{41F}", "ru"),
             ("\u{43E}\u{434}\u{458}\u{430}\u{432}\u{430}!", "bs"), ("\u{9000}\u{8BA2}", "zh"),
             ("Abmelden bitte", "de"),

@@ -72,7 +72,8 @@ package struct RevocationRule: Hashable, Sendable {
 
     /// Whether a reply is a withdrawal. It is where it begins with one of ``words``, whatever follows: `Stop!`, `OPT-OUT`,
     /// `optout`, `"ＳＴＯＰ"`, `stop please`, `СТОП` and the subject `Re: STOP` are, `non-stop` and `stopped` are not. And where its
-    /// first line says a word of either list and else only words that say nothing: `END`, `Cancel all messages please`, not `End of the month?`.
+    /// first line says words of either list and else only words that say nothing: `END`, `Cancel all messages please`,
+    /// `cancel, unsubscribe`, not `End of the month?`.
     ///
     /// Letters and digits are compared (``TextFolding``), without case and marks (`arrete` is `arrête`); where the blanks are does
     /// not matter. Digits are a word of their own, whatever they are written to: `STOP1` and `1 STOP` begin with the word, and a
@@ -110,12 +111,34 @@ package struct RevocationRule: Hashable, Sendable {
         {
             return found
         }
+        // `opt me out` says its phrase around a word that says nothing.
+        return whole(of: line, in: spelling)
+            ?? whole(of: line.filter { !saysNothing($0) }, in: spelling)
+    }
+
+    private func saysNothing(_ word: String) -> Bool {
+        fillerLetters.contains(word) || word.count == 1 && Self.isNumber(word)
+    }
+
+    /// The first word of either list in a line that says only such words and what says nothing beside them.
+    private func whole(of line: [String], in spelling: KeyPath<WordTable, [String: Word]>) -> Word? {
         guard line.count <= Self.wordCountMax else { return nil }
         let wholes = wholes[keyPath: spelling]
-        if let word = wholes[line.joined()] { return word }
-        let undigited = line.filter { !($0.count == 1 && Self.isNumber($0)) }
-        return wholes[undigited.joined()]
-            ?? wholes[undigited.filter { !fillerLetters.contains($0) }.joined()]
+        // By how many words of the line are read: `nil` where they cannot be read so, else the first that counts.
+        var read = [Word??](repeating: nil, count: line.count + 1)
+        read[0] = .some(nil)
+        for start in line.indices {
+            guard let before = read[start] else { continue }
+            if saysNothing(line[start]), read[start + 1].flatMap({ $0 }) == nil {
+                read[start + 1] = .some(before)
+            }
+            var said = ""
+            for end in start..<line.count {
+                said += line[end]
+                if let word = wholes[said] { read[end + 1] = .some(before ?? word) }
+            }
+        }
+        return read[line.count].flatMap { $0 }
     }
 
     private func beginning(
@@ -179,8 +202,11 @@ package struct RevocationRule: Hashable, Sendable {
     private static let wordCountMax = 64
 
     /// What mail programs put before the subject of an answer: `Re:` (RFC 5322 section 3.6.5), in Norwegian also `SV:`, in
-    /// Bosnian `Odg:`, in German `AW:`, in Polish `Odp:`; some count the answers, as in `Re[2]:`.
-    private static let replyMarks: Set<String> = ["re", "sv", "odg", "aw", "odp"]
+    /// Bosnian `Odg:`, in German `AW:`, in Polish `Odp:`, in Finnish `VS:`, in Dutch `Antw:`, in Italian `R:` and `Rif:`, in
+    /// Portuguese `Res:`, in Turkish `Ynt:`, in Chinese `回复:`; some count the answers, as in `Re[2]:`.
+    private static let replyMarks: Set<String> = [
+        "re", "sv", "odg", "aw", "odp", "vs", "antw", "r", "rif", "res", "ynt", "回复", "回覆",
+    ]
 
     private static func withoutReplyMarks(_ reply: String) -> Substring {
         var text = Substring(reply)

@@ -207,7 +207,8 @@ struct LinkSearch {
 
     /// Whether a name whose last label is no known ending has one that can be none, as `Node.js` and `t.ex.` have: of two Latin
     /// letters there are the codes of countries only (RFC 1591 section 2). So has an abbreviation of one or two letters and at
-    /// most four before its full stop (`f.eks.`), as nobody registers a name so short below a new ending.
+    /// most four before its full stop (`f.eks.`), as nobody registers a name so short below a new ending, and a day before its month
+    /// (`1.mai`).
     private static func isNoEnding(_ text: ArraySlice<Unicode.Scalar>) -> Bool {
         let labels = text.split(separator: ".")
         guard let last = labels.last, last.allSatisfy({ isLatin($0) && $0.properties.isAlphabetic }) else {
@@ -215,6 +216,7 @@ struct LinkSearch {
         }
         return last.count == 2
             || last.count <= 4 && text.last == "." && labels.dropLast().allSatisfy { $0.count <= 2 }
+            || labels.count == 2 && labels[0].count <= 2 && labels[0].allSatisfy(("0"..."9").contains)
     }
 
     /// `131.0.0.0`, as browsers write their version. It is no address of a host: of a network that begins so it is the first one,
