@@ -664,7 +664,9 @@ struct NumberSearch {
         func parts(_ group: Group) -> Bool { ["/", "-", " / ", " - "].contains(group.gap) }
         guard groups.dropFirst().contains(where: parts) else { return 0 }
         var (rest, length, last, count, arePairs, isShare) = (groups, 0, -1, 0, true, false)
-        while let first = rest.first, !first.digits.hasPrefix("0") || first.digits == "0" {
+        while let first = rest.first, first.digits.utf8.count < digitCountMin,
+            !first.digits.hasPrefix("0") || first.digits == "0"
+        {
             let figure = figure(rest)
             guard figure.value > last else { break }
             arePairs = arePairs && figure.length == 1 && first.digits.utf8.count == 2
