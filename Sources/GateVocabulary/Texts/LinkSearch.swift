@@ -216,7 +216,7 @@ struct LinkSearch {
         }
         return last.count == 2
             || last.count <= 4 && text.last == "." && labels.dropLast().allSatisfy { $0.count <= 2 }
-            || labels.count == 2 && labels[0].count <= 2 && labels[0].allSatisfy(("0"..."9").contains)
+            || labels.count == 2 && labels[0].count <= 2 && labels[0].allSatisfy { ("0"..."9").contains($0) }
     }
 
     /// `131.0.0.0`, as browsers write their version. It is no address of a host: of a network that begins so it is the first one,
