@@ -3,6 +3,7 @@ import Foundation
 import GateVocabulary
 import GatewayPipeline
 import Logging
+import SQLiteStore
 import Testing
 import WireProtocol
 import UnixSocketEndpoint
