@@ -68,13 +68,19 @@ private enum FourteenGates: LaterGates {
             .encoded().bytes
     }
 
-    /// The sends of the old trail, each decided once more by fourteen gates and recorded after it.
+    /// The sends of the old trail, each decided once more by fourteen gates and recorded after it under ids of its own.
     private func newer() throws -> [[UInt8]] {
         var entries = [try start(of: "0.2.0", at: old.count)]
         for bytes in old where try TrailEntry(reading: bytes).kind == .send {
             var send = try SendEntry.read(bytes).entry
             guard let policy = try policies(send.policy) else { continue }
+            let number = UInt64(entries.count)
+            send.send = SendID(high: 14, low: number)
+            send.request.idTag = send.request.idTag.map { _ in Tag(high: 14, low: number) }
             for position in send.deliveries.indices {
+                send.deliveries[position].message = send.deliveries[position].message.map { _ in
+                    MessageID(high: UInt64(14 + position), low: number)
+                }
                 send.deliveries[position].decision = decide(
                     send.attested, given: send.deliveries[position].facts, under: policy,
                     asking: FourteenGates.newest, of: FourteenGates.self)
