@@ -741,6 +741,21 @@ struct LinkRow: Sendable, CustomTestStringConvertible {
         }
     }
 
+    /// Each way to read a decoded word decodes it further, so that searched one by one these were two to the power of 31 texts.
+    @Test(.timeLimit(.minutes(1)))
+    func `a word that is encoded again and again is searched in every layer, and each text of it once`() {
+        func encoded(_ byte: String, _ count: Int) -> String {
+            "%" + String(repeating: "25", count: count) + byte
+        }
+        let noise = (0..<31).map { encoded("FF", $0) }.joined()
+        #expect(noise.utf8.count < 1_024)
+        #expect(!PlainTextRule.findsLink(in: noise))
+        for layer in [0, 3, 8] {
+            let link = noise.prefix(80) + encoded("FF", layer) + "evil" + encoded("2E", layer) + "com"
+            #expect(PlainTextRule.findsLink(in: String(link)), "\(link)")
+        }
+    }
+
     private static func lines(_ count: Int) -> String {
         Array(repeating: "A line", count: count).joined(separator: "\n")
     }

@@ -23,18 +23,48 @@ struct LinkSearch {
         self.allowances = allowances
     }
 
-    /// A symbol ends a word, as a phone reads `evil.com❤`, and is a letter of one, as a browser reads `i❤.ws`: both are tried.
+    /// Percent-encoded words are searched as what they stand for, too, which may be encoded again: each such text once.
     var findsLink: Bool {
+        var (searched, waiting): (Set<String>, [LinkSearch]) = ([], [self])
+        while let search = waiting.popLast() {
+            if search.findsLinkAsWritten { return true }
+            for text in search.decodedWords where searched.insert(text).inserted {
+                waiting.append(LinkSearch(text))
+            }
+        }
+        return false
+    }
+
+    /// A symbol ends a word, as a phone reads `evil.com❤`, and is a letter of one, as a browser reads `i❤.ws`: both are tried.
+    private var findsLinkAsWritten: Bool {
         readings.contains { letters in
-            letters.split { !Self.isOfLink($0.scalar) }.contains { word in
+            Self.words(letters).contains { word in
                 isLink(
                     word.map(\.scalar), isPlain: word.allSatisfy(\.isPlain),
                     isFollowed: Self.isFollowed(letters, at: word.endIndex))
             }
-                || Self.mayNameSymbols(letters)
-                    && letters.split { !Self.isOfLink($0.scalar) && !$0.scalar.isSymbolOfName }
-                        .contains { Self.isLinkOfSymbols($0.map(\.scalar)) }
+                || Self.wordsWithSymbols(letters).contains { Self.isLinkOfSymbols($0.map(\.scalar)) }
         }
+    }
+
+    private var decodedWords: [String] {
+        readings.flatMap { letters -> [String] in
+            guard letters.contains(where: { $0.scalar == "%" }) else { return [] }
+            return (Self.words(letters) + Self.wordsWithSymbols(letters)).compactMap {
+                Self.percentDecoded($0.map(\.scalar))
+            }
+        }
+    }
+
+    private static func words(_ letters: [Letter]) -> [ArraySlice<Letter>] {
+        letters.split { !isOfLink($0.scalar) }
+    }
+
+    /// The words with a symbol, which may be a letter of a host's name.
+    private static func wordsWithSymbols(_ letters: [Letter]) -> [ArraySlice<Letter>] {
+        guard mayNameSymbols(letters) else { return [] }
+        return letters.split { !isOfLink($0.scalar) && !$0.scalar.isSymbolOfName }
+            .filter { $0.contains { $0.scalar.isSymbolOfName } }
     }
 
     /// Whether there is a symbol, and a full stop with something behind it or an escape that may stand for one: few texts have both.
@@ -79,11 +109,11 @@ struct LinkSearch {
                     let scalar = letters[place].scalar
                     return scalar.properties.generalCategory.isOfName || scalar.isSymbolOfName
                 }
-                let isOpened =
+                let isInsideName =
                     result.last?.scalar == "." && isLetter(index + 1)
                     || isLetter(index - 1) && index + 1 < letters.count && letters[index + 1].scalar == "."
                         && isLetter(index + 2)
-                if isOpened, "[](){}<>".unicodeScalars.contains(letter.scalar) {
+                if isInsideName, "[](){}<>".unicodeScalars.contains(letter.scalar) {
                     result[result.count - 1].isPlain = false
                 } else {
                     result.append(letter)
@@ -119,7 +149,6 @@ struct LinkSearch {
         }
         if Self.hasScheme(text, isFollowed: isFollowed) { return true }
         if HostReading.isIPv6(text) { return true }
-        if let decoded = Self.percentDecoded(word), LinkSearch(decoded).findsLink { return true }
         if allowances.contains(.emailAddresses), text.contains("@") {
             return !Self.isMailbox(word, isPlain: isPlain)
         }
@@ -153,11 +182,9 @@ struct LinkSearch {
         character.isASCII && (character.isLetter || character.isNumber || "+-.".contains(character))
     }
 
-    /// Whether a word with symbols names a host that has one in its name. What has none was read without them.
+    /// Whether a word with symbols names a host that has one in its name. A host without one is found among the other words.
     private static func isLinkOfSymbols(_ word: [Unicode.Scalar]) -> Bool {
-        guard word.contains(where: \.isSymbolOfName) else { return false }
-        if let decoded = percentDecoded(word), LinkSearch(decoded).findsLink { return true }
-        return hosts(of: word).contains { isNameOfSymbols($0.text) }
+        hosts(of: word).contains { isNameOfSymbols($0.text) }
     }
 
     /// Whether a symbol stands before a known ending. `✅.Done` is two sentences, as `✅.to` is a host: an unknown ending makes
