@@ -27,15 +27,13 @@ package struct IssuedIDs: Sendable {
             "one of the two was copied or made up; keep this copy, and ask the operator who wrote these entries"
     }
 
-    /// 31 days: the least of `limits.retention_days`.
-    package static let windowMilliseconds: Int64 = 31 * 86_400_000
+    package static let windowMilliseconds = Retention.daysMin * 86_400_000
 
     private struct ID: Hashable {
         let member: Member
-        /// Of ids of its own making, none.
+        /// The caller that chose the id; empty for an id that the gateway drew.
         let caller: String
-        let high: UInt64
-        let low: UInt64
+        let value: Tag
     }
 
     private enum Member: String {
@@ -49,10 +47,11 @@ package struct IssuedIDs: Sendable {
 
     private typealias Issue = (index: UInt64, at: Instant)
 
-    /// Those since ``turn``, and those of the window before: so that nothing is searched for what is too old.
+    /// Ids seen since ``windowStart``, and those of the window before. Rotating the two tables drops old ids without a search for
+    /// them.
     private var recent: [ID: Issue] = [:]
     private var older: [ID: Issue] = [:]
-    private var turn: Instant?
+    private var windowStart: Instant?
 
     package init() {}
 
@@ -61,7 +60,7 @@ package struct IssuedIDs: Sendable {
     package mutating func follow(_ entry: TrailEntry) -> Break? {
         switch entry.kind {
         case .send:
-            turn(at: entry.time)
+            rotate(at: entry.time)
             var found = issue(.sendID, entry.members["send_id"], in: entry)
             for delivery in entry.members["deliveries"]?.arrayValue ?? [] {
                 found = found ?? issue(.messageID, delivery["message_id"], in: entry)
@@ -72,20 +71,20 @@ package struct IssuedIDs: Sendable {
                     .idTag, entry.members["request"]?["id_tag"], of: entry.members["caller"], in: entry,
                     isKept: reason?.bindsID != false)
         case .reply:
-            turn(at: entry.time)
+            rotate(at: entry.time)
             return issue(.replyTag, entry.members["id_tag"], of: entry.members["caller"], in: entry)
         case .clock:
-            // What was kept by the clock of before may have been deleted by it.
-            (recent, older, turn) = ([:], [:], nil)
+            // The gateway may have forgotten every id by the clock that was put right here.
+            (recent, older, windowStart) = ([:], [:], nil)
             return nil
         default: return nil
         }
     }
 
-    private mutating func turn(at now: Instant) {
-        guard let turn, now.milliseconds - turn.milliseconds <= Self.windowMilliseconds else {
-            (older, recent) = (recent, [:])
-            return turn = now
+    private mutating func rotate(at now: Instant) {
+        guard let start = windowStart, now.milliseconds - start.milliseconds <= Self.windowMilliseconds else {
+            (older, recent, windowStart) = (recent, [:], now)
+            return
         }
     }
 
@@ -93,8 +92,11 @@ package struct IssuedIDs: Sendable {
         _ member: Member, _ value: JSONValue?, of caller: JSONValue? = nil, in entry: TrailEntry,
         isKept: Bool = true
     ) -> Break? {
-        guard let text = value?.stringValue, let bytes = Self.bytes(of: text) else { return nil }
-        let id = ID(member: member, caller: caller?.stringValue ?? "", high: bytes.high, low: bytes.low)
+        // A UUID has the same digits as a tag, and hyphens.
+        guard let value = value?.stringValue.flatMap({ Tag(hexadecimal: $0.filter { $0 != "-" }) }) else {
+            return nil
+        }
+        let id = ID(member: member, caller: caller?.stringValue ?? "", value: value)
         if let earlier = recent[id] ?? older[id],
             entry.time.milliseconds - earlier.at.milliseconds < Self.windowMilliseconds
         {
@@ -102,14 +104,5 @@ package struct IssuedIDs: Sendable {
         }
         if isKept { recent[id] = (entry.index, entry.time) }
         return nil
-    }
-
-    /// The 16 bytes of a UUID or a tag.
-    private static func bytes(of text: String) -> (high: UInt64, low: UInt64)? {
-        let digits = text.filter { $0 != "-" }
-        guard digits.utf8.count == 32, let high = UInt64(digits.prefix(16), radix: 16),
-            let low = UInt64(digits.suffix(16), radix: 16)
-        else { return nil }
-        return (high, low)
     }
 }

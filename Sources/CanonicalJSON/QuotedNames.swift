@@ -2,7 +2,7 @@
 /// instructions in a refused send, whose entry has some twenty.
 @usableFromInline
 package struct QuotedNames<Value: CaseIterable>: Sendable {
-    /// By the one byte that a value is.
+    /// The names by ``position(of:)``.
     @usableFromInline let all: [QuotedName]
 
     /// - Parameter name: Gives the name of a value: at most 29 bytes.
@@ -18,7 +18,7 @@ package struct QuotedNames<Value: CaseIterable>: Sendable {
     @inline(__always)
     package subscript(_ value: Value) -> QuotedName { all[Self.position(of: value)] }
 
-    /// Of a value without a payload that is its number in the list.
+    /// The one byte of a value without a payload, which is its place in the list.
     @inlinable
     @inline(__always)
     static func position(of value: Value) -> Int { Int(withUnsafeBytes(of: value) { $0[0] }) }

@@ -80,6 +80,15 @@ package struct ConsentsInForce: Hashable, Sendable {
 
     package init(_ byScope: [Scope: Consent] = [:]) { self.byScope = byScope }
 
+    /// The consents that reach one device, number or mailbox: a consent to the whole channel is one to each, and one that has run
+    /// out is still given.
+    package func given(on channel: Channel, at place: Tag) -> [Consent] {
+        byScope.filter { scope, consent in
+            scope.channel == channel && (scope.address == nil || scope.address == place)
+                && consent.state == .given
+        }.map(\.value)
+    }
+
     /// Takes the next record of the ledger.
     ///
     /// - Parameters:

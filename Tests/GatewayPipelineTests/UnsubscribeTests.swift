@@ -719,11 +719,7 @@ import Testing
         gate.clock.advance(seconds: 8 * 86_400)
         let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
         gate.clock.advance(seconds: 1)
-        guard case .known(let standing) = await ask(.mute, token) else {
-            Issue.record("the link is unknown")
-            return
-        }
-        #expect(standing.isOff)
+        try await muted(token)
         for user in ["u_1", "u_2", "u_3"] { #expect(try await mail("a-\(user)", to: user) == 403, "\(user)") }
         #expect(try await mail("a-4", to: "u_4") == 202)
         #expect(try await sources("u_1").contains("unsubscribe_link"))
@@ -767,11 +763,7 @@ import Testing
             #expect(try await gate.call("product", "DELETE", address).status == 200)
         }
         gate.clock.advance(seconds: 8 * 86_400)
-        guard case .known(let standing) = await ask(.mute, token) else {
-            Issue.record("the link is unknown")
-            return
-        }
-        #expect(standing.isOff)
+        try await muted(token)
         #expect(try await mail("a-2", to: "u_2") == 403)
         #expect(try await sources("u_2").contains("shared_address"))
         #expect(try await mail("a-3", to: "u_3") == 202)
@@ -780,10 +772,7 @@ import Testing
         #expect(try entryCount == count)
 
         gate.clock.advance(seconds: 60)
-        guard case .known(let after) = await ask(.undo, token) else {
-            Issue.record("the undo was refused")
-            return
-        }
+        let after = try await undone(token)
         #expect(!after.isOff)
         #expect(try await mail("b-2", to: "u_2") == 202)
         try expectReplay()
@@ -797,22 +786,30 @@ import Testing
         #expect(standing.isOff)
     }
 
-    private func undone(_ token: String) async throws {
-        guard case .known = await ask(.undo, token) else {
-            Issue.record("the undo was refused")
-            return
+    @discardableResult private func undone(_ token: String) async throws -> LinkStanding {
+        guard case .known(let standing) = await ask(.undo, token) else {
+            throw RefusedUndo()
         }
+        return standing
+    }
+
+    private struct RefusedUndo: Error {}
+
+    /// A link of a week ago to the mailbox that `u_1` shares with `u_2`.
+    private func linkToSharedMailbox(othersConsent: Bool = true) async throws -> String {
+        try await share("u_1")
+        try await share("u_2", consents: othersConsent)
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        gate.clock.advance(seconds: 8 * 86_400)
+        return token
     }
 
     @Test(arguments: ["replaced", "removed", "registered again", "the other's registered again"])
     func `an undo gives back to each whom the mute took from, whatever became of their registrations`(
         _ change: String
     ) async throws {
-        try await share("u_1")
-        try await share("u_2")
-        gate.clock.advance(seconds: 1)
-        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
-        gate.clock.advance(seconds: 8 * 86_400)
+        let token = try await linkToSharedMailbox()
         try await muted(token)
         #expect(try await mail("a-2", to: "u_2") == 403)
         gate.clock.advance(seconds: 60)
@@ -839,11 +836,7 @@ import Testing
     func `a second use takes from one who agreed in between, and its undo gives that back`(
         isUndoneBetween: Bool
     ) async throws {
-        try await share("u_1")
-        try await share("u_2", consents: false)
-        gate.clock.advance(seconds: 1)
-        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
-        gate.clock.advance(seconds: 8 * 86_400)
+        let token = try await linkToSharedMailbox(othersConsent: false)
         try await muted(token)
         gate.clock.advance(seconds: 60)
         if isUndoneBetween { try await undone(token) }
@@ -865,11 +858,7 @@ import Testing
     func `what one of them said themselves since stays, and the other gets theirs back`(_ speaker: String)
         async throws
     {
-        try await share("u_1")
-        try await share("u_2")
-        gate.clock.advance(seconds: 1)
-        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
-        gate.clock.advance(seconds: 8 * 86_400)
+        let token = try await linkToSharedMailbox()
         try await muted(token)
         gate.clock.advance(seconds: 60)
         let own = try await gate.call(
@@ -948,11 +937,7 @@ import Testing
         gate.clock.advance(seconds: 1)
         let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
         gate.clock.advance(seconds: 1)
-        guard case .known(let standing) = await ask(.mute, token) else {
-            Issue.record("the link is unknown")
-            return
-        }
-        #expect(standing.isOff)
+        try await muted(token)
         for number in 2...count {
             #expect(try await sources("u_\(number)").contains("shared_address"), "u_\(number)")
         }

@@ -99,7 +99,7 @@ package struct RevocationRule: Hashable, Sendable {
     /// A number of a list that was answered, or a key that slipped: `1 STOP`.
     private static func isNumber(_ word: String) -> Bool { word.allSatisfy(isDigit) }
 
-    /// Of ASCII: digits of other scripts are folded to these.
+    /// Digits of other scripts have been folded to ASCII's by ``letters(of:)``.
     private static func isDigit(_ character: Character) -> Bool { ("0"..."9").contains(character) }
 
     private func word(
@@ -124,21 +124,23 @@ package struct RevocationRule: Hashable, Sendable {
     private func whole(of line: [String], in spelling: KeyPath<WordTable, [String: Word]>) -> Word? {
         guard line.count <= Self.wordCountMax else { return nil }
         let wholes = wholes[keyPath: spelling]
-        // By how many words of the line are read: `nil` where they cannot be read so, else the first that counts.
-        var read = [Word??](repeating: nil, count: line.count + 1)
-        read[0] = .some(nil)
-        for start in line.indices {
-            guard let before = read[start] else { continue }
-            if saysNothing(line[start]), read[start + 1].flatMap({ $0 }) == nil {
-                read[start + 1] = .some(before)
+        // Both by a place in the line: whether all before it can be read so, and the first word of a list among it.
+        var isRead = [true] + line.map { _ in false }
+        var found = [Word?](repeating: nil, count: line.count + 1)
+        for start in line.indices where isRead[start] {
+            if saysNothing(line[start]) {
+                isRead[start + 1] = true
+                found[start + 1] = found[start + 1] ?? found[start]
             }
             var said = ""
             for end in start..<line.count {
                 said += line[end]
-                if let word = wholes[said] { read[end + 1] = .some(before ?? word) }
+                guard let word = wholes[said] else { continue }
+                isRead[end + 1] = true
+                found[end + 1] = found[start] ?? word
             }
         }
-        return read[line.count].flatMap { $0 }
+        return found[line.count]
     }
 
     private func beginning(
@@ -185,7 +187,7 @@ package struct RevocationRule: Hashable, Sendable {
         toWordsIn locale: String, under languages: ReaderLanguages
     ) -> (locale: String, text: String)? { confirmation(in: languages.readable(of: [locale])) }
 
-    /// What confirms a withdrawal whose word is of no certain language: in the person's own, else in the bundle's first.
+    /// The text that confirms a withdrawal whose word leaves its language open: in the person's own, else in the bundle's first.
     ///
     /// - Parameter locale: The person's; `nil` where it is not known.
     package func confirmation(

@@ -114,7 +114,7 @@ extension LimitRules {
                 hint: "a cap lets something through; to let nothing through, disable the type",
                 "Forwards in any window, at most."),
             windowHours: members.integer(
-                "window_hours", 1...744,
+                "window_hours", 1...Int(Retention.daysMin * 24),
                 hint:
                     "a window is an hour to 31 days (744 hours) long: for so long at least it is known what was sent",
                 "Hours that the window is long."),

@@ -479,21 +479,21 @@ extension StepContext {
             let place = state.addresses[address]?.tag
         else { return true }
         guard state.undoableMutes(on: address.channel, at: place, now: now).isEmpty else { return false }
-        let inForce = state.consentsInForce.byScope
-        let isGiven = inForce.contains { scope, consent in
-            scope.channel == address.channel && (scope.address == nil || scope.address == place)
-                && consent.state == .given
-        }
-        if isGiven { return false }
+        let inForce = state.consentsInForce
+        guard inForce.given(on: address.channel, at: place).isEmpty else { return false }
         for purpose in policy.purposes(endedWith: .marketing) {
             let here = ConsentsInForce.Scope(purpose: purpose, channel: address.channel, address: place)
-            guard inForce[here]?.state == .withdrawn else { return false }
+            guard inForce.byScope[here]?.state == .withdrawn else { return false }
         }
-        return Category.allCases.allSatisfy { category in
-            guard everyText || category == .marketing, policy.category(category).switchOff == .anyone else {
-                return true
-            }
-            return state.preference(category.rawValue, address.channel, at: place).isOff
+        return categories(endedWith: everyText).allSatisfy {
+            state.preference($0.rawValue, address.channel, at: place).isOff
+        }
+    }
+
+    /// The categories that a withdrawal at a number or mailbox switches off whether they were consented to or not.
+    func categories(endedWith everyText: Bool) -> [GateVocabulary.Category] {
+        Category.allCases.filter {
+            (everyText || $0 == .marketing) && policy.category($0).switchOff == .anyone
         }
     }
 

@@ -234,13 +234,10 @@ extension EvidenceFold {
         let whole = try look(self)
         guard whole != recorded.repetition, let now = recorded.now else { return whole }
         var recent = self
-        recent.dedupeSince = now.advanced(bySeconds: -Self.retentionSecondsMin)
+        recent.dedupeSince = now.advanced(bySeconds: -Retention.daysMin * 86_400)
         let ofRecent = try look(recent)
         return ofRecent == recorded.repetition ? ofRecent : whole
     }
-
-    /// 31 days.
-    private static let retentionSecondsMin: Int64 = 31 * 86_400
 
     package func snapshot(of subject: SubjectID) -> RecipientSnapshot? {
         guard let state = people[subject], let record = state.record else { return nil }

@@ -8,7 +8,8 @@ import RecipientModel
 import SendPlanning
 import WireProtocol
 
-/// What an act still owes the trail: the consents and choices that its step writes together are all there, in their order.
+/// The entries that the act which stands still owes the trail: its step writes consents and choices together, and all of them follow,
+/// in their order.
 ///
 /// An entry may be right by itself and still be one of several. So the step of its request is run again over what the entries
 /// before it tell (``EvidenceFold/readings(of:)``). The first entry does not always tell which request it was: an objection on
@@ -57,7 +58,7 @@ struct OwedEntries {
         [.consent, .preference, .address].contains(entry.kind)
     }
 
-    /// What is left of each reading; an empty one is an act that is whole.
+    /// The entries left of each reading; an empty one is an act that is whole.
     private var readings: Set<[Line]> = [[]]
     private var newest: (line: Line, index: UInt64)?
     /// How many people the act that stands is of.
@@ -122,7 +123,7 @@ struct OwedEntries {
 // MARK: Running steps again
 
 extension EvidenceFold {
-    /// What each request writes that an entry may be the first of: consents and choices, and a registered address before them.
+    /// The entries of each request that an entry may be the first of: consents and choices, and a registered address before them.
     ///
     /// Empty for an entry that begins no such act, and for one that the gateway writes by itself: after an audit of
     /// subscriptions, and from a restore to the next start.
@@ -141,7 +142,7 @@ extension EvidenceFold {
         }
     }
 
-    /// What a step writes on the rows that the entries before tell of.
+    /// The entries that a step writes on the rows that the entries before tell of.
     ///
     /// - Returns: `nil` where it asks for what no entry holds, or refuses: then the entry is none of its.
     private func lines(

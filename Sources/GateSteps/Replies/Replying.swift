@@ -53,7 +53,7 @@ extension StepContext {
             holders = try view.holders(of: address)
             waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText, at: now) }
             if waiting.count > Self.replyHolderCountMax {
-                // Last those of whom something ends, so that the step which answers is one that ended it.
+                // Holders of whom something ends come last, so that the step which answers is one that ended it.
                 let ending = Set(
                     try waiting.filter { try canEnd(at: address, of: $0, everyText: everyText, at: now) })
                 waiting = waiting.filter { !ending.contains($0) } + waiting.filter(ending.contains)
@@ -112,17 +112,14 @@ extension StepContext {
         at address: AddressKey, of subject: SubjectID, everyText: Bool, at now: Instant
     ) throws -> Bool {
         guard let subject = try view.subject(subject),
-            let recipient = try RecipientWithLedger.load(subject, from: view),
-            let place = recipient.person.addresses[address]?.tag
+            let person = try RecipientSnapshot.load(subject, from: view),
+            let place = person.addresses[address]?.tag
         else { return false }
-        let isGiven = ConsentLedger.newest(in: recipient.consents).contains { scope, consent in
-            scope.channel == address.channel && (scope.address == nil || scope.address == place)
-                && consent.state == .given && consent.expiresAt.map { now < $0 } ?? true
+        return person.state.consentsInForce.given(on: address.channel, at: place).contains {
+            $0.expiresAt.map { now < $0 } ?? true
         }
-        return isGiven
-            || Category.allCases.contains { category in
-                (everyText || category == .marketing) && policy.category(category).switchOff == .anyone
-                    && isOn(category.rawValue, on: address.channel, at: place, of: recipient.person, at: now)
+            || categories(endedWith: everyText).contains {
+                isOn($0.rawValue, on: address.channel, at: place, of: person, at: now)
             }
     }
 
@@ -172,7 +169,7 @@ extension StepContext {
         return (answer, ReplyConfirmation(addressHash: hash, locale: locale))
     }
 
-    /// The locale of all who registered one number; `nil` where it is not known of one, or another one.
+    /// The locale that all holders of a number share; `nil` if one is unknown or two differ.
     private func commonLocale(of holders: [SubjectID]) throws -> String? {
         guard holders.count <= Self.replyHolderCountMax else { return nil }
         let locales = try holders.map { holder in

@@ -36,9 +36,9 @@ extension StepContext {
         return target.standing(at: now, under: policy)
     }
 
-    /// Takes back what a link switched off in ``UnsubscribeLink/undoSeconds``, of each whom it did it to, whatever addresses they
-    /// have by now: the choice before it holds again, with its source and of its time, and the withdrawals that the mute
-    /// recorded count as never said. What a person said themselves since stays.
+    /// Undoes, within ``UnsubscribeLink/undoSeconds``, every mute that the link recorded, for each person it reached, even if their
+    /// addresses changed: the choice before the mute holds again, with its source and its time, and the withdrawals that
+    /// the mute recorded count as never said. A person's own choice since stays.
     ///
     /// - Returns: How it stands now, and whether something was taken back; `nil` where it is to be taken back of more people than
     ///   one step changes: the same undo goes on.
@@ -120,7 +120,7 @@ struct LinkMute: Hashable, Sendable {
 
     func isRecent(at now: Instant) -> Bool { now < at.advanced(bySeconds: UnsubscribeLink.undoSeconds) }
 
-    /// What it records and what it withdrew, where both stand.
+    /// The mute's choice, and the withdrawals that were recorded with it, while none of them has been replaced.
     struct Undoable {
         var choice: PreferenceRecord
         var withdrawals: [ConsentRecord]

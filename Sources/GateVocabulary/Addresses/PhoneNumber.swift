@@ -61,8 +61,9 @@ package struct PhoneNumber: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether digits behind 011 can be no national number that begins so: the longest ones have 12 digits with their 0 (São
-    /// Paulo), but for 011 15 of Buenos Aires, which has as many as a number of North America that lacks one.
+    /// Whether digits behind 011 are an international number, and not the rest of a national one that begins with 011. São Paulo
+    /// and Buenos Aires have such numbers, of nine digits behind it at most. Buenos Aires' `011 15…` has ten, so a number of
+    /// North America has to be whole: a 1 and ten digits.
     private static func areBehindNorthAmericasPrefix(_ digits: ArraySlice<UInt8>) -> Bool {
         digits.first == 1 ? digits.count == 11 : digits.count >= 10
     }

@@ -1,7 +1,7 @@
 /// Words in front of digits that say what the digits are.
 ///
-/// No list of words is complete, so none of these hides a number of ``NumberSearch/digitCountMin`` digits that reads as one: the
-/// words of calling make shorter ones count, the others are asked only about digits in the form of a reference or a version.
+/// No list of words is complete. So the words of calling only add numbers: of fewer digits than ``NumberSearch/digitCountMin``. A
+/// word for a reference or a version hides digits, and only those in the form of one (SG-0055).
 enum NumberWords {
     /// Asks a reader to call or to text.
     static let asking = words(

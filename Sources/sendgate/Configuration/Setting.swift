@@ -1,3 +1,5 @@
+import GateVocabulary
+
 /// Every single-valued setting, by the name it has in the file. Lists (`listeners`, `callers`) stand in the file
 /// only.
 ///
@@ -64,8 +66,7 @@ enum Setting: String, CaseIterable, Sendable {
         // The kernel caps it at `net.core.somaxconn`.
         case .listenBacklog: 1...65_535
         case .drainSeconds: 1...600
-        // Repeating an id is answered with the first answer for at least 31 days.
-        case .retentionDays: 31...3_660
+        case .retentionDays: Int(Retention.daysMin)...3_660
         // 0 never begins an audit by itself.
         case .driftEveryDays: 0...90
         case .driftPersonsPerSecond: 1...10_000
