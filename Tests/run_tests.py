@@ -31,7 +31,7 @@ SPLIT = {
     PROCESSES, "SendgateCommandTests", "CompliancePolicyTests", "GatewayPipelineTests", "SimulationTests",
 }
 ALONE = f"{PROCESSES}.Alone"
-# The parts of a soak: the suites that have a whole form besides the short one, which is every suite that asks
+# The parts of a soak: the suites, and a module, that have a whole form besides the short one, which is every suite that asks
 # `Soak` (Tests/GateTestKit) how long to be; `SoakTests` compares. On two processors a part takes 90 minutes at most.
 SOAK = {
     "histories": [
@@ -45,6 +45,8 @@ SOAK = {
         "SendgateCommandTests.PolicySigningTests", "SendgateCommandTests.SeparationAtLoadTests",
     ],
     "texts": ["PayloadCompositionTests.WrittenTextTests"],
+    # Whole, its gateways keep their state in files in place of memory.
+    "stores": ["GatewayPipelineTests"],
     "kills": [f"{ALONE}/KillTests"],
     "fuzz": [f"{PROCESSES}.ContractTests", f"{PROCESSES}.GrantFuzzTests"],
     "pages": [f"{PROCESSES}.EndToEnd/UnsubscribeTests"],
@@ -157,7 +159,7 @@ def jobs(tests, wanted, modules):
 def soak_jobs(tests, part):
     found = []
     for suite in SOAK[part]:
-        own = {test for test in tests if suite_of(test) == suite}
+        own = {test for test in tests if suite in (suite_of(test), test.split(".")[0])}
         found.append(Job(suite, own, SOAK_SECONDS_MAX))
         if not own:
             found[-1].problems.append("there is no such suite")

@@ -39,16 +39,16 @@ import Testing
             while try !gate.store.checkRows(countMax: 50) {}
             return gate
         case .restart:
-            gate.store.close()
+            gate.files.close()
             let path = NSTemporaryDirectory() + "sendgate-altered-\(UUID().uuidString)"
             try FileManager.default.copyItem(atPath: gate.folder, toPath: path)
             try edit(path, file, sql)
-            return try GatewayHarness(after: gate, in: path)
+            return try GatewayHarness(after: gate, keeping: .folder(path))
         }
     }
 
     private func gate() async throws -> GatewayHarness {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         for user in ["u_1", "u_2"] { try await gate.register(user) }
         return gate
     }
@@ -139,9 +139,9 @@ import Testing
         #expect(try await send("b", to: "u_1", gate)["replayed"] == nil)
         #expect(try await send("b", to: "u_1", gate).status < 300)
         expectNamed("send", gate)
-        #expect(try gate.store.acceptDamage().map(\.table) == ["send"])
+        #expect(try gate.files.acceptDamage().map(\.table) == ["send"])
         #expect(try await send("c", to: "u_1", gate).status == 202)
-        #expect(try gate.store.acceptDamage().isEmpty)
+        #expect(try gate.files.acceptDamage().isEmpty)
     }
 
     @Test(
@@ -167,7 +167,7 @@ import Testing
         #expect(read.status == 503, "\(read.json)")
         #expect(try await send("b", to: "u_2", gate).status == 202)
         expectNamed("subject", gate)
-        _ = try gate.store.acceptDamage()
+        _ = try gate.files.acceptDamage()
         #expect(try await gate.call("product", "PUT", "/v1/recipients/u_1", body).status == 200)
         // What is accepted is damaged still, and said so.
         expectNamed("subject", gate)

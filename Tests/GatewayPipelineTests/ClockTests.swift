@@ -10,8 +10,8 @@ import Testing
 
 /// A clock that steps, forwards or backwards, and what becomes of the gateway.
 @Suite struct ClockTests {
-    private func gate() async throws -> GatewayHarness {
-        let gate = try GatewayHarness()
+    private func gate(keeping: StateKeeping = .usual) async throws -> GatewayHarness {
+        let gate = try GatewayHarness(keeping: keeping)
         try await gate.register("u_1")
         return gate
     }
@@ -256,8 +256,8 @@ import Testing
     }
 
     @Test func `a store that cannot write makes the gateway unready although it reads`() async throws {
-        let gate = try await gate()
-        gate.store.close()
+        let gate = try await gate(keeping: .files())
+        gate.files.close()
         #expect(try await send("a", gate).status == 503)
         let ready = try await ready(gate)
         #expect(ready.status == 503 && ready.detail?.contains("closed") == true, "\(ready)")

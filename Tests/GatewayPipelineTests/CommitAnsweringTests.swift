@@ -11,7 +11,7 @@ import WireProtocol
 
 /// A store that is as slow to make commits durable as a test wants it to be.
 private final class SlowStore: GateStore {
-    private let store: SQLiteStore
+    private let store: any GateStore
     /// What was done, in its order.
     private let done = Mutex<[String]>([])
     private let isSlow = Mutex(false)
@@ -20,7 +20,7 @@ private final class SlowStore: GateStore {
     private let disk = DispatchSemaphore(value: 0)
     private let failure = Mutex<StoreError?>(nil)
 
-    init(_ store: SQLiteStore) { self.store = store }
+    init(_ store: any GateStore) { self.store = store }
 
     var log: [String] { done.withLock { $0 } }
 
@@ -74,7 +74,7 @@ private final class SlowStore: GateStore {
             box.withLock { $0 = slow }
             return slow
         }
-        let gate = try GatewayHarness(environment: environment)
+        let gate = try GatewayHarness(environment: environment, keeping: .files())
         try await gate.register("u_1")
         for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
         await gate.gateway.setHopUsable(true)

@@ -25,7 +25,7 @@ import WireProtocol
     }
 
     private func gate(sending ids: [String] = []) async throws -> GatewayHarness {
-        let gate = try GatewayHarness(storeLimits: SQLiteStoreLimits(cachedPersonCountMax: 0))
+        let gate = try GatewayHarness(keeping: .files(SQLiteStoreLimits(cachedPersonCountMax: 0)))
         for user in ["u_1", "u_2"] { try await gate.register(user) }
         for (id, user) in zip(ids, ["u_1", "u_2"]) {
             let sent = try await gate.call(
@@ -173,7 +173,7 @@ import WireProtocol
                 types:
                   transaction.remittance_sent:
                     - {count: 1, window_hours: 1, source: a test, because: It is short., reviewed: "2026-11-02"}
-                """, storeLimits: SQLiteStoreLimits(cachedPersonCountMax: 0))
+                """, keeping: .files(SQLiteStoreLimits(cachedPersonCountMax: 0)))
         try await gate.register("u_1")
         for number in 0..<4 { try #require(try await gate.remit("r\(number)").status == 202) }
         #expect(try await gate.claim().count == 1)
@@ -254,7 +254,7 @@ import WireProtocol
     }
 
     @Test func `what a message told that cannot be read may be told again, as the trail says`() async throws {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1")
         func send(_ id: String) async throws -> GatewayHarness.Reply {
             try await gate.call(

@@ -434,7 +434,7 @@ import Testing
         var environment = EngineEnvironment()
         // It is drained here, before the next one begins.
         environment.isDrained = false
-        let first = try GatewayHarness(environment: environment)
+        let first = try GatewayHarness(environment: environment, keeping: .files())
         // Its end takes the folder away.
         defer { withExtendedLifetime(first) {} }
         for number in 0..<7 { try await first.register("u_\(number)", osPermission: "denied") }
@@ -444,9 +444,9 @@ import Testing
         #expect(try await first.auditPiece(3)?.examinedCount == 3)
         #expect(try entries(first).count == 3)
         first.engine.drain()
-        first.store.close()
+        first.files.close()
 
-        let second = try GatewayHarness(after: first, in: first.folder)
+        let second = try GatewayHarness(after: first, keeping: .folder(first.folder))
         // A second request now gets the run that is under way.
         let again = try await second.call("product", "POST", "/v1/drift", [:])
         #expect(again.json["started_at"] == begun.json["started_at"] && again.json["examined"] == 3)

@@ -385,7 +385,7 @@ extension GatewayHarness {
 
 /// A store that fails as it is told to.
 final class FailingStore: GateStore {
-    private let store: SQLiteStore
+    private let store: any GateStore
     private let state = Mutex<(failure: StoreError?, erasureFailure: StoreError?, writeCount: Int)>(
         (nil, nil, 0))
     /// What looking for a message throws.
@@ -393,7 +393,7 @@ final class FailingStore: GateStore {
     /// What making commits durable throws.
     let synchronizeFailure = Mutex<StoreError?>(nil)
 
-    init(_ store: SQLiteStore) { self.store = store }
+    init(_ store: any GateStore) { self.store = store }
 
     /// Every commit from here on throws.
     func fail(_ failure: StoreError?) { state.withLock { $0 = (failure, $0.erasureFailure, 0) } }
@@ -459,7 +459,7 @@ final class ProcessEnd: Sendable {
             box.withLock { $0 = failing }
             return failing
         }
-        let gate = try GatewayHarness(environment: environment)
+        let gate = try GatewayHarness(environment: environment, keeping: .files())
         try await gate.register("u_1")
         return (gate, try #require(box.withLock { $0 }))
     }

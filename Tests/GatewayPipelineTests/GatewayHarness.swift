@@ -7,6 +7,7 @@ import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import InMemoryStore
 import KeyLifecycle
 import OpenSSLCrypto
 import PolicyFiles
@@ -125,10 +126,23 @@ private final class ConfiguredPolicy: Sendable {
     init(_ policy: CompiledPolicy) { self.policy = Mutex(policy) }
 }
 
+/// Where a harness keeps what must be remembered.
+enum StateKeeping: Sendable {
+    case memory
+    /// A state directory of its own, for a test about rows, files, data keys or a start over what is there. With no person kept
+    /// decoded, what is done to the file behind the gateway's back is seen at once.
+    case files(SQLiteStoreLimits = SQLiteStoreLimits())
+    /// A state directory that is there, of the gateway `after`.
+    case folder(String)
+
+    /// What a test gets that does not say. `make soak` holds every promise of this module on files too.
+    static let usual: StateKeeping = Soak.isWhole ? .files() : .memory
+}
+
 /// What a test changes about the world around the engine.
 struct EngineEnvironment: Sendable {
     /// What the engine and the gateway use in place of the store.
-    var store: @Sendable (SQLiteStore) -> any GateStore = { $0 }
+    var store: @Sendable (any GateStore) -> any GateStore = { $0 }
     var publishLagMilliseconds: @Sendable () -> Int64 = { 0 }
     var freeDiskByteCount: @Sendable () throws -> Int64 = { 1 << 40 }
     var durabilityLost: @Sendable (String) -> Never = { fatalError("durability lost: \($0)") }
@@ -138,11 +152,12 @@ struct EngineEnvironment: Sendable {
     var isDrained = true
 }
 
-/// A whole gateway without a socket: real store, real policies, real sealing, a clock of the test's own.
+/// A whole gateway without a socket: real policies, real sealing, a clock of the test's own, a store that the test may choose.
 final class GatewayHarness: Sendable {
+    /// The state directory; nothing is in it when the store is in memory.
     let folder: String
     let clock: TestClock
-    let store: SQLiteStore
+    let store: any GateStore
     let engine: Engine
     let gateway: Gateway
     let policy: CompiledPolicy
@@ -173,22 +188,19 @@ final class GatewayHarness: Sendable {
 
     /// - Parameters:
     ///   - earlier: A gateway whose keys and published trail this one has.
-    ///   - folder: An existing state directory of that gateway's.
     ///   - caps: A `limits.yaml` to use in place of the bundle's own.
-    ///   - storeLimits: With no person kept decoded, what is done to the file behind the gateway's back is seen at once.
     ///   - opening: What the engine records first.
     ///   - edit: Changes the pages of the bundle before it is read.
     ///   - isChecked: `false` reads the bundle as an archive is read, whatever its pages let a caller do.
     init(
         at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil,
         environment: EngineEnvironment = EngineEnvironment(), after earlier: GatewayHarness? = nil,
-        in folder: String? = nil,
+        keeping: StateKeeping = .usual,
         edit: ((inout [String: PolicyNode]) -> Void)? = nil, isChecked: Bool = true,
-        storeLimits: SQLiteStoreLimits = SQLiteStoreLimits(), authorities: [NoteVerifierKey] = [],
+        authorities: [NoteVerifierKey] = [],
         drift: DriftSettings = DriftSettings(), opening: Engine.Opening? = nil
     ) throws {
         isDrained = environment.isDrained
-        self.folder = folder ?? NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
         clock = TestClock(time)
         let policy: CompiledPolicy
         if caps != nil || edit != nil {
@@ -207,10 +219,18 @@ final class GatewayHarness: Sendable {
             try earlier?.keys
             ?? Keys(
                 data: .random(byteCount: 32), index: .random(byteCount: 32), origin: .generate())
-        let cipher = RowCipher(current: .init(id: "test", key: try AES256GCMKey(keys.data)))
         let index = HMACKey(keys.index)
-        store = try SQLiteStore(
-            directory: self.folder, cipher: cipher, indexKey: index, limits: storeLimits)
+        let own = NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
+        let rows = RowCipher(current: .init(id: "test", key: try AES256GCMKey(keys.data)))
+        switch keeping {
+        case .memory: (folder, store) = (own, InMemoryStore())
+        case .files(let limits):
+            (folder, store) = (
+                own, try SQLiteStore(directory: own, cipher: rows, indexKey: index, limits: limits)
+            )
+        case .folder(let path):
+            (folder, store) = (path, try SQLiteStore(directory: path, cipher: rows, indexKey: index))
+        }
         // As a start does.
         try store.write { try $0.archiveNotices(of: policy) }
         origin = keys.origin
@@ -285,6 +305,12 @@ final class GatewayHarness: Sendable {
         let reply = try await call(
             "keys-team", "POST", "/v1/policy/activate", ["digest": .string(next.digest.text)])
         try #require(reply.status == 200, "\(reply.json)")
+    }
+
+    /// The store of a harness that keeps ``StateKeeping/files(_:)``.
+    var files: SQLiteStore {
+        guard let files = store as? SQLiteStore else { fatalError("this test must keep its state in files") }
+        return files
     }
 
     deinit {

@@ -13,7 +13,7 @@ import WireProtocol
 
 /// The gateway's own keys over the socket: who may change what, and what the trail and the private halves make of it.
 @Suite struct GatewayKeyTests {
-    /// A gateway whose start found one key of each purpose that rotates.
+    /// A gateway whose start found one key of each purpose that rotates, over files that the data key seals.
     private static func started(witness: Bool = false) async throws -> GatewayHarness {
         let found = Keyring.rotating.map { purpose in
             GatewayKey(
@@ -21,9 +21,11 @@ import WireProtocol
                 createdAt: Instant(milliseconds: 1), changedAt: Instant(milliseconds: 1),
                 publicKey: purpose.isAsymmetric ? Array(repeating: 3, count: 32) : nil)
         }
-        let gate = try GatewayHarness(opening: { step, now in
-            try step.recordStart(step.policy, version: "test", keys: found, at: now)
-        })
+        let gate = try GatewayHarness(
+            keeping: .files(),
+            opening: { step, now in
+                try step.recordStart(step.policy, version: "test", keys: found, at: now)
+            })
         // Whatever is recorded first takes the start with it.
         try await gate.register("u_0")
         return gate

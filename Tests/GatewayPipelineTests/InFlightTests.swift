@@ -12,9 +12,11 @@ import Testing
 /// Messages that go from the commit to the relay without being read back.
 @Suite struct InFlightTests {
     /// A gateway whose relay has seen that the hop is up and that nothing waits.
-    private func gate(_ environment: EngineEnvironment = EngineEnvironment()) async throws -> GatewayHarness {
+    private func gate(
+        _ environment: EngineEnvironment = EngineEnvironment(), keeping: StateKeeping = .usual
+    ) async throws -> GatewayHarness {
         // Many go to one person, and limits are not what this is about.
-        let gate = try GatewayHarness(caps: "categories: {}", environment: environment)
+        let gate = try GatewayHarness(caps: "categories: {}", environment: environment, keeping: keeping)
         for user in ["u_1", "u_2"] { try await gate.register(user) }
         try await gate.consent("u_1")
         for lane in DeliveryLane.allCases { #expect(try await gate.claim(lane).isEmpty) }
@@ -284,12 +286,12 @@ import Testing
     {
         var environment = EngineEnvironment()
         environment.isDrained = false
-        let gate = try await gate(environment)
+        let gate = try await gate(environment, keeping: .files())
         #expect(try await gate.remit("a").status == 202)
         let message = try #require(try await gate.claim().first?.message)
         gate.engine.drain()
-        gate.store.close()
-        let next = try GatewayHarness(after: gate, in: gate.folder)
+        gate.files.close()
+        let next = try GatewayHarness(after: gate, keeping: .folder(gate.folder))
         let again = try #require(try await next.claim().first)
         #expect(again.message == message && again.attemptCount == 1)
         try await next.gateway.report(message, .notWritten("down"), retryAt: nil)

@@ -153,7 +153,7 @@ private final class ScriptedLibrary: TrailLibrary {
     }
 
     @Test func `an entry whose bytes are not those that were answered is never published`() async throws {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1")
         let connection = try Connection(
             path: gate.folder + "/gate.db", file: "tampered", role: .writer(byteCountMax: nil),

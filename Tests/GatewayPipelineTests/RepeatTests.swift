@@ -263,7 +263,7 @@ import WireProtocol
     ) async throws {
         var environment = EngineEnvironment()
         environment.isDrained = false
-        let gate = try GatewayHarness(environment: environment)
+        let gate = try GatewayHarness(environment: environment, keeping: .files())
         try await gate.register("u_1")
         let (wrong, right) = (Self.misspelled("r1", reason), GatewayHarness.remittance("r1", to: "u_1"))
         let replies = try await gate.inOneBatch(
@@ -273,8 +273,8 @@ import WireProtocol
         #expect(replies.map { $0?.status } == [403, 403, 202, 403, 202])
         #expect(replies.map { $0?.json["replayed"] == true } == [false, true, false, true, true])
         gate.engine.drain()
-        gate.store.close()
-        let next = try GatewayHarness(after: gate, in: gate.folder)
+        gate.files.close()
+        let next = try GatewayHarness(after: gate, keeping: .folder(gate.folder))
         for (send, status, place) in [(wrong, 403, 0), (right, 202, 2)] {
             let again = try await next.call("payments", "POST", "/v1/sends", send)
             #expect(again.status == status && again.json["replayed"] == true, "\(again.json)")

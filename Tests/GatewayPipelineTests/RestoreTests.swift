@@ -72,7 +72,7 @@ import Testing
     private struct Stopped: Error {}
 
     @Test func `a withdrawal and an erasure of after the backup hold again`() async throws {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         for user in ["u_1", "u_2"] {
             try await gate.register(user)
             try #require(try await gate.consent(user).status == 200)
@@ -84,7 +84,7 @@ import Testing
             try await gate.call("product", "POST", "/v1/recipients/u_2/consents/c1/withdraw").status == 200)
         let trail = try entries(of: gate)
 
-        let old = try GatewayHarness(after: gate, in: copy)
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
         let entry = try restore(old, from: trail)
         #expect(entry.applied[.erasures] == 1 && entry.applied[.withdrawals] == 1, "\(entry)")
         #expect(try old.store.read { try $0.subject(of: UserID("u_1")) } == nil)
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test func `a restore that ends between two commits goes on, and comes to the same`() async throws {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1")
         try #require(try await gate.consent("u_1").status == 200)
         let copy = try backup(gate)
@@ -114,7 +114,7 @@ import Testing
             gate.clock.advance(milliseconds: 10)
         }
         let trail = try entries(of: gate)
-        let old = try GatewayHarness(after: gate, in: copy)
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
         old.clock.advance(seconds: 60)
         let start = try old.store.read { try $0.entryCount() }
         // Ends once the first commit is durable.
@@ -139,7 +139,7 @@ import Testing
     @Test func `a number that was contested after the backup is verified anew`()
         async throws
     {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         func put(_ user: String, at gate: GatewayHarness, verifiedAt: Instant) async throws {
             let reply = try await gate.call(
                 "product", "PUT", "/v1/recipients/\(user)/addresses/n",
@@ -153,7 +153,7 @@ import Testing
         let copy = try backup(gate)
         gate.clock.advance(seconds: 600)
         try await put("u_2", at: gate, verifiedAt: first.advanced(bySeconds: 300))
-        let old = try GatewayHarness(after: gate, in: copy)
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
         old.clock.advance(seconds: 660)
         try restore(old, from: entries(of: gate))
         func fact() throws -> Bool? {
@@ -174,7 +174,7 @@ import Testing
     func `a public key that was compromised after the backup is nobody's any more`(trailSaysSo: Bool)
         async throws
     {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1")
         try await gate.register("u_2")
         let (pair, id) = try await gate.addKey("u_1")
@@ -186,7 +186,7 @@ import Testing
         let trail = try entries(of: gate)
             .map { trailSaysSo ? $0 : try Self.entry($0, without: "public_key_mac") }
 
-        let old = try GatewayHarness(after: gate, in: copy)
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
         let entry = try restore(old, from: trail)
         #expect(entry.applied[.deviceKeys] == 1, "\(entry)")
         for user in ["u_1", "u_2"] {
@@ -204,7 +204,7 @@ import Testing
     @Test func `a public key that was registered and compromised after the backup is refused again`()
         async throws
     {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         for user in ["u_1", "u_2"] { try await gate.register(user) }
         let copy = try backup(gate)
         // The backup does not know the third person, and the second is erased after it.
@@ -229,7 +229,7 @@ import Testing
             #expect((key["public_key_mac"] != nil) == (key["state"] == "compromised"), "\(key)")
         }
 
-        let old = try GatewayHarness(after: gate, in: copy)
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
         try restore(old, from: trail)
         func register(_ pair: DeviceKeyPair) async throws -> GatewayHarness.Reply {
             try await old.call(
@@ -269,7 +269,7 @@ import Testing
     ]
 
     @Test func `the id of a restored send is taken for the content that its entry tells`() async throws {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1")
         try await gate.register("u_1", device: "d_2")
         let copy = try backup(gate)
@@ -293,7 +293,8 @@ import Testing
         try #require(wrong["reason"] == "unknown_type", "\(wrong.json)")
         let trail = try entries(of: gate)
 
-        let old = try GatewayHarness(environment: .init(hasRestoredSends: true), after: gate, in: copy)
+        let old = try GatewayHarness(
+            environment: .init(hasRestoredSends: true), after: gate, keeping: .folder(copy))
         try restore(old, from: trail)
         let again = try await old.call("payments", "POST", "/v1/sends", body)
         #expect(again.status == 202 && again["send_id"] == first["send_id"], "\(again.json)")
@@ -321,7 +322,7 @@ import Testing
     func `a push token of the backup is used only where the trail says that it did not change`(
         trailSaysSo: Bool
     ) async throws {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         func device(_ id: String, _ token: String) async throws {
             let reply = try await gate.call(
                 "product", "PUT", "/v1/recipients/u_1/devices/\(id)",
@@ -342,7 +343,7 @@ import Testing
             // As builds recorded it that did not say whether a token changed.
             trail = try trail.map { try Self.entry($0, without: "token_changed") }
         }
-        let old = try GatewayHarness(after: gate, in: copy)
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
         try restore(old, from: trail)
         let login = try await old.example("security.new_login", "s1", to: "u_1", as: "security")
         try #require(try await old.call("security", "POST", "/v1/sends", login).status == 202)
@@ -351,12 +352,12 @@ import Testing
     }
 
     @Test func `with the tail lost a consent counts as withdrawn until it is given again`() async throws {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1")
         try #require(try await gate.consent("u_1").status == 200)
         let trail = try entries(of: gate)
         let copy = try backup(gate)
-        let old = try GatewayHarness(after: gate, in: copy)
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
         old.clock.advance(seconds: 60)
         try restore(old, from: trail, isTailLost: true)
         let refused = try await old.call("marketing", "POST", "/v1/sends", try old.promo("p1", to: "u_1"))
@@ -370,7 +371,7 @@ import Testing
     @Test func `with the tail lost nobody is written to on the strength of having objected to nothing`()
         async throws
     {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1", region: "US", zone: "America/New_York")
         func address(_ id: String, of gate: GatewayHarness) async throws {
             let reply = try await gate.call(
@@ -395,7 +396,7 @@ import Testing
         try #require(try await mail("m1", to: gate).status == 202)
         try #require(try await comment("s1", to: gate).status == 202)
         let trail = try entries(of: gate)
-        let old = try GatewayHarness(after: gate, in: try backup(gate))
+        let old = try GatewayHarness(after: gate, keeping: .folder(try backup(gate)))
         old.clock.advance(seconds: 60)
         try restore(old, from: trail, isTailLost: true)
 
@@ -425,7 +426,7 @@ import Testing
     func `a message that was being handed over at the backup is decided again before it is tried again`()
         async throws
     {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         for user in ["u_1", "u_2"] {
             try await gate.register(user)
             try #require(try await gate.consent(user).status == 200)
@@ -438,13 +439,13 @@ import Testing
         try #require(
             try await gate.call("product", "POST", "/v1/recipients/u_1/consents/c1/withdraw").status == 200)
         let trail = try entries(of: gate)
-        let old = try GatewayHarness(after: gate, in: copy)
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
         try restore(old, from: trail)
         #expect(try await old.claim().map(\.token) == [apnsToken("token-of-u_2-d_1")])
     }
 
     @Test func `what waits for a summary at the backup is told in one after the restore`() async throws {
-        let gate = try GatewayHarness(caps: SummaryTests.twoAnHour)
+        let gate = try GatewayHarness(caps: SummaryTests.twoAnHour, keeping: .files())
         try await gate.register("u_1")
         for number in 0..<4 {
             let sent = try await gate.call(
@@ -459,7 +460,7 @@ import Testing
         let copy = try backup(gate)
         try #require(try await gate.consent("u_1").status == 200)
         let trail = try entries(of: gate)
-        let old = try GatewayHarness(caps: SummaryTests.twoAnHour, after: gate, in: copy)
+        let old = try GatewayHarness(caps: SummaryTests.twoAnHour, after: gate, keeping: .folder(copy))
         try restore(old, from: trail)
         old.clock.advance(seconds: 3601)
         // The first claim makes the summary, the next hands it over.
@@ -470,7 +471,7 @@ import Testing
     }
 
     @Test func `a restore that goes on after it began to withdraw withdraws nothing twice`() async throws {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1")
         try #require(try await gate.consent("u_1").status == 200)
         let subject = try #require(try gate.store.read { try $0.subject(of: UserID("u_1")) }).id
@@ -493,7 +494,7 @@ import Testing
     @Test func `what is withdrawn with the tail lost is asked of the bundle that the trail has in force`()
         async throws
     {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1")
         try #require(try await gate.consent("u_1").status == 200)
         let copy = try backup(gate)
@@ -506,7 +507,7 @@ import Testing
                 """)
         try await gate.activate(next)
         let trail = try entries(of: gate)
-        let old = try GatewayHarness(after: gate, in: copy)
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
         old.clock.advance(seconds: 60)
         try restore(
             old, from: trail, isTailLost: true, under: [next],

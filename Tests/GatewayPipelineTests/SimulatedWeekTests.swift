@@ -255,7 +255,7 @@ private final class SimulatedWeek {
         var settings = DriftSettings()
         settings.staleMilliseconds = Self.staleDays * Self.day
         settings.criticalAlertApps = ["no.getdrop.app"]
-        gate = try GatewayHarness(at: "2026-11-23T06:00:00Z", drift: settings)
+        gate = try GatewayHarness(at: "2026-11-23T06:00:00Z", keeping: .files(), drift: settings)
         random = SeededNumbers(seed: seed)
         self.spikeDay = spikeDay
         start = gate.clock.now().milliseconds

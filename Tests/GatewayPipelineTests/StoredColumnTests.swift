@@ -165,7 +165,7 @@ import Testing
 
     /// A stopped gateway with something in every table, and two people with everything a person can have.
     private func filled() async throws -> GatewayHarness {
-        let gate = try GatewayHarness()
+        let gate = try GatewayHarness(keeping: .files())
         for user in ["u_1", "u_2"] {
             try await gate.register(user)
             try await gate.consent(user)
@@ -221,7 +221,7 @@ import Testing
                 "payments", "POST", "/v1/sends", GatewayHarness.remittance("o-\(user)", to: user))
             try #require(sent.status == 202, "\(sent.json)")
         }
-        gate.store.close()
+        gate.files.close()
         return gate
     }
 
@@ -388,7 +388,7 @@ import Testing
 
     @Test func `what is put right leaves no difference`() async throws {
         let base = try await filled()
-        let sound = try GatewayHarness(after: base, in: copy(of: base.folder))
+        let sound = try GatewayHarness(after: base, keeping: .folder(copy(of: base.folder)))
         let expected = try await replies(of: sound)
         #expect(expected.allSatisfy { $0.status < 500 }, "\(expected)")
         #expect(sound.store.damagedRows.isEmpty, "\(sound.store.damagedRows)")
@@ -410,7 +410,7 @@ import Testing
                     continue
                 }
                 repairedCount += 1
-                let gate = try GatewayHarness(after: base, in: path)
+                let gate = try GatewayHarness(after: base, keeping: .folder(path))
                 let found = try await replies(of: gate)
                 #expect(gate.store.damagedRows.contains { $0.table == table.name }, "\(table.name): \(edit)")
                 for (was, now) in zip(expected, found) {

@@ -31,9 +31,9 @@ final class TestPrivateKeys: PrivateKeys {
     private let keys: GateKeys
     private let firstLink = LinkKeys.Key(
         id: "link-1", secret: SecretBytes(copying: [UInt8](repeating: 7, count: 32)))
-    private let store: SQLiteStore
+    private let store: any GateStore
 
-    init(_ keys: GateKeys, store: SQLiteStore) {
+    init(_ keys: GateKeys, store: any GateStore) {
         self.keys = keys
         self.store = store
     }
@@ -72,7 +72,9 @@ final class TestPrivateKeys: PrivateKeys {
         let secret = try SecretBytes.random(byteCount: 32)
         let id = "\(purpose.rawValue)-\(Hexadecimal.encode(try SecureRandom.bytes(8)))"
         state.withLock { $0.made[id] = secret }
-        if purpose == .data { store.add(RowCipher.Key(id: id, key: try AES256GCMKey(secret))) }
+        if purpose == .data, let files = store as? SQLiteStore {
+            files.add(RowCipher.Key(id: id, key: try AES256GCMKey(secret)))
+        }
         return GatewayKey(
             id: id, purpose: purpose, state: .preActivation, createdAt: now, changedAt: now,
             publicKey: purpose.isAsymmetric

@@ -841,10 +841,10 @@ import Testing
 
 /// A store that counts how often it is read, and how often a step asks it for a link.
 private final class CountingStore: GateStore {
-    private let store: SQLiteStore
+    private let store: any GateStore
     private let state = Mutex((reads: 0, linkLoads: 0))
 
-    init(_ store: SQLiteStore) { self.store = store }
+    init(_ store: any GateStore) { self.store = store }
 
     var counts: (reads: Int, linkLoads: Int) { state.withLock { $0 } }
 
