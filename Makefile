@@ -1,5 +1,5 @@
 # Two commands matter: `make demo` and `make test`. Both install what they need. While working, `make check` is everything
-# that needs no other process, and `make test-module MODULE=CompliancePolicyTests` one module's tests.
+# short that needs no other process, and `make test-module MODULE=CompliancePolicyTests` one module's tests.
 
 SHELL := /bin/bash
 SWIFT_FLAGS := --explicit-target-dependency-import-check error
@@ -50,12 +50,12 @@ soak: install-test
 	swift build $(SWIFT_FLAGS) --build-tests
 	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/run_tests.py $(BUNDLE) $(SOAK) soak $(PART)
 
-# Everything without other processes.
+# Everything without other processes that takes less than ten seconds a suite: see `LONG` in Tests/run_tests.py.
 check: install-test
 	@rm -rf $(TIMES)/steps.tsv; mkdir -p $(TIMES)
 	$(call timed,lint,$(MAKE) --no-print-directory lint)
 	$(call timed,build,swift build $(SWIFT_FLAGS) --build-tests)
-	python3 Tests/run_tests.py $(BUNDLE) $(TIMES) modules
+	python3 Tests/run_tests.py $(BUNDLE) $(TIMES) check
 
 # One module's tests, with nothing built that they do not need.
 test-module:

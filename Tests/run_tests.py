@@ -1,15 +1,16 @@
 """Runs the built test bundle side by side, and tells where the time went.
 
-    python3 Tests/run_tests.py BUNDLE FOLDER modules|all [MODULE ...]
+    python3 Tests/run_tests.py BUNDLE FOLDER check|modules|all [MODULE ...]
     python3 Tests/run_tests.py BUNDLE FOLDER soak [PART ...]
 
-Every module is a process of its own, and so is every suite of the largest modules; inside a process tests run one after
-another, so that each test's time is its own. What needs the whole machine (the suite `Alone`) runs last, by itself.
+Every module is a process of its own, and so is every suite that takes long (see `LONG` and `SPLIT`); inside a process tests run
+one after another, so that each test's time is its own. What needs the whole machine (the suite `Alone`) runs last, by itself.
 FOLDER keeps each process's output (`NAME.log`), its event stream (`NAME.jsonl`, swift-testing's version 6.3) and the table
 (`times.txt`). `FOLDER/steps.tsv` holds what came before, one step and its seconds per line.
 
-`modules` and `all` run the short form of each long test, `soak` the whole one, part by part (see `SOAK`). A part that passed is
-noted in `FOLDER/passed.json` with what was built, so that a run that was broken off goes on with the parts that are left.
+`modules` leaves out what needs other processes, and `check` the suites of `LONG` too. They and `all` run the short form of each
+long test, `soak` the whole one, part by part (see `SOAK`). A part that passed is noted in `FOLDER/passed.json` with what was
+built, so that a run that was broken off goes on with the parts that are left.
 
 Ends with 1 when a test failed, a process ended otherwise, or a listed test did not run.
 """
@@ -26,9 +27,31 @@ import sys
 import time
 
 PROCESSES = "SendgateEndToEndTests"
-# Modules whose suites are processes of their own; the longest module would otherwise be the length of the run.
-SPLIT = {
-    PROCESSES, "SendgateCommandTests", "CompliancePolicyTests", "GatewayPipelineTests", "SimulationTests",
+# Modules whose suites are processes of their own, because a suite may count what its process did, or be a history of its own.
+SPLIT = {PROCESSES, "SendgateCommandTests", "SimulationTests"}
+# Suites of ten seconds and more that need no other process. Each is a process of its own, or the longest module would be the
+# length of the run; `make check` leaves them to `make test`.
+LONG = {
+    *(
+        f"CompliancePolicyTests.{name}Tests"
+        for name in (
+            "BundleMutant", "CarelessEdit", "DatedDifference", "DemandedRow", "Differential", "GateMutant",
+            "LinkAndText", "PolicyEdit", "Proof", "SentenceClaim", "SeparationOfDuties",
+        )
+    ),
+    *(f"GatewayPipelineTests.{name}Tests" for name in ("SimulatedWeek", "StoredColumn")),
+    *(
+        f"SendgateCommandTests.{name}Tests"
+        for name in (
+            "AuditCommand", "BadBundle", "KeyChangeCommand", "PolicyDiff", "PolicySigning", "RestoreCommand",
+            "SeparationAtLoad", "Serving", "UnlawfulBundle",
+        )
+    ),
+    *(
+        f"SimulationTests.{number}History"
+        for number in ("Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth")
+    ),
+    "SQLiteStoreTests.DamageTests",
 }
 ALONE = f"{PROCESSES}.Alone"
 # The parts of a soak: the suites, and a module, that have a whole form besides the short one, which is every suite that asks
@@ -77,6 +100,9 @@ class Job:
 
     def __init__(self, name, tests, seconds_max=None):
         self.name, self.tests = name, tests
+        # Suites below `name` that are processes of their own.
+        self.others = sorted(
+            {suite for suite in LONG if suite.startswith(f"{name}.")} - {suite_of(test) for test in tests})
         self.kind = "processes" if name.startswith(PROCESSES) else "modules"
         self.seconds_max = seconds_max or SECONDS_MAX[self.kind]
         self.seconds = 0.0
@@ -90,6 +116,8 @@ class Job:
         begin = time.monotonic()
         command = [bundle, "--testing-library", "swift-testing", "--no-parallel"]
         command += ["--filter", f"^{re.escape(self.name)}[./]"]
+        for suite in self.others:
+            command += ["--skip", f"^{re.escape(suite)}[./]"]
         command += ["--event-stream-output-path", str(events), "--event-stream-version", "6.3"]
         with log.open("wb") as output:
             try:
@@ -145,14 +173,22 @@ def listed(bundle):
 
 
 def jobs(tests, wanted, modules):
+    suites = {suite_of(test) for test in tests}
+    there = {suite.split(".")[0] for suite in suites}
+    gone = sorted(suite for suite in LONG - suites if suite.split(".")[0] in there)
+    if gone:
+        sys.exit(f"no suite is called {', '.join(gone)}: mend `LONG` in {__file__}")
     groups = collections.defaultdict(set)
     for test in tests:
         module = test.split(".")[0]
         if modules and module not in modules:
             continue
         if module != PROCESSES or wanted == "all":
-            suite = suite_of(test) if module in SPLIT else module
-            groups[ALONE if test.startswith(ALONE) else suite].add(test)
+            suite = suite_of(test)
+            if wanted == "check" and suite in LONG:
+                continue
+            name = suite if module in SPLIT or suite in LONG else module
+            groups[ALONE if test.startswith(ALONE) else name].add(test)
     return [Job(name, some) for name, some in groups.items()]
 
 
