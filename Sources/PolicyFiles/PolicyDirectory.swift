@@ -1,6 +1,8 @@
 package import BundleModel
-import Dispatch
 import CompliancePolicy
+import Dispatch
+package import GateVocabulary
+import OpenSSLCrypto
 import Synchronization
 
 /// A bundle as a folder of files.
@@ -17,19 +19,27 @@ package enum PolicyDirectory {
     ///
     /// - Parameters:
     ///   - refusing: What the reader refuses on top, looking at the pages that can be read.
-    ///   - amending: Changes the pages before they are checked.
+    ///   - caller: Added to the pages before they are checked, for a gateway in development.
+    ///   - kept: What this function made of folders before, with the same `refusing`.
     /// - Throws: Every problem, sorted by file and line: of the pages that cannot be read, and of what the others
     ///   say. Only what hangs on an unreadable page is left for the next round.
     package static func readBundle(
         at path: String, refusing: (_ pages: [String: PolicyNode]) -> [PolicyDiagnostic] = { _ in [] },
-        amending: (_ pages: [String: PolicyNode]) -> [String: PolicyNode] = { $0 }
+        addingDevelopmentCaller caller: CallerName? = nil, keptIn kept: KeptBundles? = nil
     ) throws(PolicyDiagnostics) -> PolicyBundle {
-        let (pages, unreadable, found) = try survey(path)
+        let files = try survey(path)
+        let digest = files.diagnostics.isEmpty && kept != nil ? files.digest : nil
+        if let digest, let bundle = kept?.bundle(of: digest, with: caller) { return bundle }
+        let (pages, unreadable, found) = files.parsed()
         let diagnostics = found + refusing(pages)
         guard diagnostics.isEmpty else {
             throw PolicyDiagnostics(diagnostics + PolicyBundle.diagnostics(of: pages, without: unreadable))
         }
-        return try PolicyBundle.read(documents: amending(pages)).get()
+        let bundle = try PolicyBundle.read(
+            documents: caller.map { DevelopmentCaller.adding($0, to: pages) } ?? pages
+        ).get()
+        if let digest { kept?.add(bundle, of: digest, with: caller) }
+        return bundle
     }
 
     /// Reads every page of the bundle in a folder, by its path relative to the folder.
@@ -37,19 +47,47 @@ package enum PolicyDirectory {
     /// - Parameter path: The bundle's folder; the last step of the path may be a symbolic link.
     /// - Throws: Every problem of every page, sorted by file and line. What the pages say is not looked at.
     package static func read(at path: String) throws(PolicyDiagnostics) -> [String: PolicyNode] {
-        let (pages, _, diagnostics) = try survey(path)
+        let (pages, _, diagnostics) = try survey(path).parsed()
         guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
         return pages
     }
 
-    /// The pages that can be read, the paths of those that cannot, and why.
-    ///
+    /// The files of a bundle's folder, and what is wrong with those that could not be read.
+    private struct Files {
+        var paths: [String]
+        var sources: [(path: String, bytes: [UInt8])]
+        var diagnostics: [PolicyDiagnostic]
+
+        /// Of every path and byte; each is preceded by its length, so that no two folders share one.
+        var digest: SHA256Digest {
+            var text: [UInt8] = []
+            for (path, bytes) in sources {
+                text += "\(path.utf8.count) \(path) \(bytes.count) ".utf8
+                text += bytes
+            }
+            return SHA256.digest(text)
+        }
+
+        /// The pages that can be read, the paths of those that cannot, and why.
+        func parsed() -> (
+            pages: [String: PolicyNode], unreadable: Set<String>, diagnostics: [PolicyDiagnostic]
+        ) {
+            var diagnostics = diagnostics
+            var pages: [String: PolicyNode] = [:]
+            pages.reserveCapacity(sources.count)
+            for ((path, _), result) in zip(sources, PolicyDirectory.parse(sources)) {
+                switch result {
+                case .success(let node): pages[path] = node
+                case .failure(let found): diagnostics += found.diagnostics
+                case nil: preconditionFailure("the page \(path) was not parsed")
+                }
+            }
+            return (pages, Set(paths).subtracting(pages.keys).union(diagnostics.map(\.file)), diagnostics)
+        }
+    }
+
     /// - Throws: When the folder is no bundle's.
-    private static func survey(
-        _ path: String
-    ) throws(PolicyDiagnostics) -> (
-        pages: [String: PolicyNode], unreadable: Set<String>, diagnostics: [PolicyDiagnostic]
-    ) {
+    private static func survey(_ path: String) throws(PolicyDiagnostics) -> Files {
         var diagnostics: [PolicyDiagnostic] = []
         let folder: BundleFolder
         let found: [String]
@@ -69,9 +107,8 @@ package enum PolicyDirectory {
         guard found.contains(coverPage), found.count <= PolicyFileLimits.fileCountMax else {
             throw PolicyDiagnostics(diagnostics)
         }
-        let documents = readPages(found, in: folder, &diagnostics)
-        let unreadable = Set(found).subtracting(documents.keys).union(diagnostics.map(\.file))
-        return (documents, unreadable, diagnostics)
+        let sources = contents(of: found, in: folder, &diagnostics)
+        return Files(paths: found, sources: sources, diagnostics: diagnostics)
     }
 
     private static func cannotRead(_ error: FolderError) -> PolicyDiagnostic {
@@ -138,9 +175,10 @@ package enum PolicyDirectory {
 
     // MARK: The pages
 
-    private static func readPages(
-        _ paths: [String], in folder: BundleFolder, _ diagnostics: inout [PolicyDiagnostic]
-    ) -> [String: PolicyNode] {
+    /// - Returns: Nothing of a bundle that is too long.
+    private static func contents(
+        of paths: [String], in folder: BundleFolder, _ diagnostics: inout [PolicyDiagnostic]
+    ) -> [(path: String, bytes: [UInt8])] {
         var sources: [(path: String, bytes: [UInt8])] = []
         var byteCount = 0
         for path in paths {
@@ -154,24 +192,14 @@ package enum PolicyDirectory {
                             file: path,
                             message:
                                 "makes the bundle longer than \(PolicyFileLimits.bundleByteCountMax) bytes"))
-                    return [:]
+                    return []
                 }
                 sources.append((path, bytes))
             } catch {
                 diagnostics.append(cannotRead(error))
             }
         }
-        let results = parse(sources)
-        var documents: [String: PolicyNode] = [:]
-        documents.reserveCapacity(sources.count)
-        for ((path, _), result) in zip(sources, results) {
-            switch result {
-            case .success(let node): documents[path] = node
-            case .failure(let found): diagnostics += found.diagnostics
-            case nil: preconditionFailure("the page \(path) was not parsed")
-            }
-        }
-        return documents
+        return sources
     }
 
     /// Parses on all cores: pages know nothing of each other, and a bundle may have thousands.

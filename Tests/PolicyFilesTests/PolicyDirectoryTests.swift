@@ -77,6 +77,45 @@ private func diagnostics(_ body: () throws(PolicyDiagnostics) -> Void) -> [Strin
         }
     }
 
+    @Test func `files that are the same are parsed once, and those with another byte, path or caller anew`()
+        throws
+    {
+        let folder = try ScratchFolder()
+        for path in try PolicyDirectory.read(at: Repository.policies).keys {
+            let source = Repository.policies + "/" + path
+            try folder.write(path, Array(try Data(contentsOf: URL(fileURLWithPath: source))))
+        }
+        let kept = KeptBundles(countMax: 2)
+        func isParsed(addingDevelopmentCaller caller: CallerName? = nil) throws -> Bool {
+            var isParsed = false
+            let bundle = try PolicyDirectory.readBundle(
+                at: folder.path,
+                refusing: { _ in
+                    isParsed = true
+                    return []
+                }, addingDevelopmentCaller: caller, keptIn: kept)
+            #expect(bundle.developmentCaller == caller)
+            #expect(try bundle.reviewedDigest == folder.readBundle().digest)
+            return isParsed
+        }
+        #expect(try isParsed())
+        #expect(try !isParsed())
+        #expect(try isParsed(addingDevelopmentCaller: CallerName("dev")))
+        #expect(try !isParsed(addingDevelopmentCaller: CallerName("dev")))
+        #expect(try isParsed(addingDevelopmentCaller: CallerName("other")))
+        // The first of three was dropped.
+        #expect(try isParsed())
+        let cover = Array(try Data(contentsOf: URL(filePath: folder.path + "/bundle.yaml")))
+        try folder.write("bundle.yaml", cover + Array("# Looked at.\n".utf8))
+        #expect(try isParsed())
+        #expect(try !isParsed())
+        // A page that cannot be read is told each time.
+        try folder.write("limits.yaml", Array("limits: [".utf8))
+        for _ in 0..<2 { #expect(throws: PolicyDiagnostics.self) { try isParsed() } }
+        try folder.write("cases/stray.yaml", Array("cases: []\n".utf8))
+        #expect(throws: PolicyDiagnostics.self) { try isParsed() }
+    }
+
     @Test func `no cover page, no bundle`() throws {
         var files = smallest
         files["bundle.yaml"] = nil

@@ -17,11 +17,11 @@ enum PolicyLoading {
         at folder: String, addingDevelopmentCaller caller: CallerName? = nil
     ) throws(PolicyDiagnostics) -> PolicyBundle {
         try PolicyDirectory.readBundle(
-            at: folder, refusing: refused,
-            amending: { pages in
-                caller.map { DevelopmentCaller.adding($0, to: pages) } ?? pages
-            })
+            at: folder, refusing: refused, addingDevelopmentCaller: caller, keptIn: kept)
     }
+
+    /// The bundle in force, and the one that follows it.
+    private static let kept = KeptBundles(countMax: 2)
 
     /// What pages may not say, besides what a bundle may not.
     private static func refused(_ pages: [String: PolicyNode]) -> [PolicyDiagnostic] {
