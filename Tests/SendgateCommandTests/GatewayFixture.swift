@@ -3,6 +3,7 @@ import Foundation
 import GateVocabulary
 import GatewayPipeline
 import Logging
+import SQLiteStore
 import Testing
 import WireProtocol
 import UnixSocketEndpoint
@@ -32,10 +33,14 @@ final class GatewayFixture: Sendable {
         core = Task { try await wiring.core.run() }
     }
 
-    /// Records the stop and publishes the rest.
-    func stop() async throws {
+    /// Records the stop, publishes the rest and lets the directory go.
+    ///
+    /// - Parameter closesStore: `false` leaves the databases open and the directory locked, for the test to close.
+    func stop(closesStore: Bool = true) async throws {
         core.cancel()
-        try await core.value
+        let result = await core.result
+        if closesStore { wiring.store.close() }
+        try result.get()
     }
 
     /// Listens while `body` runs.

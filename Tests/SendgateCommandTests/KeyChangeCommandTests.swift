@@ -85,7 +85,6 @@ import Testing
             let gate = try await GatewayFixture(in: folder.root)
             try await gate.registerSomebody()
             try await gate.stop()
-            gate.wiring.store.close()
         }
         let added = try await CommandLineRun("keys", "add", "data", "--dev", directory, "--json")
         #expect(added.status == 0, "\(added)")

@@ -38,7 +38,7 @@ import Testing
         async throws
     {
         let gate = try await GatewayFixture(in: folder.root)
-        try await gate.stop()
+        try await gate.stop(closesStore: false)
         let store = gate.wiring.store
         defer { store.close() }
         let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: true)
@@ -108,7 +108,6 @@ import Testing
             #expect(detail?.contains("`\(path)/\(key).key`") ?? (status == 202), "\(answer.object)")
         }
         try await gate.stop()
-        gate.wiring.store.close()
         return (key, place, gate.wiring.configuration)
     }
 
@@ -160,7 +159,6 @@ import Testing
         #expect(promoted.status == 200, "\(promoted.object)")
         try await gate.stop()
         // The last checkpoint is signed by it, as auditors can verify.
-        gate.wiring.store.close()
         let verified = try await CommandLineRun("audit", "verify", folder.path("gate/trail"), "--key", file)
         #expect(verified.status == 0, "\(verified)")
     }

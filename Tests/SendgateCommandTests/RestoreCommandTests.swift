@@ -29,8 +29,6 @@ import TrailDirectory
         try await gate.registerSomebody()
         _ = try await gate.send("one", "security.new_login", GatewayFixture.login)
         try await gate.stop()
-        // What copies or removes the directory next finds no file that is about to go.
-        gate.wiring.store.close()
     }
 
     /// A backup of after the first run, beside the trail of the second.
@@ -360,7 +358,6 @@ import TrailDirectory
                 #expect(answer.status == status, "\(answer.object)")
             }
             try await gate.stop()
-            gate.wiring.store.close()
             #expect(access(file, F_OK) != 0)
         }
         let refused = try await restore()
@@ -421,8 +418,7 @@ import TrailDirectory
         do {
             let gate = try await GatewayFixture(in: folder.root)
             try await gate.registerSomebody()
-            try await gate.stop()
-            if !isKilled { gate.wiring.store.close() }
+            try await gate.stop(closesStore: !isKilled)
             try FileManager.default.copyItem(atPath: folder.path("gate/state"), toPath: folder.path("backup"))
             gate.wiring.store.close()
         }
