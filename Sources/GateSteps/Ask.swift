@@ -20,8 +20,8 @@ package enum Ask: Hashable, Sendable {
     case unsubscribeLink(Tag)
     /// The people who have registered a number or a mailbox.
     case holders(AddressKey)
-    /// The people who have registered the mailbox that an unsubscribe link was sent to.
-    case mailboxHolders(Tag)
+    /// The people who have registered the mailbox of an ``UnsubscribeLink/mailbox``.
+    case mailboxHolders([UInt8])
     /// The answer that a reply of this id was given.
     case reply(RequestKey)
     /// When a withdrawal from a number was confirmed last, by ``ReplyConfirmation/addressHash``.

@@ -66,7 +66,7 @@ package final class BatchState {
     package var tokens: [String: Known<SubjectID?>] = [:]
     package var keys: [KeyID: Known<SubjectID?>] = [:]
     package var holders: [AddressKey: Known<[SubjectID]>] = [:]
-    package var mailboxHolders: [Tag: Known<[SubjectID]>] = [:]
+    package var mailboxHolders: [[UInt8]: Known<[SubjectID]>] = [:]
     package var replies: [RequestKey: Known<ReplyRecord?>] = [:]
     package var confirmed: [[UInt8]: Known<Instant?>] = [:]
     package var consents: [SubjectID: Known<[ConsentRecord]>] = [:]
@@ -234,7 +234,7 @@ package final class BatchState {
         }
         for record in change.consents { addedConsents[record.subject, default: []].append(record) }
         for (record, _) in change.choices { addedChoices[record.subject, default: []].append(record) }
-        for sent in change.links { links[sent.link.id] = .success(sent.link) }
+        for link in change.links { links[link.id] = .success(link) }
         for reply in change.replies {
             replies[reply.key] = .success(reply)
             if let confirmation = reply.confirmation {
@@ -491,7 +491,7 @@ extension BatchState {
         case .choices(let subject): choices.index(forKey: subject) != nil
         case .unsubscribeLink(let id): links.index(forKey: id) != nil
         case .holders(let address): holders.index(forKey: address) != nil
-        case .mailboxHolders(let id): mailboxHolders.index(forKey: id) != nil
+        case .mailboxHolders(let mailbox): mailboxHolders.index(forKey: mailbox) != nil
         case .reply(let key): replies.index(forKey: key) != nil
         case .confirmed(let address): confirmed.index(forKey: address) != nil
         case .forwards(let subject, let since): person(subject)?.knowsForwards(since: since) == true

@@ -20,7 +20,7 @@ package final class Change {
     package var choices: [(record: PreferenceRecord, position: Int64)] = []
     package var sends: [SendRecord] = []
     /// The links in the step's messages; the store has most of them already.
-    package var links: [SentLink] = []
+    package var links: [UnsubscribeLink] = []
     /// Answers to replies, each once.
     package var replies: [ReplyRecord] = []
     /// Sends that count as forwarded from now on; each once.

@@ -51,13 +51,14 @@ package struct IndexKey: Sendable {
             ).prefix(16))
     }
 
-    /// Hash of a number, 16 bytes: the same for every reply from it, whichever person has registered it.
-    package func addressHash(_ address: AddressKey) -> [UInt8] {
-        Array(
-            key.authenticate(
-                Array("sendgate/reply-address/v1\0".utf8) + Array(address.channel.rawValue.utf8) + [0]
-                    + Array(address.value.utf8)
-            ).prefix(16))
+    /// Hash of a number or a mailbox, 32 bytes: the same whichever person has registered it.
+    package func addressHash(_ address: AddressKey) -> [UInt8] { Self.addressHash(address, under: key) }
+
+    /// The same by which a store finds the people who have registered the address.
+    package static func addressHash(_ address: AddressKey, under index: HMACKey) -> [UInt8] {
+        index.authenticate(
+            Array("sendgate/address/v1\0".utf8) + Array(address.channel.rawValue.utf8) + [0]
+                + Array(address.value.utf8))
     }
 
     /// MAC of a content, 32 bytes: equal for equal contents.

@@ -96,7 +96,7 @@ package struct StepView: HistoryReading {
     }
 
     package func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink? {
-        if let own = change.links.first(where: { $0.link.id == id }) { return own.link }
+        if let own = change.links.first(where: { $0.id == id }) { return own }
         let link = try known(state.links[id], .unsubscribeLink(id))
         return link.flatMap { link in
             change.erased.contains(link.subject) || state.erased.contains(link.subject) ? nil : link
@@ -104,17 +104,15 @@ package struct StepView: HistoryReading {
     }
 
     /// Keeps a link, which is never another one under the same id.
-    ///
-    /// - Parameter mailbox: Where its message goes; `nil` of a push.
-    package func putUnsubscribeLink(_ link: UnsubscribeLink, to mailbox: AddressKey? = nil) {
-        let sent = SentLink(link: link, mailbox: mailbox)
-        if !change.links.contains(sent) { change.links.append(sent) }
+    package func putUnsubscribeLink(_ link: UnsubscribeLink) {
+        if !change.links.contains(link) { change.links.append(link) }
     }
 
     /// Everybody who has the mailbox registered now that a link was sent to, with that mailbox, whether or not the link's own
     /// person still has it.
     func mailboxHolders(of link: UnsubscribeLink, of subject: Subject) throws -> [(SubjectID, AddressKey)] {
-        let stored = try known(state.mailboxHolders[link.id], .mailboxHolders(link.id))
+        guard let mailbox = link.mailbox else { return [] }
+        let stored = try known(state.mailboxHolders[mailbox], .mailboxHolders(mailbox))
         let added = state.addedHolders.filter { link.isSent(to: $0.key, of: subject) }.values.joined()
         return try holders(among: stored + added) { addresses in
             addresses.lazy.map(AddressKey.init).first { link.isSent(to: $0, of: subject) }

@@ -103,23 +103,13 @@ extension GateReading {
         """)
 
     final func holders(of address: AddressKey) throws -> [SubjectID] {
-        let code = mappings.code(of: address)
-        // A missing row may be that of a person who must not be written to again.
-        try damages.refuseMiss(in: "address_code")
-        return try gate.every(Self.addressPlaces, { $0.add(code) }, read: Self.subject)
+        try mailboxHolders(of: mappings.code(of: address))
     }
 
-    private static let mailboxPlaces = StatementText(
-        "address_code",
-        """
-        SELECT a.code, a.person, p.subject FROM unsubscribe_link AS l JOIN address_code AS a ON a.code = l.mailbox
-        LEFT JOIN person AS p ON p.number = a.person WHERE l.id = ?
-        """)
-
-    final func mailboxHolders(ofLink id: Tag) throws -> [SubjectID] {
+    final func mailboxHolders(of hash: [UInt8]) throws -> [SubjectID] {
         // A missing row may be that of a person who must not be written to again.
         try damages.refuseMiss(in: "address_code")
-        return try gate.every(Self.mailboxPlaces, { $0.add(id) }, read: Self.subject)
+        return try gate.every(Self.addressPlaces, { $0.add(hash) }, read: Self.subject)
     }
 
     private static let peopleAfter = StatementText(

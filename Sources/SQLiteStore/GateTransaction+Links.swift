@@ -6,7 +6,7 @@ extension GateReading {
     private static let link = StatementText(
         "unsubscribe_link",
         """
-        SELECT l.id, l.person, l.category, l.channel, l.destination, p.subject
+        SELECT l.id, l.person, l.category, l.channel, l.destination, l.mailbox, p.subject
         FROM unsubscribe_link AS l LEFT JOIN person AS p ON p.number = l.person WHERE l.id = ?
         """)
 
@@ -17,9 +17,11 @@ extension GateReading {
             guard let category = Category(code: row.integer()), let channel = Channel(code: row.integer())
             else { throw StoreError.damaged(table: "unsubscribe_link", "a link has an unknown category") }
             let destination: Tag = try row.id()
+            let mailbox = row.optionalByteArray()
             let subject: SubjectID = try DamageLog.placing("person", row: "\(person)") { try row.id() }
             return UnsubscribeLink(
-                id: id, subject: subject, category: category, channel: channel, destination: destination)
+                id: id, subject: subject, category: category, channel: channel, destination: destination,
+                mailbox: mailbox)
         }
         if link == nil { try damages.refuseMiss(in: "unsubscribe_link") }
         return link
@@ -31,8 +33,7 @@ extension GateTransaction {
     private static let insertLink = StatementText(
         "unsubscribe_link", "INSERT OR IGNORE INTO unsubscribe_link VALUES (?, ?, ?, ?, ?, ?)")
 
-    func putUnsubscribeLink(_ sent: SentLink) throws {
-        let (link, mailbox) = (sent.link, sent.mailbox.map { mappings.code(of: $0) })
+    func putUnsubscribeLink(_ link: UnsubscribeLink) throws {
         let person = try makePerson(link.subject)
         try gate.change(Self.insertLink) {
             $0.add(link.id)
@@ -40,7 +41,7 @@ extension GateTransaction {
             $0.add(link.category)
             $0.add(link.channel)
             $0.add(link.destination)
-            $0.add(mailbox)
+            $0.add(link.mailbox)
         }
     }
 }

@@ -37,11 +37,7 @@ struct SubjectMappings: Sendable {
     }
 
     /// By which a person with a registered number or mailbox is found in `gate.db`.
-    func code(of address: AddressKey) -> [UInt8] {
-        index.authenticate(
-            Array("sendgate/address/v1\0".utf8) + Array(address.channel.rawValue.utf8) + [0]
-                + Array(address.value.utf8))
-    }
+    func code(of address: AddressKey) -> [UInt8] { IndexKey.addressHash(address, under: index) }
 
     func find(_ user: UserID, in connection: Connection, on contexts: AES256GCMContexts) throws -> Subject? {
         let key = key(of: user)

@@ -226,6 +226,15 @@ import Testing
             try await put("u_1", verifiedAt: moment)
             #expect(try await !isWarned("u_1"), "\(moment)")
         }
+        for moment in [first, second, last.advanced(bySeconds: -1)] {
+            let removed = try await gate.call("product", "DELETE", "/v1/recipients/u_1/addresses/n")
+            try #require(removed.status == 200)
+            try await put("u_1", verifiedAt: moment)
+            #expect(try await !isWarned("u_1"), "\(moment), registered anew")
+            try await put("u_1", verifiedAt: moment, value: "+4790000019")
+            try await put("u_1", verifiedAt: moment)
+            #expect(try await !isWarned("u_1"), "\(moment), replaced and back")
+        }
         try await put("u_1", verifiedAt: last.advanced(bySeconds: 1))
         #expect(try await isWarned("u_1"))
         try expectReplay(of: "u_1")

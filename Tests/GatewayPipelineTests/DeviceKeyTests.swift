@@ -288,19 +288,6 @@ import WireProtocol
         #expect(try await state(gate, key.id) == "destroyed")
     }
 
-    /// Drops proposals that are over, as the gateway does every hour.
-    private struct DroppingOperation: EngineOperation {
-        let finished: @Sendable () -> Void
-        var caller: CallerName? { nil }
-        var lane: EngineLane { .security }
-        var scans: Bool { true }
-        func perform(in batch: Batch) throws -> Completion {
-            try batch.dropExpiredProposals()
-            return { [finished] _ in finished() }
-        }
-        func refuse(_ failure: EngineFailure) { Issue.record("refused: \(failure)") }
-    }
-
     @Test func `a proposal to destroy a key that no second caller follows goes after its hour`() async throws
     {
         let gate = try await gate()

@@ -223,7 +223,7 @@ final class GatewayHarness: Sendable {
         let own = NSTemporaryDirectory() + "sendgate-gateway-\(UUID().uuidString)"
         let rows = RowCipher(current: .init(id: "test", key: try AES256GCMKey(keys.data)))
         switch keeping {
-        case .memory: (folder, store) = (own, InMemoryStore())
+        case .memory: (folder, store) = (own, InMemoryStore(StoreContents(index: index)))
         case .files(let limits):
             (folder, store) = (
                 own, try SQLiteStore(directory: own, cipher: rows, indexKey: index, limits: limits)
@@ -493,4 +493,17 @@ final class GatewayHarness: Sendable {
     func claim(_ lane: DeliveryLane = .general) async throws -> [Delivery] {
         try await gateway.claim(lane: lane, limit: 100)
     }
+}
+
+/// Drops settings that are over, as the gateway does every hour.
+struct DroppingOperation: EngineOperation {
+    let finished: @Sendable () -> Void
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .security }
+    var scans: Bool { true }
+    func perform(in batch: Batch) throws -> Completion {
+        try batch.dropExpiredSettings()
+        return { [finished] _ in finished() }
+    }
+    func refuse(_ failure: EngineFailure) { Issue.record("refused: \(failure)") }
 }

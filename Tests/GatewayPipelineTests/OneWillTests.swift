@@ -98,6 +98,36 @@ import Testing
         #expect(try await verdict(on: kind) == "allowed")
     }
 
+    @Test(arguments: ["refused", "user_off", "default", "withdrawn"])
+    func `a no under a name goes with the name to an address that was agreed to before`(_ no: String)
+        async throws
+    {
+        try await gate.register("u_1", device: nil)
+        try await address("n", "email", "a@example.org")
+        try await agree("c1", on: "email", for: "n")
+        gate.clock.advance(seconds: 1)
+        try await address("n", "email", "b@example.org")
+        try await agree("c2", on: "email", for: "n")
+        try #require(try await verdict(on: "email") == "allowed")
+        switch no {
+        case "refused": try await agree("c3", on: "email", for: "n", state: "refused")
+        case "withdrawn":
+            let withdrawn = try await gate.call(
+                "product", "POST", "/v1/recipients/u_1/consents/c2/withdraw", ["method": "in_app_toggle"])
+            try #require(withdrawn.status == 200, "\(withdrawn.json)")
+        default: try await choose(no, on: "email", at: "n")
+        }
+        gate.clock.advance(seconds: 1)
+        try await address("n", "email", "a@example.org")
+        #expect(try await verdict(on: "email") == "no_gdpr_consent withdrawn")
+        // A yes that is newer than the no stands.
+        try await agree("c4", on: "email", for: "n")
+        try #require(try await verdict(on: "email") == "allowed")
+        try await address("n", "email", "b@example.org")
+        try await address("n", "email", "a@example.org")
+        #expect(try await verdict(on: "email") == "allowed")
+    }
+
     @Test func `a yes counts on the channels its words are about`() async throws {
         try await gate.register("u_1")
         try await address("n_1", "sms", "+4790000001")

@@ -659,10 +659,11 @@ import Testing
 
     // MARK: A mailbox of several people
 
-    private func share(_ user: String, _ mailbox: String = "family@example.org", consents: Bool = true)
-        async throws
-    {
-        try await gate.register(user)
+    private func share(
+        _ user: String, _ mailbox: String = "family@example.org", consents: Bool = true, region: String = "DE"
+    ) async throws {
+        try await gate.register(
+            user, region: region, zone: region == "US" ? "America/New_York" : "Europe/Berlin")
         let put = try await gate.call(
             "product", "PUT", "/v1/recipients/\(user)/addresses/m",
             [
@@ -673,8 +674,8 @@ import Testing
         if consents { try await agree(user) }
     }
 
-    private func agree(_ user: String) async throws {
-        var consent = try gate.consentBody("mail-\(user)")
+    private func agree(_ user: String, named name: String = "mail") async throws {
+        var consent = try gate.consentBody("\(name)-\(user)")
         consent["channel"] = "email"
         consent["address"] = "m"
         let given = try await gate.call("product", "POST", "/v1/recipients/\(user)/consents", consent)
@@ -871,6 +872,136 @@ import Testing
             #expect(try await mail("b-\(user)", to: user) == (user == speaker ? 403 : 202), "\(user)")
         }
         try expectReplay()
+    }
+
+    // MARK: A no that others said by the same mailbox
+
+    enum SharedNo: CaseIterable {
+        case link, reportedLink, objection, everyChannel, reply
+    }
+
+    private func say(_ no: SharedNo, by user: String, _ link: String) async throws {
+        let person = "/v1/recipients/\(user)"
+        if no == .link { return try await muted(link) }
+        let answer =
+            switch no {
+            case .link, .reportedLink:
+                try await gate.call(
+                    "product", "PUT", "\(person)/preferences/marketing",
+                    ["state": "user_off", "source": "unsubscribe_link", "channel": "email", "address": "m"])
+            case .objection:
+                try await gate.call(
+                    "product", "PUT", "\(person)/preferences/marketing",
+                    ["state": "user_off", "source": "in_app_settings"])
+            case .everyChannel:
+                try await gate.call(
+                    "product", "POST", "\(person)/consents/mail-\(user)/withdraw", ["every_channel": true])
+            case .reply:
+                try await gate.call(
+                    "replies", "POST", "/v1/replies",
+                    [
+                        "id": "r-\(user)", "channel": "email", "from": "family@example.org", "text": "STOP",
+                        "received_at": .string(gate.clock.now().rfc3339),
+                    ])
+            }
+        try #require(answer.status == 200, "\(answer.json)")
+    }
+
+    @Test(arguments: SharedNo.allCases)
+    func `an undo gives nothing back while somebody else's no by the mailbox stands`(_ no: SharedNo)
+        async throws
+    {
+        for user in ["u_1", "u_2", "u_3"] { try await share(user) }
+        gate.clock.advance(seconds: 1)
+        let first = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        let second = try #require(try await link("promo.offer", "s2", to: "u_2", on: "email"))
+        gate.clock.advance(seconds: 8 * 86_400)
+        try await muted(first)
+        gate.clock.advance(seconds: 60)
+        try await say(no, by: "u_2", second)
+        gate.clock.advance(seconds: 60)
+        guard case .tooLate(let standing) = await ask(.undo, first) else {
+            Issue.record("a mute was taken back over another's no")
+            return
+        }
+        #expect(standing.isOff && standing.undoableUntil == nil)
+        for user in ["u_1", "u_2", "u_3"] { #expect(try await mail("a-\(user)", to: user) == 403, "\(user)") }
+        guard no == .link else { return try expectReplay() }
+        // Once the other's is taken back, the first can be.
+        try await undone(second)
+        #expect(try await mail("b-3", to: "u_3") == 403)
+        try await undone(first)
+        for user in ["u_1", "u_2", "u_3"] { #expect(try await mail("c-\(user)", to: user) == 202, "\(user)") }
+        try expectReplay()
+    }
+
+    @Test(arguments: SharedNo.allCases, [true, false])
+    func `a no by a mailbox holds for who registers it later, until they agree there`(
+        _ no: SharedNo, isReturning: Bool
+    ) async throws {
+        try await share("u_1")
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        if isReturning {
+            try await share("u_2")
+            let left = try await gate.call("product", "DELETE", "/v1/recipients/u_2/addresses/m")
+            try #require(left.status == 200)
+        }
+        gate.clock.advance(seconds: 8 * 86_400)
+        if no == .link {
+            // Nobody has the mailbox when the no comes.
+            let left = try await gate.call("product", "DELETE", "/v1/recipients/u_1/addresses/m")
+            try #require(left.status == 200)
+        }
+        try await say(no, by: "u_1", token)
+        gate.clock.advance(seconds: 60)
+        let region = isReturning ? "DE" : "US"
+        try await share("u_2", consents: false, region: region)
+        #expect(try await mail("a-2", to: "u_2") == 403)
+        #expect(try await sources("u_2").contains(no == .reply ? "reply" : "shared_address"))
+        gate.clock.advance(seconds: 60)
+        try await agree("u_2", named: "again")
+        #expect(try await mail("b-2", to: "u_2") == 202)
+        // What was agreed to after the no stands when the same mailbox is registered again.
+        if no != .reply {
+            let left = try await gate.call("product", "DELETE", "/v1/recipients/u_2/addresses/m")
+            try #require(left.status == 200)
+            gate.clock.advance(seconds: 8 * 86_400)
+            try await share("u_2", consents: false, region: region)
+            #expect(try await mail("c-2", to: "u_2") == 202)
+        }
+        try expectReplay()
+    }
+
+    @Test func `the undo of a link gives back to who registered its mailbox since, too`() async throws {
+        try await share("u_1")
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        gate.clock.advance(seconds: 8 * 86_400)
+        try await muted(token)
+        gate.clock.advance(seconds: 60)
+        try await share("u_2", consents: false, region: "US")
+        #expect(try await mail("a-2", to: "u_2") == 403)
+        try await undone(token)
+        #expect(try await mail("b-2", to: "u_2") == 202)
+        try await share("u_3", consents: false, region: "US")
+        #expect(try await mail("b-3", to: "u_3") == 202)
+        try expectReplay()
+    }
+
+    @Test func `what a link switched off is listed no longer than it can be taken back`() async throws {
+        let link = try await registered()
+        _ = await ask(.mute, link)
+        for (seconds, count) in [(899, 1), (1, 0)] as [(Int64, Int)] {
+            gate.clock.advance(seconds: seconds)
+            await withCheckedContinuation { continuation in
+                gate.engine.submit(DroppingOperation { continuation.resume() })
+            }
+            let names = try gate.store.read {
+                try $0.settingNames(in: StepContext.muteSettingNames, limit: 9)
+            }
+            #expect(names.count == count, "\(names) after \(seconds) s more")
+        }
     }
 
     @Test(arguments: [

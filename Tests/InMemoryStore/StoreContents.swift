@@ -1,6 +1,7 @@
 package import GateSteps
 package import GateVocabulary
 import GatewayPipeline
+package import OpenSSLCrypto
 package import RecipientModel
 
 /// Everything that a store holds, as one value: a copy is a snapshot.
@@ -18,7 +19,7 @@ package struct StoreContents: Sendable {
     var forwards: [SubjectID: [ForwardRecord]] = [:]
     var dedupe: [SubjectTag: DedupeRecord] = [:]
     var duties: [SubjectTag: DutyRecord] = [:]
-    var links: [Tag: SentLink] = [:]
+    var links: [Tag: UnsubscribeLink] = [:]
     var replies: [RequestKey: ReplyRecord] = [:]
     package internal(set) var outbox: [MessageID: OutboxRecord] = [:]
     var outboxNumbers: [MessageID: Int] = [:]
@@ -37,7 +38,12 @@ package struct StoreContents: Sendable {
     private var newestNumber = 0
     private var newestCursor: Int64 = 0
 
-    package init() {}
+    private let index: HMACKey
+
+    /// - Parameter index: The gate's, under which links name their mailboxes.
+    package init(index: HMACKey = sampleIndex) { self.index = index }
+
+    package static let sampleIndex = HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32)))
 
     mutating func append(_ bytes: [UInt8], at time: Instant) {
         entries.append(StoredEntry(index: UInt64(entries.count), time: time, bytes: bytes))
@@ -95,7 +101,7 @@ package struct StoreContents: Sendable {
             forwards[subject, default: []].append(forward)
         }
         for (key, record) in change.dedupe.pairs { dedupe[key] = record }
-        for sent in change.links where links[sent.link.id] == nil { links[sent.link.id] = sent }
+        for link in change.links where links[link.id] == nil { links[link.id] = link }
         for var reply in change.replies {
             reply.entryIndex += shift
             replies[reply.key] = reply
@@ -167,7 +173,7 @@ package struct StoreContents: Sendable {
         for (id, send) in sends where send.subject == subject { remove(send, id) }
         dedupe = dedupe.filter { $0.key.subject != subject }
         duties = duties.filter { $0.key.subject != subject }
-        links = links.filter { $0.value.link.subject != subject }
+        links = links.filter { $0.value.subject != subject }
         for (message, record) in outbox where record.subject == subject {
             outbox[message] = nil
             outboxNumbers[message] = nil
@@ -224,7 +230,7 @@ extension StoreContents: StoreReading {
         choices[subject] ?? []
     }
 
-    package func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink? { links[id]?.link }
+    package func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink? { links[id] }
 
     package func device(withToken identity: String) throws -> DeviceRecord? {
         guard let (subject, tag) = deviceOfToken[identity] else { return nil }
@@ -235,8 +241,10 @@ extension StoreContents: StoreReading {
         states.values.filter { $0.addresses.contains { AddressKey($0) == address } }.map(\.subject)
     }
 
-    package func mailboxHolders(ofLink id: Tag) throws -> [SubjectID] {
-        try links[id]?.mailbox.map(holders) ?? []
+    package func mailboxHolders(of hash: [UInt8]) throws -> [SubjectID] {
+        states.values.filter {
+            $0.addresses.contains { IndexKey.addressHash(AddressKey($0), under: index) == hash }
+        }.map(\.subject)
     }
 
     package func reply(_ key: RequestKey) throws -> ReplyRecord? { replies[key] }

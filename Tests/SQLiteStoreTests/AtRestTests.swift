@@ -328,7 +328,7 @@ import Testing
                     transaction.putUnsubscribeLink(
                         UnsubscribeLink(
                             id: .sample(40 + number), subject: subject, category: .marketing, channel: .email,
-                            destination: .sample(9)))
+                            destination: .sample(9), mailbox: nil))
                     try transaction.putDuty(
                         DutyRecord(
                             duty: .sample(8), subject: subject, state: .owed, send: .sample(number),

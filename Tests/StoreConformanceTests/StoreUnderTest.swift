@@ -21,7 +21,7 @@ struct StoreUnderTest: Sendable, CustomTestStringConvertible {
             let data = try AES256GCMKey(SecretBytes(copying: [UInt8](repeating: 7, count: 32)))
             return try SQLiteStore(
                 directory: place, cipher: RowCipher(current: RowCipher.Key(id: "data-test-1", key: data)),
-                indexKey: HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32))))
+                indexKey: StoreContents.sampleIndex)
         },
         StoreUnderTest(testDescription: "in memory") { place in
             if let known = memories.withLock({ $0[place] }) {

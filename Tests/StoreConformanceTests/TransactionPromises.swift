@@ -241,7 +241,7 @@ import Testing
             "states": { $0.states.set(subject, to: RecipientState(subject)) },
             "consents": { $0.consents.append(.sample(subject)) },
             "choices": { $0.choices.append((.sample(subject), 0)) },
-            "links": { $0.links.append(SentLink(link: .sample(1, subject: subject))) },
+            "links": { $0.links.append(.sample(1, subject: subject)) },
             "replies": {
                 let key = RequestKey(caller: CallerName("replies"), idHash: [1])
                 $0.replies.append(

@@ -45,9 +45,7 @@ extension StepContext {
             }
             return try enqueue(row, to: nil, composedAt: now, awaiting: nil)
         }
-        if let link = draft.link {
-            view.putUnsubscribeLink(link, to: draft.destination?.address.map(AddressKey.init))
-        }
+        if let link = draft.link { view.putUnsubscribeLink(link) }
         let composedAt = draft.decidedFacts.facts.now ?? now
         guard let order = plan.order else {
             row.body = try plan.filled(with: nil)

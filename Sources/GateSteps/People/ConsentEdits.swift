@@ -94,9 +94,7 @@ extension StepContext {
                 ? person.person.addresses.filter { $0.verifiedAt != nil }
                 : method == .smsKeyword
                     ? person.person.addresses.filter { $0.tag == given.address } : []
-            if let last = try shareNo(
-                category, with: try holders(of: places), besides: person.subject.id, by: caller, at: now
-            ).unfinished {
+            if let last = try shareNo(category, at: places, besides: person.subject.id, by: caller, at: now) {
                 return Recorded(last, isUnfinished: true)
             }
         }
@@ -200,21 +198,22 @@ extension StepContext {
         return try reloaded(person)
     }
 
-    /// Carries withdrawals over to the address that replaces an old one under the same id. Consents are not carried
-    /// over.
+    /// Carries noes over to the address that replaces an old one under the same id, but for those that a newer yes was given after
+    /// at the new one. Consents are not carried over.
     func carryWithdrawals(
         from old: Tag, to new: Tag, on channel: Channel, of subject: Subject, by caller: CallerName,
         at now: Instant
     ) throws {
         guard var person = try RecipientWithLedger.load(subject, from: view) else { return }
-        let newest = ConsentLedger.newest(in: person.consents)
-        let ended = newest.filter {
+        let inForce = person.person.state.consentsInForce.byScope
+        let ended = inForce.filter {
             $0.key.channel == channel && $0.key.address == old && $0.value.state != .given
         }
-        for (scope, record) in ended.sorted(by: { $0.key.purpose.text < $1.key.purpose.text })
-        where newest[.init(purpose: scope.purpose, channel: channel, address: new)] == nil {
+        for (scope, no) in ended.sorted(by: { $0.key.purpose.text < $1.key.purpose.text }) {
+            let there = inForce[.init(purpose: scope.purpose, channel: channel, address: new)]
+            guard there.map({ $0.state == .given && $0.moment <= no.moment }) ?? true else { continue }
             let withdrawal = withdrawal(
-                to: scope.purpose, on: channel, for: new, at: now, method: record.method, by: caller,
+                to: scope.purpose, on: channel, for: new, at: now, method: no.method, by: caller,
                 person: person, receivedAt: now)
             _ = try append(withdrawal, of: person, by: caller, at: now)
             person = try reloaded(person)
@@ -293,9 +292,7 @@ extension StepContext {
                     : body.destination == nil
                         ? verified.filter { $0.channel == body.channel }
                         : person.person.addresses.filter { $0.tag == destination }
-            if let last = try shareNo(
-                category, with: try holders(of: places), besides: person.subject.id, by: caller, at: now
-            ).unfinished {
+            if let last = try shareNo(category, at: places, besides: person.subject.id, by: caller, at: now) {
                 return Recorded(last, isUnfinished: true)
             }
         }
@@ -303,6 +300,26 @@ extension StepContext {
         return try choose(
             choice, on: body.channel.map { [$0] } ?? Channel.allCases,
             isForEveryChannel: body.channel == nil, of: person)
+    }
+
+    /// Shares a no that cannot be taken back with everybody else who registered some numbers or mailboxes, and with who registers them
+    /// later.
+    ///
+    /// - Returns: An entry where it does not hold for all of them yet; see ``shareNo(_:with:besides:by:at:)``.
+    private func shareNo(
+        _ category: GateVocabulary.Category, at places: [AddressRecord], besides own: SubjectID,
+        by caller: CallerName, at now: Instant
+    ) throws -> EntryReference? {
+        guard policy.category(category).switchOff == .anyone else { return nil }
+        let addresses = places.filter { $0.channel != .push }.map(AddressKey.init)
+        let holders = try addresses.flatMap { address in
+            try view.holders(of: address).map { ($0, address) }
+        }
+        if let last = try shareNo(category, with: holders, besides: own, by: caller, at: now).unfinished {
+            return last
+        }
+        for address in addresses { try remember(at: address) { $0.add(category, by: nil, at: now) } }
+        return nil
     }
 
     /// Switches a category off for everybody else who registered some numbers or mailboxes, as a link in their own message would:
@@ -313,20 +330,13 @@ extension StepContext {
     ///   raised, and the same act goes on with the others.
     func shareNo(
         _ category: GateVocabulary.Category,
-        with holders: @autoclosure () throws -> [(SubjectID, AddressKey)],
+        with holders: [(SubjectID, AddressKey)],
         besides own: SubjectID, by caller: CallerName, at now: Instant
     ) throws -> (choices: [PreferenceRecord], unfinished: EntryReference?) {
-        guard policy.category(category).switchOff == .anyone else { return ([], nil) }
         var choices: [PreferenceRecord] = []
         var last: EntryReference?
-        for (holder, address) in try holders() where holder != own {
-            guard let subject = try view.subject(holder),
-                let person = try RecipientWithLedger.load(subject, from: view),
-                let place = person.person.addresses[address]?.tag
-            else { continue }
-            let link = UnsubscribeLink(
-                of: subject, category: category, channel: address.channel, destination: place)
-            guard try !LinkTarget.load(link, from: view).isMuted(under: policy, byAnybody: true) else {
+        for (holder, address) in holders where holder != own {
+            guard let no = try sharedNo(to: category, at: address, of: holder, by: caller, at: now) else {
                 continue
             }
             guard choices.count < Self.replyHolderCountMax else {
@@ -335,20 +345,31 @@ extension StepContext {
                 )
                 return (choices, last)
             }
-            let choice = PreferenceRecord(
-                subject: holder, scope: category.rawValue, channel: address.channel, destination: place,
-                state: .userOff, source: .sharedAddress, at: now, caller: caller)
-            last = try choose(choice, on: [choice.channel], of: person).entry
-            choices.append(choice)
+            last = try choose(no.choice, on: [no.choice.channel], of: no.person).entry
+            choices.append(no.choice)
         }
         return (choices, nil)
     }
 
-    /// Everybody who has one of some numbers or mailboxes registered, with it.
-    private func holders(of addresses: [AddressRecord]) throws -> [(SubjectID, AddressKey)] {
-        try addresses.lazy.filter { $0.channel != .push }.map(AddressKey.init).flatMap { address in
-            try view.holders(of: address).map { ($0, address) }
+    /// The choice that switches a category off for a person because of another's no at the same number or mailbox; `nil` where it
+    /// would change nothing.
+    func sharedNo(
+        to category: GateVocabulary.Category, at address: AddressKey, of holder: SubjectID,
+        by caller: CallerName, at now: Instant
+    ) throws -> (choice: PreferenceRecord, person: RecipientWithLedger)? {
+        guard policy.category(category).switchOff == .anyone, let subject = try view.subject(holder),
+            let person = try RecipientWithLedger.load(subject, from: view),
+            let place = person.person.addresses[address]?.tag
+        else { return nil }
+        let link = UnsubscribeLink(
+            of: subject, category: category, channel: address.channel, destination: place)
+        guard try !LinkTarget.load(link, from: view).isMuted(under: policy, byAnybody: true) else {
+            return nil
         }
+        let choice = PreferenceRecord(
+            subject: holder, scope: category.rawValue, channel: address.channel, destination: place,
+            state: .userOff, source: .sharedAddress, at: now, caller: caller)
+        return (choice, person)
     }
 
     /// Records one choice on each of some channels, and the consent that follows from it.

@@ -30,8 +30,9 @@ extension StepContext {
 
     /// Compares a verification with those of all other people who registered the address.
     ///
-    /// A verification that an address was contested by is remembered at the older holders, so one that was removed, or whose
-    /// person was erased, still counts. The registration of the same verification under another name is no older than that.
+    /// A verification that an address was contested by is remembered at the older holders, and with the address itself once its
+    /// person has it no more, so it still counts then. The registration of the same verification under another name is no older
+    /// than that.
     ///
     /// - Parameter earlier: The same address of the same person, as it is registered until now.
     func contest(
@@ -42,6 +43,7 @@ extension StepContext {
             return AddressContest(since: earlier?.contestedAt)
         }
         var newer = [earlier?.contestedAt].compactMap(\.self).filter { $0 >= verifiedAt }
+        if let left = try memory(of: address).verifiedAt, left > verifiedAt { newer.append(left) }
         var older: [OlderHolder] = []
         for holder in try view.holders(of: address) where holder != subject {
             guard let other = try view.state(of: holder)?.addresses[address] else { continue }

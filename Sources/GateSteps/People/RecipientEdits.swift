@@ -119,7 +119,7 @@ extension StepContext {
         if earlier == nil { try rules(at: now).requireRoom(besides: person.addresses.count, "addresses") }
         // Another value is another address, under the same name: what was agreed for the one is not for the other.
         let replaced = earlier?.tag == tag ? nil : earlier?.tag
-        if let replaced { try withdrawWaiting(for: replaced, of: person, at: now) }
+        if let earlier, replaced != nil { try leave(earlier, of: person, at: now) }
         let contest = try contest(
             of: checked.key, verifiedAt: body.verifiedAt, by: person.subject.id,
             before: replaced == nil ? earlier : nil)
@@ -134,8 +134,7 @@ extension StepContext {
                 from: replaced, to: tag, on: body.channel, of: person.subject, by: caller, at: now)
         }
         if earlier == nil || replaced != nil {
-            try stopWhatWasTakenBack(
-                at: checked.key, of: person.subject.id, by: caller, at: now)
+            try applyNoes(saidAt: checked.key, to: person.subject.id, by: caller, at: now)
         }
         try reconsider(person.subject, because: .recipientChanged, at: now)
         try contest.older.forEach { try self.contest($0, by: caller, at: now) }
@@ -149,8 +148,17 @@ extension StepContext {
         guard let address = person.addresses.first(where: { $0.id == id }) else {
             throw StepRefusal(.notFound, detail: "the recipient has no address of this name")
         }
-        try withdrawWaiting(for: address.tag, of: person, at: now)
+        try leave(address, of: person, at: now)
         return Recorded(try record(.addressRemoved(address.tag), of: person.subject.id, by: caller, at: now))
+    }
+
+    /// Takes out the messages that wait for an address which is a person's no more, and remembers how newly it was verified: an older
+    /// verification, registered later, does not count again (SG-0044).
+    private func leave(_ address: AddressRecord, of person: RecipientSnapshot, at now: Instant) throws {
+        try withdrawWaiting(for: address.tag, of: person, at: now)
+        if address.verifiedAt != nil {
+            try remember(at: AddressKey(address)) { $0.addVerification(of: address) }
+        }
     }
 
     /// Withdraws the messages that wait for a removed destination. A message that is being handed over right now cannot

@@ -29,7 +29,7 @@ package struct ReplyRecord: Hashable, Sendable {
 
 /// Records that a withdrawal was confirmed, so that the same number is not sent a second text for repeating it.
 package struct ReplyConfirmation: Hashable, Sendable {
-    /// The number's, under the index key; 16 bytes. See ``IndexKey/addressHash(_:)``.
+    /// The number's, under the index key; 32 bytes. See ``IndexKey/addressHash(_:)``.
     package var addressHash: [UInt8]
     /// The language it was confirmed in.
     package var locale: String

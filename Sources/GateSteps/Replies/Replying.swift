@@ -102,7 +102,7 @@ extension StepContext {
             ReplyRecord(
                 key: key, contentMAC: content, entryIndex: trail.index, effect: effect,
                 confirmation: confirmation?.record, at: now))
-        if let address { try view.setSetting(takenBack(at: address), to: "\(now.milliseconds)") }
+        if let address { try remember(at: address) { $0.repliedAt = now } }
         return { ReplyAnswer(trail: $0[trail], effect: effect, confirmation: confirmation?.answer) }
     }
 
@@ -127,24 +127,6 @@ extension StepContext {
     func endsEveryText(on channel: Channel, at now: Instant) -> Bool {
         channel == .sms
             && policy.bundle.channels.smsRevocation?.endsAllTextsFrom.map { $0.instant <= now } == true
-    }
-
-    /// The setting that keeps when a number or mailbox took back what was agreed to at it, for good: the address is in it as a
-    /// code under the index key.
-    private func takenBack(at address: AddressKey) -> String {
-        "taken back at \(Hexadecimal.encode(settings.index.addressHash(address)))"
-    }
-
-    /// Ends at a number or mailbox that a person has just registered what its owner took back before: the reply was answered
-    /// as a withdrawal, so it holds for each person who registers the address later, too. What the person agrees to there
-    /// afterwards counts.
-    func stopWhatWasTakenBack(
-        at address: AddressKey, of subject: SubjectID, by caller: CallerName, at now: Instant
-    ) throws {
-        guard try view.setting(takenBack(at: address)) != nil else { return }
-        let everyText = endsEveryText(on: address.channel, at: now)
-        guard try !isStopped(address, of: subject, everyText: everyText, at: now) else { return }
-        _ = try stop(address, of: subject, by: caller, at: now)
     }
 
     /// The text that confirms a withdrawal by text message: one a day for each number, and none once its time is over.

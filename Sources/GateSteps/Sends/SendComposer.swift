@@ -120,8 +120,8 @@ struct SendComposer {
                 guard channel != .sms, let category else { return nil }
                 guard mayLeave else { return settings.unsubscribe.placeholder }
                 let made = UnsubscribeLink(
-                    of: person.subject, category: category, channel: channel,
-                    destination: destination.tag)
+                    of: person.subject, category: category, channel: channel, destination: destination.tag,
+                    mailbox: destination.address.map { settings.index.addressHash(AddressKey($0)) })
                 link = made
                 return CountedText(settings.unsubscribe.text(of: made))
             }, facts: &facts, under: terms, of: policy)

@@ -13,20 +13,30 @@ package struct UnsubscribeLink: Hashable, Sendable {
     package let category: Category
     package let channel: Channel
     package let destination: Tag
+    /// The hash of the mailbox that its messages go to (``IndexKey/addressHash(_:)``); `nil` of a push. A link outlives the
+    /// person's own registration (SG-0057).
+    package let mailbox: [UInt8]?
 
-    package init(id: Tag, subject: SubjectID, category: Category, channel: Channel, destination: Tag) {
+    package init(
+        id: Tag, subject: SubjectID, category: Category, channel: Channel, destination: Tag,
+        mailbox: [UInt8]?
+    ) {
         self.id = id
         self.subject = subject
         self.category = category
         self.channel = channel
         self.destination = destination
+        self.mailbox = mailbox
     }
 
-    init(of subject: Subject, category: Category, channel: Channel, destination: Tag) {
+    init(
+        of subject: Subject, category: Category, channel: Channel, destination: Tag, mailbox: [UInt8]? = nil
+    ) {
         self.init(
             id: subject.tag(
                 .unsubscribe, "\(category.rawValue)\0\(channel.rawValue)\0\(destination.hexadecimal)"),
-            subject: subject.id, category: category, channel: channel, destination: destination)
+            subject: subject.id, category: category, channel: channel, destination: destination,
+            mailbox: mailbox)
     }
 
     /// Whether its messages go, or went, to this number or mailbox.
@@ -42,18 +52,6 @@ package struct UnsubscribeLink: Hashable, Sendable {
     /// are never deleted, and a link may be in many hands.
     package static let undoCountMax = 3
     package static let undoWindowSeconds: Int64 = 86_400
-}
-
-/// An unsubscribe link in a message, and where the message goes.
-package struct SentLink: Hashable, Sendable {
-    package let link: UnsubscribeLink
-    /// `nil` of a push. A store keeps a keyed code of it, because the link outlives the person's own registration (SG-0057).
-    package let mailbox: AddressKey?
-
-    package init(link: UnsubscribeLink, mailbox: AddressKey? = nil) {
-        self.link = link
-        self.mailbox = mailbox
-    }
 }
 
 /// Where links lead, and what authenticates them.

@@ -22,7 +22,7 @@ extension StepContext {
         let shared = try shareNo(
             target.link.category, with: try view.mailboxHolders(of: target.link, of: target.person.subject),
             besides: target.link.subject, by: .gateway, at: now)
-        try remember(shared.choices, of: id, at: now)
+        try remember(shared.choices, of: target.link, at: now)
         guard shared.unfinished == nil else { return nil }
         if !target.isMuted(under: policy) {
             let choice = PreferenceRecord(
@@ -30,7 +30,7 @@ extension StepContext {
                 channel: target.link.channel, destination: target.place, state: .userOff,
                 source: .unsubscribeLink, at: now, caller: .gateway)
             try choose(choice, on: [choice.channel], of: target.person)
-            try remember([choice], of: id, at: now)
+            try remember([choice], of: target.link, at: now)
             target = try LinkTarget.load(target.link, from: view)
         }
         return target.standing(at: now, under: policy)
@@ -38,14 +38,15 @@ extension StepContext {
 
     /// Undoes, within ``UnsubscribeLink/undoSeconds``, every mute that the link recorded, for each person it reached, even if their
     /// addresses changed: the choice before the mute holds again, with its source and its time, and the withdrawals that
-    /// the mute recorded count as never said. A person's own choice since stays.
+    /// the mute recorded count as never said. A person's own choice since stays, and all of it where somebody else said no by the
+    /// mailbox since.
     ///
     /// - Returns: How it stands now, and whether something was taken back; `nil` where it is to be taken back of more people than
     ///   one step changes: the same undo goes on.
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package func undoMute(_ id: Tag, at now: Instant) throws -> (standing: LinkStanding, isUndone: Bool)? {
         let target = try LinkTarget.load(try view.unsubscribeLink(id), from: view)
-        let mutes = target.isUsedTooOften(at: now) ? [] : target.mutes
+        let mutes = target.isFinal(at: now) ? [] : target.mutes
         // The newest first, because it stands upon the others; the link's own person last, as in a mute.
         let ordered =
             mutes.reversed().filter { $0.subject != target.link.subject }
@@ -66,17 +67,38 @@ extension StepContext {
             try takeBack(mute, of: person, at: now)
             undoneCount += 1
         }
-        if undoneCount > 0 { try view.setSetting(LinkMute.setting(of: id), to: nil) }
+        if undoneCount > 0 {
+            try view.setSetting(LinkMute.setting(of: id), to: nil)
+            if let mailbox = target.link.mailbox { try remember(atAddress: mailbox) { $0.remove(id) } }
+        }
         let after = try LinkTarget.load(target.link, from: view)
         return (after.standing(at: now, under: policy), undoneCount > 0)
     }
 
-    /// Remembers with a link what a mute by it recorded, and forgets what cannot be taken back any more.
-    private func remember(_ choices: [PreferenceRecord], of link: Tag, at now: Instant) throws {
+    /// Remembers what a mute by a link recorded: with its mailbox that it was said, and with the link what can be taken back.
+    private func remember(_ choices: [PreferenceRecord], of link: UnsubscribeLink, at now: Instant) throws {
         guard !choices.isEmpty else { return }
+        if let mailbox = link.mailbox {
+            try remember(atAddress: mailbox) { $0.add(link.category, by: link.id, at: now) }
+        }
+        try remember(choices, of: link.id, at: now)
+    }
+
+    func remember(_ choices: [PreferenceRecord], of link: Tag, at now: Instant) throws {
         let new = choices.map(LinkMute.init)
         let known = try view.mutes(by: link).filter { $0.isRecent(at: now) }
         try view.setSetting(LinkMute.setting(of: link), to: LinkMute.text(of: known + new))
+    }
+
+    /// Names of all settings that keep what links switched off.
+    package static var muteSettingNames: Range<String> { LinkMute.settingNames }
+
+    /// Lets go of what a link switched off, once none of it can be taken back any more.
+    ///
+    /// - Parameter name: The setting's.
+    package func dropMutes(_ name: String, at now: Instant) throws {
+        guard try !view.mutes(in: name).contains(where: { $0.isRecent(at: now) }) else { return }
+        try view.setSetting(name, to: nil)
     }
 
     func takeBack(_ mute: LinkMute.Undoable, of recipient: RecipientWithLedger, at now: Instant) throws {
@@ -159,7 +181,8 @@ struct LinkMute: Hashable, Sendable {
 
 extension LinkMute {
     /// The setting that keeps what the mutes by a link recorded.
-    static func setting(of link: Tag) -> String { "muted by link \(link.hexadecimal)" }
+    static func setting(of link: Tag) -> String { "\(settingNames.lowerBound)\(link.hexadecimal)" }
+    static let settingNames = "muted by link "..<"muted by link!"
 
     /// A line each: pseudonym, place, milliseconds.
     static func text(of mutes: [LinkMute]) -> String {
@@ -184,8 +207,12 @@ extension LinkMute {
 extension RecordReading {
     /// What the mutes by a link recorded lately, oldest first.
     fileprivate func mutes(by link: Tag) throws -> [LinkMute] {
-        let name = LinkMute.setting(of: link)
-        return try (try setting(name) ?? "").split(separator: "\n").map { line in
+        try mutes(in: LinkMute.setting(of: link))
+    }
+
+    /// - Parameter name: The setting's.
+    fileprivate func mutes(in name: String) throws -> [LinkMute] {
+        try (try setting(name) ?? "").split(separator: "\n").map { line in
             guard let mute = LinkMute(line: line) else {
                 throw StoreError.damaged(table: "setting", row: name, "it holds no mutes of a link")
             }
@@ -205,6 +232,8 @@ package struct LinkTarget {
     let mutes: [LinkMute]
     /// When links switched the category off at that place.
     private let mutedAt: [Instant]
+    /// Of the link's mailbox; empty for a push.
+    private let memory: AddressMemory
 
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package static func load(
@@ -220,7 +249,8 @@ package struct LinkTarget {
         }
         return LinkTarget(
             link: link, person: person, place: place, mutes: try store.mutes(by: link.id),
-            mutedAt: history?.map(\.at) ?? [])
+            mutedAt: history?.map(\.at) ?? [],
+            memory: try link.mailbox.map(store.memory(ofAddress:)) ?? AddressMemory())
     }
 
     package func standing(at now: Instant, under policy: CompiledPolicy) -> LinkStanding {
@@ -269,14 +299,16 @@ package struct LinkTarget {
 
     /// The mute of the link's own person that can still be taken back.
     private func undoableMute(at now: Instant, under policy: CompiledPolicy) -> LinkMute.Undoable? {
-        guard !isUsedTooOften(at: now) else { return nil }
+        guard !isFinal(at: now) else { return nil }
         return mutes.reversed().lazy.filter { $0.subject == link.subject }.compactMap {
             $0.undoable(of: link, in: person, at: now, under: policy)
         }.first
     }
 
-    /// Whether more mutes were recorded than can be taken back (``UnsubscribeLink/undoCountMax``).
-    func isUsedTooOften(at now: Instant) -> Bool {
+    /// Whether no mute can be taken back: more were recorded than can be (``UnsubscribeLink/undoCountMax``), or somebody else said
+    /// no by the mailbox since.
+    func isFinal(at now: Instant) -> Bool {
+        if memory.isSaid(link.category, since: link.id) { return true }
         let windowStart = now.advanced(bySeconds: -UnsubscribeLink.undoWindowSeconds)
         return mutedAt.count(where: { $0 > windowStart }) > UnsubscribeLink.undoCountMax
     }

@@ -21,7 +21,7 @@ package protocol StoreReading: HistoryReading {
     /// All people with a registered number or mailbox; in any order.
     func holders(of address: AddressKey) throws -> [SubjectID]
     /// All people with the mailbox registered that an unsubscribe link was sent to, in any order; none for a link of a push.
-    func mailboxHolders(ofLink id: Tag) throws -> [SubjectID]
+    func mailboxHolders(of hash: [UInt8]) throws -> [SubjectID]
     /// The answer to a reply; `nil` for one that never came, or is past its retention.
     func reply(_ key: RequestKey) throws -> ReplyRecord?
     /// When a withdrawal from a number was confirmed last, by ``ReplyConfirmation/addressHash``; `nil` where none was within
@@ -137,8 +137,8 @@ extension StoreReading {
         case .unsubscribeLink(let id): state.links[id] = try outcome { try unsubscribeLink(id) }
         case .holders(let address):
             state.holders[address] = try withStates(into: state) { try holders(of: address) }
-        case .mailboxHolders(let id):
-            state.mailboxHolders[id] = try withStates(into: state) { try mailboxHolders(ofLink: id) }
+        case .mailboxHolders(let hash):
+            state.mailboxHolders[hash] = try withStates(into: state) { try mailboxHolders(of: hash) }
         case .reply(let key): state.replies[key] = try outcome { try reply(key) }
         case .confirmed(let address): state.confirmed[address] = try outcome { try confirmed(address) }
         case .forwards(let subject, let since):

@@ -82,7 +82,7 @@ struct EngineService: Service {
                 await beginDriftRun(mayBeFirst: interval >= Self.intervalsPerHour)
                 if interval % Self.intervalsPerHour == 0 {
                     await prune()
-                    await dropExpiredProposals()
+                    await dropExpiredSettings()
                     // Every hour anew: a review that is not done does not become less of an alarm by being told.
                     for diagnostic in lapsedReviews() {
                         logger.critical("review_lapsed: \(diagnostic.placed); \(diagnostic.hint ?? "")")
@@ -247,11 +247,11 @@ struct EngineService: Service {
     }
 
     /// What cannot be dropped now is dropped in the next hour.
-    private func dropExpiredProposals() async {
+    private func dropExpiredSettings() async {
         let failure = await submitted { finished in
-            MaintenanceOperation(finished: finished, scans: true) { try $0.dropExpiredProposals() }
+            MaintenanceOperation(finished: finished, scans: true) { try $0.dropExpiredSettings() }
         }
-        if let failure { logger.error("proposals that are over cannot be dropped: \(failure)") }
+        if let failure { logger.error("settings that are over cannot be dropped: \(failure)") }
     }
 
     private func prune() async {

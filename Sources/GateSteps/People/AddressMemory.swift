@@ -1,0 +1,183 @@
+import BundleModel
+import CanonicalJSON
+import CompliancePolicy
+import GateVocabulary
+import RecipientModel
+
+/// What is known of a number or a mailbox for good, whoever has it: the noes that were said there, and the newest verification of
+/// those who have it no more (SG-0065).
+///
+/// A setting of the store under the keyed hash of the address. It names no person, so an erasure leaves it: a no that came by an
+/// address is about everybody who is written to there later.
+struct AddressMemory: Hashable, Sendable {
+    /// When a reply took back all that had been agreed to there.
+    var repliedAt: Instant?
+    /// The newest verification by a person who removed the address since.
+    private(set) var verifiedAt: Instant?
+    /// In the order in which they were said.
+    private(set) var noes: [No] = []
+
+    /// A no to one category, by an objection or an unsubscribe link.
+    struct No: Hashable, Sendable {
+        let category: GateVocabulary.Category
+        /// The link that may still take it back; `nil` of an objection, and of a link whose time for that is over.
+        fileprivate(set) var link: Tag?
+        /// Of a link that was used again within its time, the first.
+        let at: Instant
+    }
+
+    /// Noes at most that can be taken back.
+    private static let undoableCountMax = StepContext.replyHolderCountMax
+
+    mutating func add(_ category: GateVocabulary.Category, by link: Tag?, at now: Instant) {
+        for index in noes.indices
+        where now >= noes[index].at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+            || noes.count - index >= Self.undoableCountMax
+        {
+            noes[index].link = nil
+        }
+        if link == nil || !isSaid(category, by: link) {
+            noes.append(No(category: category, link: link, at: now))
+        }
+        // Of those that nobody can take back, the newest of a category says all.
+        noes = noes.enumerated().filter { index, no in
+            no.link != nil
+                || !noes[(index + 1)...].contains { $0.link == nil && $0.category == no.category }
+        }.map(\.element)
+    }
+
+    /// Takes back what a link said.
+    mutating func remove(_ link: Tag) { noes.removeAll { $0.link == link } }
+
+    mutating func addVerification(of address: AddressRecord) {
+        verifiedAt = [verifiedAt, address.verifiedAt, address.contestedAt].compactMap(\.self).max()
+    }
+
+    /// When a category was said no to last.
+    func newest(_ category: GateVocabulary.Category) -> Instant? {
+        noes.last { $0.category == category }?.at
+    }
+
+    private func isSaid(_ category: GateVocabulary.Category, by link: Tag?) -> Bool {
+        noes.contains { $0.category == category && $0.link == link }
+    }
+
+    /// The link by which alone a category is said no to.
+    func onlyLink(_ category: GateVocabulary.Category) -> Tag? {
+        let said = noes.filter { $0.category == category }
+        return repliedAt == nil && said.count == 1 ? said[0].link : nil
+    }
+
+    /// Whether somebody said no after a link did, by other means than the link: then its no cannot be taken back.
+    func isSaid(_ category: GateVocabulary.Category, since link: Tag) -> Bool {
+        guard let own = noes.first(where: { $0.category == category && $0.link == link }) else {
+            return false
+        }
+        return repliedAt.map { $0 >= own.at } == true
+            || noes.contains { $0.category == category && $0.link != link && $0.at >= own.at }
+    }
+}
+
+extension AddressMemory {
+    /// The setting that keeps it.
+    ///
+    /// - Parameter hash: See ``IndexKey/addressHash(_:)``.
+    fileprivate static func setting(of hash: [UInt8]) -> String { "address \(Hexadecimal.encode(hash))" }
+
+    /// A line for each thing: what, and when in milliseconds.
+    fileprivate var text: String {
+        var lines: [String] = []
+        if let repliedAt { lines.append("replied \(repliedAt.milliseconds)") }
+        if let verifiedAt { lines.append("verified \(verifiedAt.milliseconds)") }
+        lines += noes.map { "no \($0.at.milliseconds) \($0.category.rawValue) \($0.link?.hexadecimal ?? "")" }
+        return lines.joined(separator: "\n")
+    }
+
+    fileprivate init?(text: String) {
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ").map(String.init)
+            guard words.count >= 2, let at = Int64(words[1]).map(Instant.init(milliseconds:)) else {
+                return nil
+            }
+            switch (words[0], words.count) {
+            case ("replied", 2): repliedAt = at
+            case ("verified", 2): verifiedAt = at
+            case ("no", 3...4):
+                guard let category = Category(rawValue: words[2]) else { return nil }
+                let link = words.count == 4 ? Tag(hexadecimal: words[3]) : nil
+                guard (link == nil) == (words.count == 3) else { return nil }
+                noes.append(No(category: category, link: link, at: at))
+            default: return nil
+            }
+        }
+    }
+}
+
+extension RecordReading {
+    /// - Parameter hash: See ``IndexKey/addressHash(_:)``.
+    func memory(ofAddress hash: [UInt8]) throws -> AddressMemory {
+        let name = AddressMemory.setting(of: hash)
+        guard let memory = AddressMemory(text: try setting(name) ?? "") else {
+            throw StoreError.damaged(table: "setting", row: name, "it holds no memory of an address")
+        }
+        return memory
+    }
+}
+
+extension StepContext {
+    func memory(of address: AddressKey) throws -> AddressMemory {
+        try view.memory(ofAddress: settings.index.addressHash(address))
+    }
+
+    func remember(at address: AddressKey, _ change: (inout AddressMemory) -> Void) throws {
+        try remember(atAddress: settings.index.addressHash(address), change)
+    }
+
+    /// - Parameter hash: See ``IndexKey/addressHash(_:)``.
+    func remember(atAddress hash: [UInt8], _ change: (inout AddressMemory) -> Void) throws {
+        var memory = try view.memory(ofAddress: hash)
+        change(&memory)
+        let isEmpty = memory == AddressMemory()
+        try view.setSetting(AddressMemory.setting(of: hash), to: isEmpty ? nil : memory.text)
+    }
+
+    /// Ends at a number or mailbox that a person has just registered what was said no to there before: what they had agreed to up
+    /// to then, and what would go there without a consent. What the person agrees to there afterwards counts.
+    func applyNoes(
+        saidAt address: AddressKey, to subject: SubjectID, by caller: CallerName, at now: Instant
+    ) throws {
+        let memory = try memory(of: address)
+        if memory.repliedAt != nil {
+            let everyText = endsEveryText(on: address.channel, at: now)
+            if try !isStopped(address, of: subject, everyText: everyText, at: now) {
+                _ = try stop(address, of: subject, by: caller, at: now)
+            }
+        }
+        for category in Category.allCases {
+            guard let saidAt = memory.newest(category),
+                let no = try sharedNo(to: category, at: address, of: subject, by: .gateway, at: now),
+                !no.person.hasAgreed(to: policy.purposes(endedWith: category), at: no.choice, since: saidAt)
+            else { continue }
+            try choose(no.choice, on: [address.channel], of: no.person)
+            // Whoever takes the link's no back gives this person back what it took, too.
+            if let link = memory.onlyLink(category) { try remember([no.choice], of: link, at: now) }
+        }
+    }
+}
+
+extension RecipientWithLedger {
+    /// Whether the person said yes, after some moment, at the place of a choice to what it would end.
+    fileprivate func hasAgreed(
+        to purposes: [Purpose], at choice: PreferenceRecord, since moment: Instant
+    ) -> Bool {
+        let isGiven = person.state.consentsInForce.byScope.contains { scope, consent in
+            scope.channel == choice.channel && scope.address == choice.destination
+                && purposes.contains(scope.purpose) && consent.state == .given && consent.moment > moment
+        }
+        return isGiven
+            || person.state.preferences.contains {
+                $0.scope == choice.scope && $0.channel == choice.channel && $0.state == .userOn
+                    && $0.destination == choice.destination && $0.at > moment
+            }
+    }
+}
