@@ -160,4 +160,84 @@ import Testing
             #expect(untold == Self.untold[edit], "\(edit): \(untold.sorted())")
         }
     }
+
+    /// One thing that a person says while messages to them wait on three channels.
+    enum Act: String, CaseIterable {
+        case withdrawal, withdrawalEverywhere, objection, reply, addressReplaced, addressRemoved, link
+    }
+
+    /// What the act ends of what waits is written between the act's own entries.
+    @Test(arguments: Act.allCases)
+    func `an act that ends messages which wait on several channels is whole to a replay`(
+        _ act: Act
+    ) async throws {
+        let gate = try GatewayHarness(caps: "categories: {}")
+        let person = "/v1/recipients/u_1"
+        func ask(_ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil) async throws
+        {
+            gate.clock.advance(seconds: 1)
+            let reply = try await gate.call(caller, method, target, body)
+            try #require(reply.status < 300, "\(target): \(reply.json)")
+        }
+        func address(_ id: String, _ kind: String, _ value: String) async throws {
+            try await ask(
+                "product", "PUT", "\(person)/addresses/\(id)",
+                [
+                    "kind": .string(kind), "value": .string(value),
+                    "verified_at": .string(gate.clock.now().rfc3339),
+                ])
+        }
+        try await gate.register("u_1")
+        try await address("sms", "sms", "+4790000000")
+        try await address("email", "email", "ada@example.org")
+        try await gate.consent("u_1", id: "c-push")
+        for channel in ["sms", "email"] {
+            var consent = try gate.consentBody("c-\(channel)")
+            consent["channel"] = .string(channel)
+            consent["address"] = .string(channel)
+            try await ask("product", "POST", "\(person)/consents", consent)
+        }
+        for channel in ["push", "sms", "email"] {
+            var offer = try await gate.promo("p-\(channel)", to: "u_1")
+            offer["channel"] = .string(channel)
+            try await ask("marketing", "POST", "/v1/sends", offer)
+        }
+        let subject = try #require(try gate.store.read { try $0.subject(of: UserID("u_1")) }).id
+        let waiting = try gate.store.read { try $0.outbox(of: subject) }
+        try #require(waiting.count == 3)
+        let before = try gate.store.read { try $0.entryCount() }
+        switch act {
+        case .withdrawal: try await ask("product", "POST", "\(person)/consents/c-email/withdraw")
+        case .withdrawalEverywhere:
+            try await ask(
+                "product", "POST", "\(person)/consents/c-email/withdraw", ["every_channel": true])
+        case .objection:
+            try await ask(
+                "product", "PUT", "\(person)/preferences/marketing",
+                ["source": "in_app_settings", "state": "user_off"])
+        case .reply:
+            try await ask(
+                "replies", "POST", "/v1/replies",
+                [
+                    "id": "m_1", "channel": "sms", "from": "+4790000000", "text": "STOP",
+                    "received_at": .string(gate.clock.now().rfc3339),
+                ])
+        case .addressReplaced: try await address("email", "email", "ada@example.net")
+        case .addressRemoved: try await ask("product", "DELETE", "\(person)/addresses/email")
+        case .link:
+            try await ask(
+                "product", "PUT", "\(person)/preferences/marketing",
+                [
+                    "source": "unsubscribe_link", "state": "user_off", "channel": "email",
+                    "address": "email",
+                ])
+        }
+        // Given that something which waited was ended with it, what the person says next is read as an act of its own.
+        let ended = try gate.store.read { try $0.entries(from: before, limit: 100) }
+        #expect(try ended.contains { try TrailEntry(reading: $0.bytes).kind == .redecision })
+        try await gate.consent("u_1", id: "c-again")
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map(\.bytes)
+        #expect(try EvidenceFoldTests.objections(to: entries, under: gate.policy) == [:])
+        #expect(try !isNamed(entries, gate.policy))
+    }
 }

@@ -84,7 +84,8 @@ struct OwedEntries {
     /// - Parameter begun: What each request writes that the entry may be the first of, the entry itself included.
     mutating func follow(_ entry: TrailEntry, begun: () throws -> [[Line]]) rethrows {
         let line = Line(entry)
-        if !isWhole, isBeside(line) { return }
+        // A reading that owes nothing more does not end those that do: what is written between their entries is none of them.
+        if readings.contains(where: { !$0.isEmpty }), isBeside(line) { return }
         var next = Set(readings.filter { $0.first == line }.map { Array($0.dropFirst()) })
         if next.isEmpty || isWhole || mayBeginAnother(line) {
             peopleCount = mayBeginAnother(line) ? peopleCount + 1 : 1
