@@ -5,7 +5,9 @@ import GateVocabulary
 ///
 /// A `send_id` and a `message_id` are drawn for one send, and are never drawn again. The `id_tag` of a request marks the caller's own
 /// id: a repeat within the time that ids are kept is answered from the first entry and leaves none, and other content is refused
-/// (``Reason/bindsID``: a send of a misspelled type or param leaves its id free). The same holds for the carrier's id of a reply.
+/// (``Reason/bindsID``: a send of a misspelled type or param leaves its id free; of a reason that only a newer build knows, nobody
+/// can say here whether it binds). The same holds for the carrier's id of a reply. A clock that is put right may have let a gateway
+/// forget what callers chose, and nothing that was drawn.
 ///
 /// Ids are remembered for ``windowMilliseconds``, the shortest time for which a gateway may keep them, so an auditor's memory is
 /// bounded: about 100 bytes for each id of at most twice that time, of which a send has three at most and one more for each
@@ -43,6 +45,9 @@ package struct IssuedIDs: Sendable {
         case replyTag = "reply"
 
         var name: String { self == .replyTag ? Member.idTag.rawValue : rawValue }
+
+        /// Whether the gateway drew it, so that no clock makes it free again.
+        var isDrawn: Bool { self == .sendID || self == .messageID }
     }
 
     private typealias Issue = (index: UInt64, at: Instant)
@@ -52,6 +57,7 @@ package struct IssuedIDs: Sendable {
     private var recent: [ID: Issue] = [:]
     private var older: [ID: Issue] = [:]
     private var windowStart: Instant?
+    private var newest: Instant?
 
     package init() {}
 
@@ -69,19 +75,25 @@ package struct IssuedIDs: Sendable {
             return found
                 ?? issue(
                     .idTag, entry.members["request"]?["id_tag"], of: entry.members["caller"], in: entry,
-                    isKept: reason?.bindsID != false)
+                    isKept: reason?.bindsID ?? false)
         case .reply:
             rotate(at: entry.time)
             return issue(.replyTag, entry.members["id_tag"], of: entry.members["caller"], in: entry)
         case .clock:
-            // The gateway may have forgotten every id by the clock that was put right here.
-            (recent, older, windowStart) = ([:], [:], nil)
+            recent = recent.filter { $0.key.member.isDrawn }
+            older = older.filter { $0.key.member.isDrawn }
+            // The window goes on by the clock that is right.
+            if let start = windowStart, let newest {
+                windowStart = entry.time.advanced(byMilliseconds: start.milliseconds - newest.milliseconds)
+            }
+            newest = entry.time
             return nil
         default: return nil
         }
     }
 
     private mutating func rotate(at now: Instant) {
+        newest = now
         guard let start = windowStart, now.milliseconds - start.milliseconds <= Self.windowMilliseconds else {
             (older, recent, windowStart) = (recent, [:], now)
             return
@@ -98,7 +110,8 @@ package struct IssuedIDs: Sendable {
         }
         let id = ID(member: member, caller: caller?.stringValue ?? "", value: value)
         if let earlier = recent[id] ?? older[id],
-            entry.time.milliseconds - earlier.at.milliseconds < Self.windowMilliseconds
+            member.isDrawn
+                || entry.time.milliseconds - earlier.at.milliseconds < Self.windowMilliseconds
         {
             return Break(index: entry.index, member: member.name, earlierIndex: earlier.index)
         }
