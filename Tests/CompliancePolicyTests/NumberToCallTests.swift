@@ -83,7 +83,19 @@ import Testing
         ),
         (
             "short, behind a country code",
-            ["+45 112", "+45 (112)", "+47 02800", "+47-116-117", "+358 112", "＋45 112"]
+            [
+                "+45 112", "+45 (112)", "+45(112)", "(+45)112", "+47 02800", "+47-116-117", "+358 112",
+                "＋45 112",
+            ]
+        ),
+        (
+            "behind a word of calling in another spelling of the same letters",
+            [
+                "Wähle 112", "Wa\u{308}hle 112", "WA\u{308}HLE 112", "te\u{301}l. 112", "gọi 112",
+                "go\u{323}i 112", "Zadzwon\u{301} 112", "sunați 112", "sunat\u{326}i 112",
+                "ring oss na\u{30A} pa\u{30A} 112", "ARAYIN 112", "ARAYİN 112", "arayın numarayı 112",
+                "ARAYIN NUMARAYI 112", "ara bizi 112", "ARA BİZİ 112",
+            ]
         ),
         (
             "keys of a telephone",

@@ -325,10 +325,12 @@ struct NumberSearch {
         }
         let before = run.groups[0].gap.lastWord(isDirect: true)
         let letters = before + run.tail.prefix(while: \.isLetter)
-        guard !letters.isEmpty, !NumberWords.calling.contains(before.lowercased()) else { return false }
+        guard !letters.isEmpty, !NumberWords.calling.contains(NumberWords.spelled(before)) else {
+            return false
+        }
         return letters.count <= Self.modelLetterCountMax && run.groups[0].isGapPlain && run.isTailPlain
             && letters.allSatisfy { $0.isASCII && $0.isUppercase }
-            || NumberWords.reference.contains(before.lowercased()) && letters.count == before.count
+            || NumberWords.reference.contains(NumberWords.spelled(before)) && letters.count == before.count
     }
 
     // MARK: Short numbers
@@ -354,12 +356,13 @@ struct NumberSearch {
         for _ in 0...betweenCountMax {
             let word = rest.lastWord(isDirect: false)
             guard let first = word.first else { return false }
-            if NumberWords.calling.contains(word.lowercased())
+            let spelled = NumberWords.spelled(word)
+            if NumberWords.calling.contains(spelled)
                 || !first.isASCII && NumberWords.unspaced.contains(where: word.hasSuffix)
             {
                 return true
             }
-            guard NumberWords.between.contains(word.lowercased()) else { return false }
+            guard NumberWords.between.contains(spelled) else { return false }
             rest = rest[..<word.startIndex]
         }
         return false
@@ -368,12 +371,12 @@ struct NumberSearch {
     /// Words between a word of calling and its digits: `Call us now on`.
     private static let betweenCountMax = 3
 
-    /// Whether a run is a country code behind a `+` and at least three digits: `+45 112`. A code of one digit before them is the
-    /// first digit of an amount (`+1 500`), and round thousands are one too.
+    /// Whether a run is a country code behind a `+` and at least three digits: `+45 112`, `+45(112)`. A code of one digit before them
+    /// is the first digit of an amount (`+1 500`), and round thousands are one too.
     private static func isBehindCountryCode(_ run: Run) -> Bool {
         let (code, rest) = (run.groups[0], run.groups.dropFirst())
         guard code.isBehindPlus(isFirst: true), code.digits.utf8.count > 1, let next = rest.first,
-            next.gap.allSatisfy({ " -()".contains($0) }), next.gap.contains(" ") != next.gap.contains("-"),
+            next.gap.allSatisfy({ " -()".contains($0) }), !(next.gap.contains(" ") && next.gap.contains("-")),
             NumberingPlan.of(code.digits.utf8.map { $0 - UInt8(ascii: "0") })?.code == code.digits
         else { return false }
         return rest.reduce(0) { $0 + $1.digits.utf8.count } >= calledDigitCountMin
@@ -631,7 +634,7 @@ struct NumberSearch {
         let all = Array(groups)
         guard all.count >= 2 else { return nil }
         func isOf(_ words: Set<String>) -> Bool {
-            words.contains(all[0].gap.lastWord(isDirect: false).lowercased())
+            words.contains(NumberWords.spelled(all[0].gap.lastWord(isDirect: false)))
         }
         let length = 1 + all.dropFirst().prefix { $0.gap == all[1].gap }.count
         let parts = all.prefix(length)

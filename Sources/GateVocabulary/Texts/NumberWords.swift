@@ -69,6 +69,7 @@ enum NumberWords {
     }
 
     static func hash(_ hash: UInt64, _ letter: Unicode.Scalar) -> UInt64 {
+        let letter = TextFolding.withoutMark(letter)
         let lower =
             letter.isASCII
             ? letter.value | 0x20 : letter.properties.lowercaseMapping.unicodeScalars.first?.value ?? 0
@@ -76,6 +77,13 @@ enum NumberWords {
     }
 
     private static func words(_ table: String) -> Set<String> {
-        Set(table.split(whereSeparator: \.isWhitespace).map(String.init))
+        Set(table.split(whereSeparator: \.isWhitespace).map(spelled))
+    }
+
+    /// A word as the lists have it: without capitals and marks, so that composed and decomposed letters are one, and a Turkish `ı`
+    /// and `I` too.
+    static func spelled(_ word: some StringProtocol) -> String {
+        String(
+            String.UnicodeScalarView(TextFolding.folded(word.lowercased()).map(TextFolding.withoutMark)))
     }
 }

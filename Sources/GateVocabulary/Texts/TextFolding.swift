@@ -48,4 +48,54 @@ package enum TextFolding {
         default: return scalar
         }
     }
+
+    /// The Latin letter that a composed one is of: `Stôp` is compared as `Stop`, as in its decomposed form, whose marks
+    /// are dropped. A phone set to Turkish makes an I with a dot or without of every I.
+    package static func withoutMark(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        if scalar.isASCII { return scalar }
+        switch scalar.value {
+        case ..<UInt32(plainLetters.count): return plainLetters[Int(scalar.value)]
+        // Latin Extended-C, -D and -E.
+        case 0x2C60...0x2C7F, 0xA720...0xA7FF, 0xAB30...0xAB6F: return plainLetter(of: scalar)
+        default: return scalar
+        }
+    }
+
+    /// By code point, up to the last block of Greek: what texts of letters are looked up in.
+    private static let plainLetters: [Unicode.Scalar] = (0..<0x2000).compactMap(Unicode.Scalar.init).map(
+        plainLetter)
+
+    private static func plainLetter(of scalar: Unicode.Scalar) -> Unicode.Scalar {
+        if scalar == "\u{131}" { return "i" }
+        if let letter = markedLetters[Character(scalar)] { return letter }
+        guard let words = scalar.properties.name?.split(separator: " "), words.count > 5,
+            words[0] == "LATIN", words[2] == "LETTER", words[3].utf8.count == 1, words[4] == "WITH"
+        else { return scalar }
+        return words[3].lowercased().unicodeScalars.first ?? scalar
+    }
+
+    /// The letters of the other scripts with marks that Unicode composes with theirs, as `й` of `и`. Characters are compared by
+    /// canonical equivalence, so each is found by its letter with the mark.
+    private static let markedLetters: [Character: Unicode.Scalar] = {
+        let scripts: [(letters: ClosedRange<UInt32>, marks: [UInt32])] = [
+            // Greek: grave, acute, breve, dialytika.
+            (0x391...0x3C9, [0x300, 0x301, 0x306, 0x308]),
+            // Cyrillic: the same and the macron.
+            (0x404...0x4E9, [0x300, 0x301, 0x304, 0x306, 0x308]),
+            // Arabic: maddah, hamza above and below.
+            (0x627...0x6D5, [0x653, 0x654, 0x655]),
+        ]
+        var found: [Character: Unicode.Scalar] = [:]
+        for (letters, marks) in scripts {
+            for letter in letters.lazy.compactMap(Unicode.Scalar.init) {
+                for mark in marks.lazy.compactMap(Unicode.Scalar.init) {
+                    var text = String.UnicodeScalarView()
+                    text.append(letter)
+                    text.append(mark)
+                    found[Character(String(text))] = letter
+                }
+            }
+        }
+        return found
+    }()
 }
