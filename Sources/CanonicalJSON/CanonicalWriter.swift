@@ -174,21 +174,7 @@ package struct CanonicalWriter: ~Copyable {
         precondition(
             value >= CanonicalJSON.integerMin && value <= CanonicalJSON.integerMax,
             "\(value) was to be written as JSON, outside ±(2⁵³−1)")
-        if 0...9 ~= value { return byte(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value)) }
-        if value < 0 { byte(UInt8(ascii: "-")) }
-        // 16 digits at most, eight at once.
-        let (first, last) = value.magnitude.quotientAndRemainder(dividingBy: 100_000_000)
-        guard first > 0 else { return digits(of: last) }
-        digits(of: first)
-        characters(packed: DecimalDigits.of(last) | DecimalDigits.zeros, count: 8)
-    }
-
-    /// - Parameter number: From 1 to below 10⁸.
-    @inline(__always)
-    private mutating func digits(of number: UInt64) {
-        let digits = DecimalDigits.of(number)
-        let leadingZeroCount = digits.leadingZeroBitCount / 8
-        characters(packed: digits | DecimalDigits.zeros, count: 8 - leadingZeroCount)
+        CodeUnits.withBytes(String(value)) { raw($0) }
     }
 
     /// A whole value, its texts escaped and its members in the order they have.
@@ -304,18 +290,6 @@ package struct CanonicalWriter: ~Copyable {
         hexadecimal(byte)
     }
 
-    /// ASCII characters that need no escape, the last one in the lowest byte.
-    ///
-    /// - Parameter count: From 1 to 8.
-    @inline(__always)
-    private mutating func characters(packed: UInt64, count characterCount: Int) {
-        reserve(8)
-        // All eight bytes are written, and those after the last character are written over by what follows.
-        let bytes = (packed &<< UInt64(64 - 8 * characterCount)).bigEndian
-        UnsafeMutableRawPointer(start + count).storeBytes(of: bytes, as: UInt64.self)
-        count += characterCount
-    }
-
     /// 32 lower-case hexadecimal digits, without quotation marks.
     @inlinable
     package mutating func hexadecimal(high: UInt64, low: UInt64) {
@@ -400,26 +374,6 @@ extension JSONObject {
             preconditionFailure("not canonical: \(String(decoding: bytes, as: UTF8.self))")
         }
         self = object
-    }
-}
-
-/// Decimal digits, eight at once: one after the other costs 1.5 % more instructions in a refused send.
-private enum DecimalDigits {
-    /// The character `0` in every byte.
-    static let zeros: UInt64 = 0x3030_3030_3030_3030
-
-    /// The eight digits of a number as numbers, the first one in the highest byte.
-    ///
-    /// - Parameter number: Below 10⁸.
-    @inline(__always)
-    static func of(_ number: UInt64) -> UInt64 {
-        // Four digits to each half, two to each quarter, one to each byte. 5243 / 2¹⁹ and 103 / 2¹⁰ give the quotients by
-        // 100 and by 10 of every number below 10,000 and below 100, and no product reaches into the next part.
-        let halves = number &+ number / 10_000 &* ((1 << 32) - 10_000)
-        let hundreds = (halves &* 5243) >> 19 & 0x0000_007F_0000_007F
-        let quarters = halves &+ hundreds &* ((1 << 16) - 100)
-        let tens = (quarters &* 103) >> 10 & 0x000F_000F_000F_000F
-        return quarters &+ tens &* ((1 << 8) - 10)
     }
 }
 

@@ -184,9 +184,7 @@ package struct StepView: HistoryReading {
     package func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
         if let own = change.sends.first(where: { $0.caller == caller && $0.idHash == idHash }) { return own }
         let key = RequestKey(caller: caller, idHash: idHash)
-        let stored = state.send(key)
-        if case .success(nil) = stored { return nil }
-        return try unlessErased(known(stored, .request(key)))
+        return try unlessErased(known(state.send(key), .request(key)))
     }
 
     package func send(_ id: SendID) throws -> SendRecord? {

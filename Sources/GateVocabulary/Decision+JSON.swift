@@ -46,23 +46,7 @@ extension Trace: FieldValue {
     }
 
     package func write(field json: inout CanonicalWriter) {
-        json.array(positions) { json, position in
-            let result = self[position: position]
-            switch result.verdict {
-            case .pass: json.raw("\"pass\"")
-            case .notApplicable: json.raw("\"not_applicable\"")
-            case .fail:
-                guard let reason = result.reason else {
-                    preconditionFailure("a gate failed without a reason")
-                }
-                json.quoted { json in
-                    json.characters(reason.rawValue)
-                    guard let detail = result.detail else { return }
-                    json.raw(":")
-                    json.characters(detail.rawValue)
-                }
-            }
-        }
+        json.array(positions) { $0.name(self[position: $1].name) }
     }
 
     /// Takes the results of more gates than this build has, too: whether it can decide by them is for the replay to say.

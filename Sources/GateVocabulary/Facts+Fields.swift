@@ -60,7 +60,7 @@ extension RegionCode: FieldValue {
 
     @inline(__always)
     package func write(field json: inout CanonicalWriter) {
-        json.quoted { write(to: &$0) }
+        json.name(description)
     }
 
     package static func read(field cursor: inout EntryCursor) throws(EntryError) -> RegionCode {

@@ -161,7 +161,7 @@ final class MessagesInFlight: Sendable {
 }
 
 extension [MessageOffer] {
-    fileprivate func count(in lane: DeliveryLane) -> Int { indices.count { self[$0].lane == lane } }
+    fileprivate func count(in lane: DeliveryLane) -> Int { count { $0.lane == lane } }
 }
 
 extension Tier {
