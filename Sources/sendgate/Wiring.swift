@@ -215,7 +215,7 @@ struct Wiring {
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
             checkRows: { try store.checkRows(countMax: $0) }, countPersons: { try persons.advance() },
             driftSchedule: configuration.driftSchedule,
-            eraseUnneededKeys: { try keyHolder.follow(gateKeys.keyring) }, logger: logger)
+            eraseUnneededKeys: { try keyHolder.followAgain() }, logger: logger)
         reload = PolicyReload(gateway: gateway)
     }
 

@@ -77,7 +77,7 @@ import WireProtocol
         let old = try #require(keyring.active(.origin)).id
         _ = try keyring.apply(
             .suspend, to: old, because: .request, by: CallerName("dev"), at: Instant(milliseconds: 2))
-        checks.keys.replace(with: keyring, origin: nil, links: checks.keys.links)
+        try checks.privateKeys.follow(keyring)
         #expect(keys()?.isPassed == false)
         #expect(keys()?.detail?.contains("no origin key is in use") == true)
         #expect(keys()?.detail?.contains("dev-origin-new") == true)
@@ -104,8 +104,7 @@ import WireProtocol
             (made.id, .preActivation, false), ("dev-trail-gone", .preActivation, true),
             ("dev-trail-gone", .suspended, true), ("dev-trail-gone", .deactivated, false),
         ] as [(String, KeyState, Bool)] {
-            checks.keys.replace(
-                with: waiting(id, as: state), origin: nil, links: checks.keys.links)
+            try checks.privateKeys.follow(waiting(id, as: state))
             let told = "key `\(id)`, which is `\(state.rawValue)`, cannot come into use"
             #expect(detail().contains(told) == isNamed, "\(id), \(state): \(detail())")
             #expect(!detail().contains("`\(old)`"))

@@ -34,15 +34,10 @@ import Testing
         _ = try keyring.apply(event, to: key.id, because: .request, by: CallerName("two"), at: now)
     }
 
-    @Test func `what needs no writing is in force where no key can be wrapped, and the rest is retried`()
-        async throws
-    {
-        let gate = try await GatewayFixture(in: folder.root)
-        try await gate.stop(closesStore: false)
-        let store = gate.wiring.store
-        defer { store.close() }
-        let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: true)
-        var keyring = try #require(try store.read { try $0.keyring() })
+    private func holder(
+        of keys: PrivateKeyDirectory, in store: SQLiteStore
+    ) throws -> (KeyHolder, GateKeys, Keyring) {
+        let keyring = try #require(try store.read { try $0.keyring() })
         let files = Dictionary(uniqueKeysWithValues: keys.keys.values.joined().map { ($0.id, $0) })
         let signer = try #require(
             try KeyHolder.trailSigner(of: keyring, in: files, origin: "gate.example.com/test"))
@@ -55,7 +50,44 @@ import Testing
             library: PublishedTrail(
                 at: folder.path("trail"), signer: signer, olderKeys: [], publishedSize: 0, entryCount: 0),
             store: store)
+        return (holder, gateKeys, keyring)
+    }
 
+    @Test func `a pass over the key files puts no keyring back that a change has replaced`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.stop(closesStore: false)
+        let store = gate.wiring.store
+        defer { store.close() }
+        let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: true)
+        let (holder, gateKeys, whole) = try holder(of: keys, in: store)
+        var suspended = whole
+        try change(&suspended, .suspend, try #require(whole.active(.origin)), at: SystemClock().now())
+        let passesLeft = Mutex(1_000)
+        async let passes: Void = Task.detached {
+            while passesLeft.withLock({ $0 }) > 0 {
+                try holder.followAgain()
+                passesLeft.withLock { $0 -= 1 }
+            }
+        }.value
+        while passesLeft.withLock({ $0 }) > 0 {
+            for keyring in [suspended, whole] {
+                try holder.follow(keyring)
+                #expect(gateKeys.keyring == keyring)
+            }
+        }
+        try await passes
+    }
+
+    @Test func `what needs no writing is in force where no key can be wrapped, and the rest is retried`()
+        async throws
+    {
+        let gate = try await GatewayFixture(in: folder.root)
+        try await gate.stop(closesStore: false)
+        let store = gate.wiring.store
+        defer { store.close() }
+        let keys = try PrivateKeyDirectory(at: path, acceptsThrowaway: true)
+        let (holder, gateKeys, found) = try holder(of: keys, in: store)
+        var keyring = found
         let now = SystemClock().now()
         var (old, new): ([KeyPurpose: GatewayKey], [KeyPurpose: GatewayKey]) = ([:], [:])
         for purpose in [KeyPurpose.link, .root] {

@@ -24,6 +24,8 @@ final class KeyHolder: PrivateKeys {
     private let state: Mutex<State>
     /// Two trials at once would take the file from each other.
     private let probing = Mutex(())
+    /// One keyring is followed at a time, so that a pass over the files puts none back that a change has replaced.
+    private let following = Mutex(())
     private let gateKeys: GateKeys
     private let library: PublishedTrail
     private let store: SQLiteStore
@@ -92,6 +94,15 @@ final class KeyHolder: PrivateKeys {
     }
 
     func follow(_ keyring: Keyring) throws {
+        try following.withLock { _ in try put(keyring) }
+    }
+
+    /// Does what failed when the keyring in use was followed.
+    func followAgain() throws {
+        try following.withLock { _ in try put(gateKeys.keyring) }
+    }
+
+    private func put(_ keyring: Keyring) throws {
         let files = state.withLock { state in
             if let root = keyring.active(.root).flatMap({ state.files[$0.id] }) { state.root = root }
             return state.files
