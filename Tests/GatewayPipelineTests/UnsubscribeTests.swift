@@ -657,6 +657,38 @@ import Testing
         #expect(try state().preferences.contains { $0.destination == nil && $0.state == .userOff })
     }
 
+    /// Where nothing goes any more, no page offers to stop what was stopped.
+    @Test(arguments: ["push", "email"])
+    func `the page of a mute stays one of a mute when its device or mailbox is gone`(
+        _ channel: String
+    ) async throws {
+        try await share("u_1")
+        try await gate.consent("u_1", id: "c-push")
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: channel))
+        gate.clock.advance(seconds: 1)
+        try await muted(token)
+        gate.clock.advance(seconds: 1)
+        let place = channel == "push" ? "devices/d_1" : "addresses/m"
+        let removed = try await gate.call("product", "DELETE", "/v1/recipients/u_1/\(place)")
+        try #require(removed.status == 200, "\(removed.json)")
+        guard case .known(let gone) = await ask(.look, token) else {
+            Issue.record("the link died with its place")
+            return
+        }
+        #expect(gone.isOff && gone.wasMuted && !gone.isUndone)
+        let count = try entryCount
+        try await muted(token)
+        #expect(try entryCount == count)
+        gate.clock.advance(seconds: UnsubscribeLink.undoSeconds)
+        guard case .tooLate(let late) = await ask(.undo, token) else {
+            Issue.record("the mute was taken back too late")
+            return
+        }
+        #expect(late.isOff && late.wasMuted && !late.isUndone && late.undoableUntil == nil)
+        try expectReplay()
+    }
+
     // MARK: A mailbox of several people
 
     private func share(

@@ -178,7 +178,15 @@ final class FakeHandler: UnsubscribeHandler {
             // Switched on again by other means: nothing was taken back.
             handler.state.withLock { ($0.wasMuted, $0.isUndone) = (true, false) }
             #expect(try !body("?undone").contains("Undone"))
-            #expect(try body("?late").contains("There is nothing to undo"))
+            for query in ["?undone", "?late"] {
+                #expect(try body(query).contains("There is nothing to undo"), "\(query)")
+            }
+            // Undone of others who have the mailbox, and not of who chose by other means since.
+            handler.state.withLock { $0.isOff = true }
+            for query in ["?undone", "?late"] {
+                #expect(try body(query).contains("cannot be undone any more"), "\(query)")
+            }
+            #expect(try !body("").contains("cannot be undone"))
             // Off by the app's own switch, and no link was used.
             handler.state.withLock { ($0.isOff, $0.wasMuted) = (true, false) }
             #expect(try !body("?late").contains("cannot be undone") && !body("?undone").contains("Undone."))

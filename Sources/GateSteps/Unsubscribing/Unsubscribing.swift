@@ -264,7 +264,7 @@ package struct LinkTarget {
         let wasMuted = !mutedAt.isEmpty
         return LinkStanding(
             category: link.category, channel: link.channel, locale: person.person.record.locale,
-            isOff: [nil, place].contains { chosen.preference(scope, link.channel, at: $0).isOff },
+            isOff: [nil, link.destination].contains { chosen.preference(scope, link.channel, at: $0).isOff },
             undoableUntil: undoableUntil,
             utcOffsetSeconds: undoableUntil.flatMap {
                 LocalTime.offsetSeconds(at: $0, zones: person.person.timeZones(at: place))
@@ -274,12 +274,15 @@ package struct LinkTarget {
 
     private var choice: PreferenceRecord? { Self.choice(of: link, at: place, in: person.person.state) }
 
+    /// The choice at a place. Where that is gone, what was said there last still tells of the link, unless something newer was said of
+    /// the whole channel.
     private static func choice(
         of link: UnsubscribeLink, at place: Tag?, in state: RecipientState
     ) -> PreferenceRecord? {
-        state.preferences.first {
-            $0.scope == link.category.rawValue && $0.channel == link.channel && $0.destination == place
-        }
+        state.preferences.filter {
+            $0.scope == link.category.rawValue && $0.channel == link.channel
+                && ($0.destination == place || place == nil && $0.destination == link.destination)
+        }.max { $0.at < $1.at }
     }
 
     /// Whether muting would change nothing: the link was used, and no consent that it ends counts.
@@ -289,7 +292,7 @@ package struct LinkTarget {
         guard let choice, choice.state.isOff,
             choice.source == .unsubscribeLink || byAnybody && choice.source == .sharedAddress
         else { return false }
-        let address = choice.level == .address ? place : nil
+        let address = choice.level == .address ? choice.destination : nil
         return !policy.purposes(endedWith: link.category).contains { purpose in
             ConsentLedger.givenScopes(of: purpose, channel: link.channel, in: person.consents).contains {
                 address == nil || $0.address == address

@@ -30,13 +30,14 @@ struct Pages: Sendable {
             if let until = standing.undoableUntil {
                 content.append(Self.undoHint(until, of: standing, in: texts))
                 content.append(Self.form(action: "undo", label: texts.undo, isQuiet: true))
-            } else if notice == .tooLate, standing.wasMuted {
+            } else if notice != .none, standing.wasMuted {
                 say(texts.tooLate, asStatus: true)
             }
         } else {
             switch notice {
             case .undone where standing.isUndone: say(texts.undone, asStatus: true)
-            case .tooLate where standing.wasMuted: say(texts.alreadyOn, asStatus: true)
+            case .undone where standing.wasMuted, .tooLate where standing.wasMuted:
+                say(texts.alreadyOn, asStatus: true)
             case .none, .undone, .tooLate: break
             }
             content.append(subject(of: standing, in: texts))
