@@ -1,6 +1,7 @@
 import AuditTrail
 import Dispatch
 import Foundation
+import GateSteps
 import GateVocabulary
 import OpenSSLCrypto
 import Synchronization
@@ -38,8 +39,9 @@ package final class TrailPublisher: Sendable {
         var isWakePending = false
         var isStopping = false
         var lastFailure: String?
-        /// Time of the oldest entry that is not in a checkpoint yet.
-        var oldestUnpublished: Instant?
+        /// Milliseconds since boot when the oldest entry came that is not in a checkpoint yet: a wall clock that is set makes no
+        /// entry older.
+        var oldestUnpublished: Int64?
         var publishedSize: UInt64 = 0
     }
 
@@ -76,7 +78,7 @@ package final class TrailPublisher: Sendable {
         let isFirst = state.withLock { state in
             let isFirst = !state.isWakePending
             state.isWakePending = true
-            if state.oldestUnpublished == nil { state.oldestUnpublished = clock.now() }
+            if state.oldestUnpublished == nil { state.oldestUnpublished = clock.reading().uptime }
             return isFirst
         }
         if isFirst { wake.signal() }
@@ -93,7 +95,7 @@ package final class TrailPublisher: Sendable {
     /// How long the oldest unpublished entry has waited, in milliseconds; 0 when nothing waits.
     package func lagMilliseconds() -> Int64 {
         guard let oldest = state.withLock({ $0.oldestUnpublished }) else { return 0 }
-        return max(0, clock.now().milliseconds - oldest.milliseconds)
+        return max(0, clock.reading().uptime - oldest)
     }
 
     /// Why the last attempt failed; `nil` when it did not.
@@ -122,17 +124,17 @@ package final class TrailPublisher: Sendable {
     ///
     /// - Returns: The size of the tree; `nil` when there was nothing. And whether it was all there is.
     private func integrate(
-        from index: UInt64, _ startedAt: Instant
+        from index: UInt64, _ startedAt: Int64
     ) throws -> (size: UInt64?, isEverything: Bool) {
         var size: UInt64?
-        let end = startedAt.advanced(byMilliseconds: Int64(intervalMilliseconds))
+        let end = startedAt + Int64(intervalMilliseconds)
         repeat {
             let entries = try store.read {
                 try $0.entries(from: size ?? index, limit: Self.chunkEntryCount)
             }
             if !entries.isEmpty { size = try library.integrate(entries) }
             if entries.count < Self.chunkEntryCount { return (size, true) }
-        } while clock.now() < end
+        } while clock.reading().uptime < end
         return (size, false)
     }
 
@@ -142,7 +144,7 @@ package final class TrailPublisher: Sendable {
                 // The mark in the store may trail the tree; integrating from the mark is idempotent.
                 let known = state.withLock { $0.publishedSize }
                 let from = known > 0 ? known : try store.read { try $0.publishedSize() }
-                let startedAt = clock.now()
+                let startedAt = clock.reading().uptime
                 let (size, isEverything) = try integrate(from: from, startedAt)
                 if let size {
                     try library.publish()

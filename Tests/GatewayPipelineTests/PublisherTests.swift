@@ -140,6 +140,31 @@ private final class ScriptedLibrary: TrailLibrary {
         #expect(library.steps.filter { $0.hasPrefix("mark") } == ["mark 2"])
     }
 
+    /// Otherwise a send would be refused for a trail that is behind, where the clock is what is wrong.
+    @Test(arguments: [3_600, -3_600])
+    func `a clock that is set makes nothing older or younger that waits to be published`(
+        _ seconds: Int64
+    ) async throws {
+        let gate = try GatewayHarness()
+        try await gate.register("u_1")
+        let (entered, release) = holdIntegration()
+        let publisher = publisher(of: gate)
+        publisher.start()
+        await wait(entered)
+        gate.clock.advance(seconds: 4)
+        gate.clock.step(seconds: seconds)
+        #expect(publisher.lagMilliseconds() == 4_000)
+        // What was committed ahead waits as long when the clock is right again.
+        publisher.entriesWereCommitted()
+        gate.clock.step(seconds: -seconds)
+        gate.clock.advance(seconds: 1)
+        #expect(publisher.lagMilliseconds() == 5_000)
+        library.willIntegrate.withLock { $0 = nil }
+        release.signal()
+        publisher.drain()
+        #expect(publisher.lagMilliseconds() == 0)
+    }
+
     @Test func `what failed once is published although nothing new is committed`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
