@@ -227,7 +227,7 @@ extension Reason {
                     ),
                     (
                         .addressContested,
-                        "The number or address was verified elsewhere since; what is confidential goes there again once the recipient verifies it anew.",
+                        "The number or address was verified elsewhere too, and no earlier; what is confidential goes there again once the recipient verifies it anew.",
                         nil
                     ),
                 ])

@@ -182,7 +182,7 @@ extension DecisionNotes {
             "The law obliges us to send it, so it went past what would otherwise have kept it back."
         case .atOwnRequest: "The recipient asked to be reached by it at any hour."
         case .addressContested:
-            "The number or address was verified elsewhere since, so nothing confidential goes there until the recipient verifies it anew."
+            "The number or address was verified elsewhere too, and no earlier, so nothing confidential goes there until the recipient verifies it anew."
         default: preconditionFailure("the note `\(name)` has no sentence")
         }
     }

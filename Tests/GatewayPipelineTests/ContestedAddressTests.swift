@@ -118,7 +118,7 @@ import Testing
             $0["explanation"]?.stringValue
         }
         #expect(
-            sentences?.contains { $0.contains("was verified elsewhere since") } == true,
+            sentences?.contains { $0.contains("was verified elsewhere too, and no earlier") } == true,
             "\(decisions.json)")
         for (user, isContested) in [("u_1", true), ("u_2", false)] {
             let export = try await gate.call("product", "GET", "/v1/recipients/\(user)")

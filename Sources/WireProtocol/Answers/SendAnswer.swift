@@ -88,7 +88,7 @@ package struct SendAnswer: Hashable, Sendable {
                 "notes",
                 as: .list(of: .choice(DecisionNotes.names.map(\.name)), countMin: 1, countMax: 8), answer,
                 { $0.notes.isEmpty ? nil : $0.notes.namesSet },
-                "Other things worth knowing: `address_contested` where the number or address was verified for another person since."
+                "Other things worth knowing: `address_contested` where the number or address was verified for another person too, and no earlier."
             )
             fields.required("outcome", answer, \.outcome, "What becomes of it there.")
             fields.required("reason", answer, \.reason, "Why.")
