@@ -172,6 +172,16 @@ import Testing
         try await gate.register("u_2")
         try await put("u_2", verifiedAt: moment)
         for user in ["u_1", "u_2"] { #expect(try await !isWarned(user), "\(user)") }
+        // Both are told the same, and neither that the other came later.
+        for user in ["u_1", "u_2"] {
+            let decisions = try await gate.call("product", "GET", "/v1/recipients/\(user)/decisions?limit=3")
+            let sentences = decisions.json["decisions"]?.arrayValue?.compactMap {
+                $0["explanation"]?.stringValue
+            }
+            #expect(
+                sentences?.contains { $0.contains("was verified elsewhere too, and no earlier") } == true,
+                "\(user): \(decisions.json)")
+        }
         // The same word again settles nothing.
         try await put("u_1", verifiedAt: moment)
         #expect(try await !isWarned("u_1"))
