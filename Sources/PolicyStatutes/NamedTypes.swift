@@ -164,6 +164,9 @@ enum NamedTypes {
     /// summaries wait for the morning.
     static let atAnyHour = ["intervention.*"]
 
+    /// Seconds that such help lives at most: "an urge lasts fifteen to thirty minutes" (S3).
+    static let urgeSecondsMax: Int64 = 1_800
+
     // MARK: Codes
 
     /// Types that carry a code: it lets its reader in, or approves a payment (PSD2 Art. 97(1)).
@@ -172,6 +175,9 @@ enum NamedTypes {
     /// Codes that approve a payment: they say its amount and its payee.
     static let paymentCodes: Set<TypeID> = [TypeID("security.payment_code")]
     static let payeeWords: Set<String> = ["payee", "recipient", "merchant", "beneficiary", "creditor"]
+
+    /// Words in the name of a param that names a business: one may be called like its domain.
+    static let businessWords = payeeWords.union(["sender", "biller", "granted"])
 
     // MARK: Sensitivity
 

@@ -280,6 +280,18 @@ extension StatuteBook {
                     law: "GDPR Arts. 9 and 25(2); S3, who is helped has a gambling disorder"))
         }
         for (id, scope) in bundle.noticeScopes.sorted(by: { $0.key < $1.key }) {
+            let ground = scope.basis.lowercased()
+            let own: ConsentMethod? =
+                ground.contains("legitimate interest") || Self.points(of: ground).contains("f")
+                ? .existingCustomer : ground.contains("written consent") ? .writtenConsent : nil
+            if let own, scope.methods != [own] {
+                found.append(
+                    flaw(
+                        file, ["notices", id], "rests on `\(scope.basis)` and takes a yes in other ways",
+                        law:
+                            "GDPR Arts. 5(1)(a) and 7(1): what rests on it is given in its own way; write `methods: [\(own.rawValue)]`"
+                    ))
+            }
             for row in NamedTypes.consentDaysMax
             where scope.purposes.contains(row.purpose) && (scope.endsAfterDays ?? .max) > row.days {
                 found.append(

@@ -6,7 +6,7 @@ extension StatuteBook {
     package func flaws() -> [PolicyDiagnostic] {
         regionFlaws() + rowFlaws() + demandedRowFlaws() + serviceFlaws() + textFlaws() + dutyFlaws()
             + mintingFlaws()
-            + summaryFlaws() + typeFlaws() + namedFlaws() + safeguardFlaws()
+            + summaryFlaws() + typeFlaws() + namedFlaws() + safeguardFlaws() + wayOutFlaws()
     }
 
     func flaw(
@@ -283,7 +283,7 @@ extension StatuteBook {
 
     /// Any of these in a reply is a withdrawal (47 CFR 64.1200(a)(10)), and `stopall` by what carriers ask for (CTIA). They are English
     /// words: one that counts only because another language has it is lost with that language, and confirmed in it.
-    private static let revocationWords: Set<String> = [
+    static let revocationWords: Set<String> = [
         "stop", "stopall", "quit", "end", "revoke", "opt out", "optout", "cancel", "unsubscribe",
     ]
 

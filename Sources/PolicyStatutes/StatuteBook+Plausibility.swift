@@ -161,13 +161,22 @@ extension StatuteBook {
 
     private func lifeFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
         let lawful = Self.lifeSeconds(of: type.tier)
-        guard !lawful.contains(type.ttlSeconds) else { return [] }
-        return [
-            flaw(
-                Self.page(of: type.id), ["ttl"],
-                "is \(type.ttlSeconds) seconds, and what is \(type.tier.rawValue) lives \(lawful.lowerBound) to \(lawful.upperBound)",
-                law: "S0, tiers P0 to P3; SG-0053")
+        let bounds = [
+            (lawful, "what is \(type.tier.rawValue)", "S0, tiers P0 to P3; SG-0053"),
+            (
+                NamedTypes.covers(NamedTypes.atAnyHour, type.id) ? 60...NamedTypes.urgeSecondsMax : lawful,
+                "help against an urge", "S3: an urge lasts fifteen to thirty minutes"
+            ),
         ]
+        let broken = bounds.first { !$0.0.contains(type.ttlSeconds) }
+        return broken.map { bound, what, law in
+            [
+                flaw(
+                    Self.page(of: type.id), ["ttl"],
+                    "is \(type.ttlSeconds) seconds, and \(what) lives \(bound.lowerBound) to \(bound.upperBound)",
+                    law: law)
+            ]
+        } ?? []
     }
 
     // MARK: Hours

@@ -6,9 +6,35 @@ import GateVocabulary
 extension StatuteBook {
     func safeguardFlaws() -> [PolicyDiagnostic] {
         bundle.types.values.sorted { $0.id < $1.id }.flatMap {
-            codeFlaws($0) + minorFlaws($0)
+            codeFlaws($0) + minorFlaws($0) + carriedFlaws($0)
         }
-            + recorderFlaws() + readerFlaws() + codeTextFlaws() + plausibilityFlaws()
+            + recorderFlaws() + readerFlaws() + mixedFlaws() + codeTextFlaws() + plausibilityFlaws()
+    }
+
+    // MARK: What a text carries along
+
+    /// A warning is believed, so what others wrote brings nothing in it that can be followed: a device names itself. Who is
+    /// told of a breach is told by us whom to ask.
+    private func carriedFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
+        guard type.category == .security || type.category == .transactional, type.mandatory == nil else {
+            return []
+        }
+        return type.params.sorted { $0.key < $1.key }.compactMap { name, schema in
+            guard case .text(_, let rule) = schema.kind else { return nil }
+            var refused: Set<TextAllowance> = [.phoneNumbers, .emailAddresses]
+            if type.category == .security {
+                refused.formUnion([.lineBreaks, .reference])
+                if NamedTypes.businessWords.isDisjoint(with: ParamSchema.words(of: name)) {
+                    refused.insert(.domainNames)
+                }
+            }
+            let lets = TextAllowance.allCases.filter { refused.contains($0) && rule.allowances.contains($0) }
+            guard !lets.isEmpty else { return nil }
+            return flaw(
+                Self.page(of: type.id), ["params", name],
+                "lets \(lets.map { "`\($0.rawValue)`" }.joined(separator: ", ")) of somebody else's into a \(type.category.rawValue) notification",
+                law: "GDPR Arts. 5(1)(f) and 32(1): a warning that leads to a thief is the thief's")
+        }
     }
 
     // MARK: Codes
@@ -160,6 +186,44 @@ extension StatuteBook {
                     law:
                         "GDPR Arts. 5(1)(b) and (c) and 25(2): give it to a caller of its own that sends nothing"
                 )
+            }
+        }
+    }
+
+    /// Grants that one caller does not combine, whatever it is called: a way in from outside with anything, a scraper's with
+    /// people, the second confirmation with the first choice, the second hand on a key with more than that hand.
+    private func mixedFlaws() -> [PolicyDiagnostic] {
+        let callers = bundle.callers.sorted { $0.key < $1.key }.filter { $0.key != bundle.developmentCaller }
+        let hands = callers.filter { $0.value.grants.contains(.keysRotate) }
+        let more = hands.filter { $0.value.grants != GrantSet(.keysRotate) }.dropFirst()
+        return callers.flatMap { name, rule -> [PolicyDiagnostic] in
+            let grants = rule.grants.grants
+            let rows: [(grant: Grant, beside: [Grant], law: String)] = [
+                (
+                    .repliesWrite, grants.filter { $0 != .repliesWrite },
+                    "GDPR Art. 32(1): what webhooks reach from outside takes consent away and does nothing else"
+                ),
+                (
+                    .metricsRead,
+                    rule.grants.contains(.trailRead) || rule.grants.contains(.send)
+                        ? [] : grants.filter { Self.personGrants.union([.subjectsRead]).contains($0) },
+                    "GDPR Arts. 5(1)(c) and 32(1): a scraper's port is open to every process, and who reads people has a caller of its own"
+                ),
+                (
+                    .preferencesStepUp, grants.filter { $0 == .preferencesWrite },
+                    "S1: security is switched off by a second confirmation, which is another caller's word than the first"
+                ),
+                (
+                    .keysRotate,
+                    more.contains { $0.key == name } ? grants.filter { $0 != .keysRotate } : [],
+                    "NIST SP 800-57 part 2 rev. 1, dual control: one caller of several that rotate keys holds more, and each other nothing else"
+                ),
+            ]
+            return rows.filter { rule.grants.contains($0.grant) && !$0.beside.isEmpty }.map { row in
+                flaw(
+                    "callers.yaml", ["callers", name.text, "grants"],
+                    "let one caller hold `\(row.grant.rawValue)` and \(row.beside.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
+                    law: row.law)
             }
         }
     }

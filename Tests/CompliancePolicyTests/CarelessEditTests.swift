@@ -181,7 +181,96 @@ import Testing
             ("messages/sq.yaml", ["security.new_login", "body"], "{code} from {device_name}.")),
     ]
 
-    @Test(arguments: duties + grounds + days + lives + hours + others)
+    /// Careless and misleading edits of the way out, of who holds what, and of what a warning carries along.
+    static let wayOut: [BundleMutantTests.NamedFlaw] =
+        ["nb", "bs", "sq"].flatMap { language -> [BundleMutantTests.NamedFlaw] in
+            [nil, []].map { (words: JSONValue?) in
+                Flaw(
+                    "has no word of `\(language)`", in: "channels.yaml",
+                    after: ("channels.yaml", ["sms", "revocation", "words", language], words))
+            }
+        } + [
+            Flaw(
+                "does not take `stopp` for a withdrawal", in: "channels.yaml",
+                after: ("channels.yaml", ["sms", "revocation", "words", "nb"], ["stans", "avslutt"]))
+        ]
+        + [
+            ("en", "Thank you for your message. Come back soon.", "does not say that it is over"),
+            ("de", "Vielen Dank. Bis bald.", "does not say that it is over"),
+            ("zh", "感谢您的留言。", "does not say that it is over"),
+            ("en", "You are unsubscribed. Answer START to come back.", "says `start`"),
+            ("en", "You are unsubscribed. Reply YES for 20% off.", "says `yes`"),
+            ("en", "You are unsubscribed. A discount waits.", "says `discount`"),
+            ("nb", "Du er avmeldt på dette nummeret. Nå 20 % rabatt!", "says `rabatt`"),
+        ].map { locale, text, words in
+            Flaw(
+                words, in: "channels.yaml",
+                after: ("channels.yaml", ["sms", "revocation", "confirmation", locale], .string(text)))
+        }
+        + [
+            ("en", "To confirm that you want our offers, open this link:"),
+            ("nb", "Åpne denne lenken for å lese mer:"), ("bs", "Otvorite ovaj link:"),
+            ("sq", "Hapni këtë lidhje:"),
+        ].map { locale, text in
+            Flaw(
+                "does not say that the link ends something", in: "messages/\(locale).yaml",
+                after: ("messages/\(locale).yaml", ["unsubscribe"], .string(text)))
+        }
+
+    static let grants: [BundleMutantTests.NamedFlaw] =
+        [
+            ("replies", ["replies.write", "recipients.write"]),
+            ("replies", ["replies.write", "preferences.write"]),
+            ("replies", ["replies.write", "subjects.read"]), ("replies", ["replies.write", "send"]),
+            ("replies", ["replies.write", "metrics.read"]), ("metrics", ["metrics.read", "subjects.read"]),
+            ("metrics", ["metrics.read", "subjects.erase"]),
+            ("keys-witness", ["keys.rotate", "policy.activate"]),
+            ("keys-witness", ["keys.rotate", "subjects.read"]),
+        ].map { (caller: String, grants: [JSONValue]) in
+            Flaw(
+                "let one caller hold `", in: "callers.yaml",
+                after: ("callers.yaml", ["callers", caller, "grants"], .array(grants)))
+        } + [
+            Flaw(
+                "let one caller hold `preferences.step_up` and `preferences.write`", in: "callers.yaml",
+                after: (
+                    "callers.yaml", ["callers", "product", "grants"],
+                    ["send", "recipients.write", "preferences.write", "preferences.step_up"]
+                ),
+                (
+                    "callers.yaml", ["callers", "product", "may_assert", "sources"],
+                    ["in_app_settings", "in_app_step_up"]
+                ))
+        ]
+
+    static let carried: [BundleMutantTests.NamedFlaw] = [
+        ("security.new_login", "device_name", ["domain_names", "phone_numbers"]),
+        ("security.new_login", "device_name", ["line_breaks"]),
+        ("security.bankid_consent", "granted_to", ["phone_numbers"]),
+        ("security.payment_code", "payee_name", ["email_addresses"]),
+        ("transfer.received", "sender_name", ["phone_numbers"]),
+    ].map { (id: String, param: String, allows: [JSONValue]) in
+        Flaw(
+            "of somebody else's into a", in: "types/\(id).yaml",
+            after: ("types/\(id).yaml", ["params", param], ["text": ["allows": .array(allows)]]))
+    }
+
+    static let notices: [BundleMutantTests.NamedFlaw] = ["existing_customer", "sms_marketing"].map { id in
+        Flaw(
+            "and takes a yes in other ways", in: "notices.yaml",
+            after: ("notices.yaml", ["notices", id, "methods"], nil))
+    }
+
+    static let urges: [BundleMutantTests.NamedFlaw] = [
+        "critical", "risk_alert", "risk_notice", "spending_blocked", "venue_proximity",
+    ].map { name in
+        let file = "types/intervention.\(name).yaml"
+        return Flaw(
+            "and help against an urge lives 60 to 1800", in: file,
+            after: (file, ["ttl"], ["hours": 24, "counts_from": "arrival"]))
+    }
+
+    @Test(arguments: duties + grounds + days + lives + hours + others + wayOut + grants + carried + notices + urges)
     func `a careless edit of a page is refused by the proof`(flaw: BundleMutantTests.NamedFlaw) throws {
         var bundle = try BundleMutantTests.repository.get()
         #expect(StatuteBook(try bundle.read().get()).flaws() == [])
@@ -219,6 +308,11 @@ import Testing
         ("nb", "order.confirmed", "Bestilling {order_number}. Nye tilbudet venter.", "tilbudet"),
         ("bs", "card.blocked", "Kartica je blokirana. Iskoristite ponudu i popuste.", "ponudu"),
         ("sq", "card.blocked", "Karta u bllokua. Shihni ofertën tonë.", "oferten"),
+        ("en", "transfer.received", "{amount} received. Invite a friend and you both earn 100 kr.", "invite"),
+        ("en", "transfer.received", "{amount} received. You earn 100 kr for each friend.", "earn"),
+        ("nb", "transfer.received", "{amount} mottatt. Inviter en venn, og dere tjener 100 kr.", "inviter"),
+        ("bs", "transfer.received", "Stiglo je {amount}. Preporučite nas i zaradite 100 kr.", "zaradite"),
+        ("sq", "transfer.received", "Morët {amount}. Ftoni një mik dhe fitoni 100 kr.", "ftoni"),
     ])
     func `a text that sells where nothing is sold is a remark, and legal signs it`(
         locale: String, key: String, body: String, word: String

@@ -42,7 +42,8 @@ import Testing
         .consentsWrite: .may, .consentsImport: .refusedByProof,
         .preferencesWrite: .may, .preferencesStepUp: .may,
         .devicesWrite: .may,
-        .receiptsWrite: .may, .repliesWrite: .may, .driftRun: .may, .keysRotate: .refusedByProof,
+        // What webhooks reach sends nothing.
+        .receiptsWrite: .may, .repliesWrite: .refusedByProof, .driftRun: .may, .keysRotate: .refusedByProof,
         // Who reads of people answers for what it records of them, or sends nothing.
         .trailRead: .refusedByProof, .subjectsRead: .refusedByProof,
         .subjectsErase: .may, .policyActivate: .refusedByProof, .metricsRead: .may,

@@ -223,7 +223,7 @@ package struct RevocationRule: Hashable, Sendable {
     }
 
     /// The words of a text, and each run of digits as a word of its own.
-    static func letters(of text: some StringProtocol) -> [String] {
+    package static func letters(of text: some StringProtocol) -> [String] {
         let scalars = text.unicodeScalars.lazy
             .filter { !$0.properties.isDefaultIgnorableCodePoint }.flatMap { TextFolding.folded($0) }
             .map(TextFolding.withoutMark)

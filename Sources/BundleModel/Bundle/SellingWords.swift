@@ -6,7 +6,7 @@ import GateVocabulary
 /// What sells in a security or transactional notification is marketing in disguise (ePrivacy Directive 2002/58/EC
 /// Art. 13, recital 40; S1). No list of words decides that, so a text with one of them is no problem of the bundle: it is
 /// a remark, and a part that `legal` signs.
-struct SellingWords: Sendable {
+package struct SellingWords: Sendable {
     /// Every form of every word, in lower case and without marks.
     private let forms: Set<String>
     /// Words whose compounds end with them, as in Norwegian: `forbrukslån` sells as `lån` does.
@@ -29,7 +29,7 @@ struct SellingWords: Sendable {
     /// The words of a text that sell, as they stand there but in lower case and without marks, each once.
     ///
     /// - Parameter text: A text or a part of one; no word goes over its end.
-    func found(in text: String) -> [String] {
+    package func found(in text: String) -> [String] {
         RevocationRule.letters(of: text).reduce(into: []) { found, word in
             let sells =
                 forms.contains(word) || heads.contains { word.count > $0.count + 1 && word.hasSuffix($0) }
@@ -38,7 +38,7 @@ struct SellingWords: Sendable {
     }
 
     /// - Returns: `nil` for a language without a table; what is written in one is for a person to read.
-    static func of(_ locale: String) -> SellingWords? {
+    package static func of(_ locale: String) -> SellingWords? {
         let language = String(locale.prefix { $0 != "-" && $0 != "_" }).lowercased()
         return tables[kin[language] ?? language]
     }
@@ -55,6 +55,8 @@ struct SellingWords: Sendable {
             "coupon - s", "voucher - s", "reward - s", "prize - s", "giveaway - s", "gift - s",
             "sale", "premium", "upgrade - s", "insurance", "invest - ing ment ments", "refinance - d",
             "cheap - er est", "exclusive - ly", "buy", "subscribe", "referral - s", "lottery", "winner - s",
+            "invite - s d", "inviting", "invitation - s", "earn - s ed ing ings", "refer - s red ring", "rewarding",
+            "rewarded",
         ]),
         "nb": SellingWords(
             [
@@ -63,7 +65,8 @@ struct SellingWords: Sendable {
                 "kampanje - n r ne", "bonus - en er ene", "kupong - en er ene", "premie - n r ne",
                 "gevinst - en er ene", "gave - n r ne", "gratis", "salg - et", "forsikring - en er ene",
                 "investering - en er ene", "invester - e t", "kredittkort - et ene", "billig - e ere st",
-                "eksklusiv - t e", "oppgrader - ing ingen", "fordelskunde - r", "verv - e er",
+                "eksklusiv - t e", "oppgrader - ing ingen", "fordelskunde - r", "verv - e er et ing",
+                "inviter - e er t", "invitasjon - en er", "tjen - e er te", "belonn - e er et ing ingen",
                 "refinansier - e ing",
                 "erbjudande - t n", "rabat - ten ter",
             ], compounds: true),
@@ -76,6 +79,7 @@ struct SellingWords: Sendable {
             "osiguranj - e a u em", "poklon - a u om i e ima", "jeftin - o a e i u iji ije ija",
             "investir - ajte ati anje", "investicij - a e i u om ama", "kupite", "kupi", "pretplatite",
             "rasprodaj - a e i u om", "hipotek - a e u om", "nadogradi - te", "ekskluzivn - o a e i u",
+            "pozovi - te", "pozivnic - a e u", "preporuci - te", "zaradi - te", "zaradujete", "osvoji - te",
         ]),
         "sq": SellingWords([
             "ofert - e a en at es ave", "zbritje - n t ve s a", "ulje - n t ve s a", "kredi - a ne se te ve",
@@ -85,6 +89,7 @@ struct SellingWords: Sendable {
             "investim - i in it e et eve",
             "investo - ni", "bli - ni", "abonohuni", "ekskluziv - e isht", "hipotek - e a en",
             "lotari - a ne",
+            "fto - ni", "ftese - n", "ftes - a e", "fito - ni n jne", "rekomando - ni",
         ]),
     ]
 }
