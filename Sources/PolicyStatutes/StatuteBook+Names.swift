@@ -284,7 +284,7 @@ extension StatuteBook {
             let own: ConsentMethod? =
                 ground.contains("legitimate interest") || Self.points(of: ground).contains("f")
                 ? .existingCustomer : ground.contains("written consent") ? .writtenConsent : nil
-            if let own, scope.methods != [own] {
+            if let own, scope.purposes.contains(Purpose("marketing")), scope.methods != [own] {
                 found.append(
                     flaw(
                         file, ["notices", id], "rests on `\(scope.basis)` and takes a yes in other ways",

@@ -16,9 +16,12 @@ extension StatuteBook {
         guard let rule = bundle.channels.smsRevocation,
             bundle.types.values.contains(where: { $0.isEnabled && $0.body.sms != .never })
         else { return [] }
-        let law = "47 CFR 64.1200(a)(10): any reasonable means; GDPR Art. 7(3): as easy to withdraw as to give"
+        let law =
+            "47 CFR 64.1200(a)(10), any reasonable means; GDPR Art. 7(3)"
         func flawed(_ language: String, _ message: String) -> PolicyDiagnostic {
-            flaw("channels.yaml", ["sms", "revocation", "words"], message, law: "\(law); add a line `\(language)`")
+            flaw(
+                "channels.yaml", ["sms", "revocation", "words"], message,
+                law: "\(law); add a line `\(language)`")
         }
         return Set(bundle.messages.keys.map(Self.language(of:))).sorted().compactMap { language in
             let own = rule.words.filter { Self.language(of: $0.key) == language }.flatMap(\.value)
@@ -51,7 +54,8 @@ extension StatuteBook {
                 + words.filter(Self.returnWords.contains)
             if !sold.isEmpty {
                 messages.append(
-                    "says \(sold.map { "`\($0)`" }.joined(separator: ", ")), and a confirmation only confirms")
+                    "says \(sold.map { "`\($0)`" }.joined(separator: ", ")), and a confirmation only confirms"
+                )
             }
             return messages.map {
                 flaw(
@@ -71,7 +75,8 @@ extension StatuteBook {
                 "messages/\(page.locale).yaml", ["unsubscribe"],
                 "does not say that the link ends something, in a word by which a reply would",
                 law:
-                    "ePrivacy Directive 2002/58/EC Art. 13(4), 15 U.S.C. 7704(a)(5): the way out is told clearly")
+                    "ePrivacy Directive 2002/58/EC Art. 13(4), 15 U.S.C. 7704(a)(5): the way out is told clearly"
+            )
         }
     }
 

@@ -270,7 +270,9 @@ import Testing
             after: (file, ["ttl"], ["hours": 24, "counts_from": "arrival"]))
     }
 
-    @Test(arguments: duties + grounds + days + lives + hours + others + wayOut + grants + carried + notices + urges)
+    @Test(
+        arguments: duties + grounds + days + lives + hours + others + wayOut + grants + carried + notices
+            + urges)
     func `a careless edit of a page is refused by the proof`(flaw: BundleMutantTests.NamedFlaw) throws {
         var bundle = try BundleMutantTests.repository.get()
         #expect(StatuteBook(try bundle.read().get()).flaws() == [])
@@ -328,6 +330,23 @@ import Testing
         )
         #expect(after.parts(signedAs: .legal)?["\(file)#\(key)"]?["body"] == .string(body))
         #expect(after.parts(signedAs: .legal) != before.parts(signedAs: .legal))
+    }
+
+    @Test(arguments: [
+        ("metrics", "metrics.read", "trail.read"), ("auditor", "subjects.read", "policy.activate"),
+    ])
+    func `a second caller that reads the record or activates a policy is a remark`(
+        caller: String, own: String, grant: String
+    ) throws {
+        var bundle = try BundleMutantTests.repository.get()
+        #expect(try bundle.read().get().remarks.filter { $0.file == "callers.yaml" } == [])
+        bundle.replace(
+            "callers.yaml", ["callers", caller, "grants"], with: [.string(own), .string(grant)])
+        let remarks = try bundle.read().get().remarks
+        #expect(
+            remarks.contains {
+                $0.message.contains("gives `\(grant)` to") && $0.message.contains("`\(caller)`")
+            })
     }
 
     @Test func `marketing sells without a remark, and neither a param nor a longer word is one`() throws {

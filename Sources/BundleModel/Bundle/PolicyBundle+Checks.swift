@@ -52,9 +52,24 @@ struct BundleChecker {
 }
 
 extension PolicyBundle {
-    /// What is no problem and still worth a look: texts that a locale borrows from another, types without a limit, and
-    /// texts that sell where nothing is sold.
-    package var remarks: [PolicyDiagnostic] { borrowedTexts + unlimitedTypes + sellingRemarks }
+    /// What is no problem and still worth a look: texts that a locale borrows from another, types without a limit,
+    /// texts that sell where nothing is sold, and grants over everybody in more hands than one.
+    package var remarks: [PolicyDiagnostic] {
+        borrowedTexts + unlimitedTypes + sellingRemarks + sharedGrants
+    }
+
+    /// Who reads the whole record, or puts rules in force, is one caller; a second may be one that was given too much.
+    private var sharedGrants: [PolicyDiagnostic] {
+        [Grant.trailRead, .policyActivate].compactMap { grant in
+            let holders = callers.filter { $0.key != developmentCaller && $0.value.grants.contains(grant) }
+                .keys.sorted()
+            guard holders.count > 1 else { return nil }
+            return PolicyDiagnostic(
+                file: "callers.yaml",
+                message: "gives `\(grant.rawValue)` to \(holders.map(\.text).quoted)",
+                hint: "give it to one caller, or have the page signed as `security` with each `because` read")
+        }
+    }
 
     /// S0 limits what is important and gathers what informs, so a type of either without a limit may be one forgotten.
     private var unlimitedTypes: [PolicyDiagnostic] {

@@ -55,7 +55,8 @@ package struct SellingWords: Sendable {
             "coupon - s", "voucher - s", "reward - s", "prize - s", "giveaway - s", "gift - s",
             "sale", "premium", "upgrade - s", "insurance", "invest - ing ment ments", "refinance - d",
             "cheap - er est", "exclusive - ly", "buy", "subscribe", "referral - s", "lottery", "winner - s",
-            "invite - s d", "inviting", "invitation - s", "earn - s ed ing ings", "refer - s red ring", "rewarding",
+            "invite - s d", "inviting", "invitation - s", "earn - s ed ing ings", "refer - s red ring",
+            "rewarding",
             "rewarded",
         ]),
         "nb": SellingWords(
