@@ -24,7 +24,9 @@ extension StatuteBook {
                 law: "\(law); add a line `\(language)`")
         }
         return Set(bundle.messages.keys.map(Self.language(of:))).sorted().compactMap { language in
-            let own = rule.words.filter { Self.language(of: $0.key) == language }.flatMap(\.value)
+            let own = [rule.words, rule.aloneWords].flatMap { lists in
+                lists.filter { Self.language(of: $0.key) == language }.flatMap(\.value)
+            }
             let missing = (Self.stopWords[language] ?? []).filter { !rule.contains($0) }
             if own.isEmpty {
                 return flawed(language, "has no word of `\(language)`, in which the bundle writes texts")

@@ -186,13 +186,18 @@ import Testing
         ["nb", "bs", "sq"].flatMap { language -> [BundleMutantTests.NamedFlaw] in
             [nil, []].map { (words: JSONValue?) in
                 Flaw(
-                    "has no word of `\(language)`", in: "channels.yaml",
+                    "for a withdrawal", in: "channels.yaml",
                     after: ("channels.yaml", ["sms", "revocation", "words", language], words))
             }
         } + [
             Flaw(
+                "has no word of `sq`, in which the bundle writes texts", in: "channels.yaml",
+                after: ("channels.yaml", ["sms", "revocation", "words", "sq"], nil),
+                ("channels.yaml", ["sms", "revocation", "alone", "sq"], nil),
+                ("channels.yaml", ["sms", "revocation", "confirmation", "sq"], nil)),
+            Flaw(
                 "does not take `stopp` for a withdrawal", in: "channels.yaml",
-                after: ("channels.yaml", ["sms", "revocation", "words", "nb"], ["stans", "avslutt"]))
+                after: ("channels.yaml", ["sms", "revocation", "words", "nb"], ["stans", "avslutt"])),
         ]
         + [
             ("en", "Thank you for your message. Come back soon.", "does not say that it is over"),
