@@ -5,12 +5,14 @@ package struct QuotedNames<Value: CaseIterable>: Sendable {
     /// The names by ``position(of:)``.
     @usableFromInline let all: [QuotedName]
 
-    /// - Parameter name: Gives the name of a value: at most 29 bytes.
-    /// - Precondition: No value has a payload, and `allCases` has every one in the order of their declaration.
-    package init(_ name: (Value) -> String) {
+    /// - Parameters:
+    ///   - values: Every one, in the order of their declaration.
+    ///   - name: Gives the name of a value: at most 29 bytes.
+    /// - Precondition: No value has a payload.
+    package init(of values: [Value] = Array(Value.allCases), _ name: (Value) -> String) {
         precondition(MemoryLayout<Value>.size == 1, "\(Value.self) is no list of two names or more")
-        var all = [QuotedName](repeating: QuotedName(""), count: Value.allCases.count)
-        for value in Value.allCases { all[Self.position(of: value)] = QuotedName(name(value)) }
+        var all = [QuotedName](repeating: QuotedName(""), count: values.count)
+        for value in values { all[Self.position(of: value)] = QuotedName(name(value)) }
         self.all = all
     }
 

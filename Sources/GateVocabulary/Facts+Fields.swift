@@ -10,7 +10,9 @@ extension AgeFact: QuotedValue { package static let quoted = QuotedNames(\Self.r
 extension PrivacyLevel: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension RegionSource: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension ConsentState: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
-extension ConsentMethod: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
+extension ConsentMethod: QuotedValue {
+    package static let quoted = QuotedNames(of: recorded, \.rawValue)
+}
 extension PreferenceState: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension DestinationFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension Platform: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }

@@ -350,7 +350,7 @@ package enum ConsentState: String, CaseIterable, Sendable, Hashable {
     case otherAddress = "other_address"
 }
 
-/// How consent was given. Policy says which methods suffice for a channel and a regime.
+/// How consent was given, refused or withdrawn. Policy says which methods of giving it suffice for a channel and a regime.
 @usableFromInline
 package enum ConsentMethod: String, CaseIterable, Sendable, Hashable {
     case inAppToggle = "in_app_toggle"
@@ -359,12 +359,33 @@ package enum ConsentMethod: String, CaseIterable, Sendable, Hashable {
     case paperForm = "paper_form"
     case phoneCall = "phone_call"
     case smsKeyword = "sms_keyword"
+    /// A word in a reply by e-mail.
+    case emailReply = "email_reply"
     /// ePrivacy Directive Art. 13(2): own similar products, address obtained in a sale, objection offered.
     case existingCustomer = "existing_customer"
     /// 47 CFR 64.1200(a)(1): prior express consent of the called party.
     case expressConsent = "express_consent"
     /// 47 CFR 64.1200(f)(9): prior express written consent.
     case writtenConsent = "written_consent"
+    /// A withdrawal that follows from the no of somebody else who registered the same number or mailbox.
+    case sharedAddress = "shared_address"
+
+    /// The methods that a caller may assert. The others are recorded by the gateway alone, of withdrawals only, so that no notice
+    /// and no fact has them.
+    @usableFromInline package static let allCases: [ConsentMethod] = [
+        .inAppToggle, .webForm, .doubleOptIn, .paperForm, .phoneCall, .smsKeyword, .emailReply,
+        .existingCustomer, .expressConsent, .writtenConsent,
+    ]
+
+    /// The methods that a record of consent may have, in the order of their declaration.
+    package static let recorded = allCases + [.sharedAddress]
+
+    /// A word in answer to a message.
+    package static func reply(on channel: Channel) -> ConsentMethod {
+        channel == .email ? .emailReply : .smsKeyword
+    }
+
+    package var isReply: Bool { self == .smsKeyword || self == .emailReply }
 
     /// Whether a law ties it to a text of its own: what is signed, or told at a sale, is nothing else's consent.
     @inlinable
@@ -377,13 +398,13 @@ package enum ConsentMethod: String, CaseIterable, Sendable, Hashable {
 
     /// Whether it is a statement about the very thing asked (GDPR Art. 9(2)(a), PSD2 Art. 67(2)(a)).
     ///
-    /// A word in answer to a text does not say to what, and express consent to texts may be no more than a number
+    /// A word in answer to a message does not say to what, and express consent to texts may be no more than a number
     /// that was handed over.
     @inlinable
     package var isExplicit: Bool {
         switch self {
         case .inAppToggle, .webForm, .doubleOptIn, .paperForm, .phoneCall, .writtenConsent: true
-        case .smsKeyword, .existingCustomer, .expressConsent: false
+        case .smsKeyword, .emailReply, .existingCustomer, .expressConsent, .sharedAddress: false
         }
     }
 }

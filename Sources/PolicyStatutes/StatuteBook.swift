@@ -252,9 +252,9 @@ package struct StatuteBook: Sendable {
         method != nil && method != .existingCustomer
     }
 
-    /// Whether the yes was to this and nothing else: not a word texted back, and not a number handed over.
+    /// Whether the yes was to this and nothing else: not a word in a reply, and not a number handed over.
     private func saysToWhat(_ method: ConsentMethod?) -> Bool {
-        isOwnWord(method) && method != .smsKeyword && method != .expressConsent
+        isOwnWord(method) && method?.isReply == false && method != .expressConsent
     }
 
     private func satisfies(_ consent: ConsentFact?, _ rule: PermissionRule, _ now: Instant?) -> Bool {

@@ -13,7 +13,7 @@ package enum PersonAct: String, CaseIterable, Sendable, Hashable {
     case refusal
     /// The withdrawal of one consent record.
     case withdrawal
-    /// The same by a reply to a text (47 CFR 64.1200(a)(10)).
+    /// The same by a reply to a text (47 CFR 64.1200(a)(10)) or an e-mail.
     case stop
     /// `user_off` without a channel, or a withdrawal with `every_channel` (GDPR Art. 21(2)).
     case objection
@@ -86,7 +86,7 @@ extension PersonAct {
         switch record.state {
         case .given: self = record.method == .existingCustomer ? .sale : .grant
         case .refused: self = .refusal
-        case .withdrawn: self = record.method == .smsKeyword ? .stop : .withdrawal
+        case .withdrawn: self = record.method.isReply ? .stop : .withdrawal
         case .shown: self = .shown
         case .undone: return nil
         }

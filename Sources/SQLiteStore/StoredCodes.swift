@@ -62,7 +62,7 @@ extension OSPermission: StoredCode {
 extension ConsentMethod: StoredCode {
     static let codes: [ConsentMethod] = [
         .inAppToggle, .webForm, .doubleOptIn, .paperForm, .phoneCall, .smsKeyword, .existingCustomer,
-        .expressConsent, .writtenConsent,
+        .expressConsent, .writtenConsent, .emailReply, .sharedAddress,
     ]
 }
 extension PreferenceState: StoredCode {

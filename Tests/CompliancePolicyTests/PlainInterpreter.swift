@@ -368,7 +368,8 @@ struct PlainInterpreter: Sendable {
             reason = .noPurposeConsent
             switch judge(facts.purposeConsent, .optIn, facts.now) {
             case .enough:
-                if let method = facts.purposeConsent?.method, [.smsKeyword, .expressConsent].contains(method)
+                if let method = facts.purposeConsent?.method,
+                    [.smsKeyword, .emailReply, .expressConsent].contains(method)
                 {
                     return .fail(reason, .methodInsufficient)
                 }

@@ -60,6 +60,17 @@ import WireProtocol
                 (reply.json["type"] == refusal) == !methods.contains(method),
                 "\(method): \(reply.json)")
         }
+        // What only the gateway itself records, not even of a withdrawal.
+        try await gate.consent("u_1")
+        for path in ["", "/c1/withdraw"] {
+            var body: JSONObject = path.isEmpty ? try gate.consentBody("c2") : [:]
+            body["method"] = "shared_address"
+            let reply = try await gate.call("product", "POST", "/v1/recipients/u_1/consents\(path)", body)
+            let violation = try #require(reply.json["violations"]?.arrayValue?.first, "\(reply.json)")
+            #expect(reply.status == 422 && violation["pointer"] == "/method", "\(reply.json)")
+            let names = "\(violation)"
+            #expect(names.contains("email_reply") && !names.contains("shared_address"), "\(violation)")
+        }
         // What no grant of its own stands before.
         for (source, problem) in [
             ("in_app_settings", nil), ("os_settings_sync", nil), ("unsubscribe_link", nil),

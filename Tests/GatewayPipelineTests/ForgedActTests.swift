@@ -94,6 +94,10 @@ extension EvidenceFoldTests {
         ),
         ("withdrawn by a sender", ["state": "withdrawn", "caller": "payments"], [], "grant_missing"),
         ("withdrawn that never was given", ["state": "withdrawn", "withdraws": tag], [], "not_found"),
+        (
+            "withdrawn because of a no that nobody else said",
+            ["state": "withdrawn", "method": "shared_address"], [], "wrong_state"
+        ),
         ("whose withdrawal a caller took back", ["state": "undone"], [], "wrong_state"),
         (
             "whose withdrawal was taken back a day later", ["state": "undone", "caller": "gateway"], [],

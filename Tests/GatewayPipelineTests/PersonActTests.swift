@@ -117,6 +117,9 @@ import Testing
             "STOP", "POST consents/n0/withdraw", ["method": "sms_keyword"],
             standing: ["sms n0": "withdrawn"], chosen: ["sms n0": "user_off"]),
         Row(
+            "STOP by e-mail", "POST consents/a0/withdraw", ["method": "email_reply"],
+            standing: ["email a0": "withdrawn"], chosen: ["email a0": "user_off"]),
+        Row(
             "withdrawal on every channel", "POST consents/a0/withdraw", ["every_channel": true],
             standing: [
                 "push": "withdrawn", "sms": "withdrawn", "sms n0": "withdrawn", "email": "withdrawn",

@@ -225,6 +225,39 @@ import Testing
         #expect(try await offer("x2", on: "email")["detail"] == "withdrawn")
     }
 
+    @Test(arguments: [
+        ("sms", number, "sms_keyword"), ("email", "kari@example.org", "email_reply"),
+    ])
+    func `the record of a withdrawal says by what kind of reply it came`(
+        _ channel: String, _ sender: String, _ method: String
+    ) async throws {
+        try await gate.register("u_1")
+        try await address("a", channel, sender)
+        try await agree("given", on: channel, at: "a")
+        #expect(try await reply("STOP", from: sender, channel: channel)["effect"] == "withdrawn")
+        #expect(try await Set(withdrawnBy()) == [method])
+        #expect(
+            try Set(
+                entries(of: "consent").filter { $0["state"] == "withdrawn" }.map {
+                    $0["method"]?.stringValue
+                }) == [method])
+        // Reported by a caller, as it came.
+        gate.clock.advance(seconds: 1)
+        try await agree("again", on: channel, at: "a")
+        gate.clock.advance(seconds: 1)
+        let told = try await gate.call(
+            "product", "POST", "/v1/recipients/u_1/consents/again/withdraw", ["reply": "STOP"])
+        #expect(told.status == 200, "\(told.json)")
+        #expect(try await Set(withdrawnBy()) == [method])
+    }
+
+    /// The methods of the withdrawals that the ledger of a person has, oldest first.
+    private func withdrawnBy(_ user: String = "u_1") async throws -> [String] {
+        let answer = try await gate.call("product", "GET", "/v1/recipients/\(user)/consents")
+        return (answer.json["records"]?.arrayValue ?? []).filter { $0["state"] == "withdrawn" }
+            .compactMap { $0["method"]?.stringValue }
+    }
+
     @Test func `everybody who registered the number is heard, one registered just now as well`() async throws
     {
         try await customer("u_1")

@@ -726,6 +726,16 @@ import Testing
             .compactMap { $0["source"]?.stringValue }
     }
 
+    /// How the withdrawals at the mailbox of a person came, and who reported them.
+    private func withdrawals(_ user: String) async throws -> Set<String> {
+        let answer = try await gate.call("product", "GET", "/v1/recipients/\(user)/consents")
+        let records = (answer.json["records"]?.arrayValue ?? []).filter {
+            $0["state"] == "withdrawn" && $0["address"] == "m"
+        }
+        return Set(
+            records.map { "\($0["method"]?.stringValue ?? "") \($0["source"]?.stringValue ?? "")" })
+    }
+
     /// A replay from the first entry finds no difference.
     private func expectReplay() throws {
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
@@ -757,6 +767,8 @@ import Testing
         #expect(try await mail("a-4", to: "u_4") == 202)
         #expect(try await sources("u_1").contains("unsubscribe_link"))
         #expect(try await sources("u_2").contains("shared_address"))
+        #expect(try await withdrawals("u_1") == ["web_form gateway"])
+        #expect(try await withdrawals("u_2") == ["shared_address gateway"])
         let count = try entryCount
         _ = await ask(.mute, token)
         #expect(try entryCount == count)

@@ -22,7 +22,7 @@ import Testing
         #expect(
             ConsentMethod.codes.map(\.rawValue) == [
                 "in_app_toggle", "web_form", "double_opt_in", "paper_form", "phone_call", "sms_keyword",
-                "existing_customer", "express_consent", "written_consent",
+                "existing_customer", "express_consent", "written_consent", "email_reply", "shared_address",
             ])
         #expect(
             PreferenceState.codes.map(\.rawValue) == ["default", "user_on", "user_off", "user_off_step_up"])
@@ -72,7 +72,7 @@ import Testing
         check(PrivacyLevel.self)
         check(RegionSource.self)
         check(OSPermission.self)
-        check(ConsentMethod.self)
+        check(ConsentMethod.self, besides: [.sharedAddress])
         check(PreferenceState.self)
         check(PreferenceSource.self, besides: [.driftAudit, .consent, .reply, .sharedAddress, .restore])
         check(ReplyEffect.self)

@@ -68,7 +68,8 @@ extension StepContext {
         _ id: String, _ body: ConsentWithdrawBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
         guard let person = try RecipientWithLedger.load(user, from: view),
-            let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) })
+            let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) }),
+            given.method != .sharedAddress
         else { throw StepRefusal(.notFound, detail: "no consent of this id is recorded") }
         if let reply = body.reply, policy.bundle.channels.smsRevocation?.contains(reply) != true {
             let words = policy.bundle.channels.smsRevocation?.words[LanguageTag.last.description] ?? []
@@ -82,17 +83,18 @@ extension StepContext {
                 ])
         }
         let said = SaidTime(body.eventTime ?? now, heardAt: now)
-        let (eventTime, method) = (said.counts, body.method ?? given.method)
+        let eventTime = said.counts
+        let method = body.method ?? (body.reply == nil ? given.method : .reply(on: given.channel))
         let category = Category(rawValue: given.purpose.text)
         var withdrawal = self.withdrawal(
             of: given, at: eventTime, method: method, by: caller, person: person, receivedAt: now)
         withdrawal.statedTime = said.stated
-        // An objection, and a reply to a text, are about the number or mailbox as well, whoever has it (SG-0045).
+        // An objection, and a reply, are about the number or mailbox as well, whoever has it (SG-0045).
         if let category {
             let places =
                 body.isForEveryChannel
                 ? person.person.addresses.filter { $0.verifiedAt != nil }
-                : method == .smsKeyword
+                : method.isReply
                     ? person.person.addresses.filter { $0.tag == given.address } : []
             if let last = try shareNo(category, at: places, besides: person.subject.id, by: caller, at: now) {
                 return Recorded(last, isUnfinished: true)
@@ -393,7 +395,7 @@ extension StepContext {
             for purpose in policy.purposes(endedWith: category) {
                 person = try withdrawConsents(
                     to: purpose, on: channel, for: choice.level == .address ? choice.destination : nil,
-                    of: person, at: now, method: choice.source.consentMethod, by: choice.caller,
+                    of: person, at: now, method: choice.source.consentMethod(on: channel), by: choice.caller,
                     receivedAt: now)
             }
         }
@@ -439,8 +441,7 @@ extension StepContext {
         let before = person
         let (channel, place) = (address.channel, address.tag)
         let everyText = endsEveryText(on: channel, at: now)
-        // A keyword to a number is no reply to an e-mail.
-        let method: ConsentMethod = channel == .sms ? .smsKeyword : .webForm
+        let method = ConsentMethod.reply(on: channel)
         let ofMarketing = policy.purposes(endedWith: .marketing)
         let purposes = Set(person.consents.map(\.purpose)).union(ofMarketing)
         var ended = Set([Category.marketing])
@@ -759,7 +760,8 @@ extension ConsentMethod {
     var preferenceSource: PreferenceSource {
         switch self {
         case .inAppToggle: .inAppSettings
-        case .smsKeyword: .reply
+        case .smsKeyword, .emailReply: .reply
+        case .sharedAddress: .sharedAddress
         case .webForm, .doubleOptIn, .paperForm, .phoneCall, .existingCustomer, .expressConsent,
             .writtenConsent:
             .consent
@@ -769,11 +771,12 @@ extension ConsentMethod {
 
 extension PreferenceSource {
     /// The same the other way round, for the withdrawal that a choice makes.
-    var consentMethod: ConsentMethod {
+    func consentMethod(on channel: Channel) -> ConsentMethod {
         switch self {
         case .inAppSettings, .osSettingsSync, .inAppStepUp: .inAppToggle
-        case .unsubscribeLink, .sharedAddress, .consent: .webForm
-        case .reply: .smsKeyword
+        case .unsubscribeLink, .consent: .webForm
+        case .reply: .reply(on: channel)
+        case .sharedAddress: .sharedAddress
         case .adminOverride, .restore: .phoneCall
         // An audit's record is no choice of the person.
         case .driftAudit: preconditionFailure("what an audit suppresses withdraws no consent")

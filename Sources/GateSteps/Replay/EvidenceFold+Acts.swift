@@ -215,6 +215,10 @@ extension EvidenceFold {
                 record, of: RecipientWithLedger(person: person, consents: ledger))
         case .withdrawn:
             try judgeRefusal(by: record.source, rules)
+            guard record.method != .sharedAddress || followsFromSharedNo(record) else {
+                throw StepRefusal(
+                    .wrongState, detail: "nobody else with the number or mailbox has said no before it")
+            }
             guard let named = record.withdraws else { return }
             let isThere = ledger.contains {
                 $0.idTag == named && $0.purpose == record.purpose && $0.channel == record.channel
@@ -237,6 +241,17 @@ extension EvidenceFold {
                 )
             }
         }
+    }
+
+    /// Whether a withdrawal is recorded with the choice of somebody else's no, or goes on from one that was, to the address that
+    /// replaced it or after a restore.
+    private func followsFromSharedNo(_ record: ConsentRecord) -> Bool {
+        choices[record.subject, default: []].contains {
+            $0.source == .sharedAddress && $0.channel == record.channel && $0.at == record.receivedAt
+        }
+            || ledgers[record.subject, default: []].contains {
+                $0.method == .sharedAddress && $0.channel == record.channel && $0.purpose == record.purpose
+            }
     }
 
     /// A no may come by every way that a person has to say it, so its caller needs the grant of one of them.

@@ -82,7 +82,7 @@ extension StepView {
             ConsentRecord(
                 subject: person.id, id: id, idTag: person.tag(.consent, id), purpose: scope.purpose,
                 channel: scope.channel, address: scope.address, state: .withdrawn, eventTime: now,
-                receivedAt: now, method: method ?? PreferenceSource.restore.consentMethod,
+                receivedAt: now, method: method ?? PreferenceSource.restore.consentMethod(on: scope.channel),
                 source: .gateway, jurisdiction: nil, notice: nil, expiresAt: nil, withdraws: nil,
                 previousHash: ledger.last.map(StepContext.hash) ?? "", entryIndex: upcomingIndex))
         try apply(change, to: person.id)

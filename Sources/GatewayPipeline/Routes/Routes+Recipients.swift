@@ -178,7 +178,7 @@ extension Route {
             "withdrawConsent", .post, "/v1/recipients/{user}/consents/{consent}/withdraw", .user, .consent,
             tag: "Consents", "Withdraw consent",
             means:
-                "Ends the named consent whatever the clocks say: dated before it was given, the withdrawal counts from then, and dated later than now, from now. With `every_channel` or the method `sms_keyword` it also switches the category off for everybody else who has the number or mailbox. Removes what waits in the outbox on the strength of it, in the same transaction.",
+                "Ends the named consent whatever the clocks say: dated before it was given, the withdrawal counts from then, and dated later than now, from now. With `every_channel` or the methods `sms_keyword` and `email_reply` it also switches the category off for everybody else who has the number or mailbox. Removes what waits in the outbox on the strength of it, in the same transaction.",
             grants: CallerAct.withdrawConsent.grants,
             body: .optional(ConsentWithdrawBody.self, "Withdrawn in the app", adding: ("Now", [:])),
             answers: [.recorded], problems: [.notFound, .wrongState, .assertionNotPermitted]

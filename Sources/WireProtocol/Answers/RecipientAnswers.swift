@@ -408,7 +408,9 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
             fields.optional("jurisdiction", answer, \.jurisdiction, "Whose law.")
             fields.optional(
                 "lawful_basis", answer, \.lawfulBasis, "What a send may rest on because of a given consent.")
-            fields.required("method", answer, \.method, "How.")
+            fields.required(
+                "method", as: .choice(ConsentMethod.recorded.map(\.rawValue)), answer, \.method,
+                "How; `shared_address` where somebody else with the same number or mailbox said no.")
             fields.optional("notice", answer, \.shownNotice, "What was shown.")
             fields.required(
                 "previous_hash", answer, \.previousHash, "SHA-256 of the record before; empty for the first.")

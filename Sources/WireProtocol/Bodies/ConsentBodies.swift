@@ -104,9 +104,9 @@ package struct ConsentBody: WireBody, Hashable {
 package struct ConsentWithdrawBody: WireBody, Hashable {
     /// `nil` means on arrival.
     package var eventTime: Instant?
-    /// `nil` means as it was given.
+    /// `nil` means by the reply, and without one as it was given.
     package var method: ConsentMethod?
-    /// The text message that says so, such as `STOP`; it has to begin with one of the bundle's words.
+    /// The reply that says so, such as `STOP`; it has to begin with one of the bundle's words.
     package var reply: String?
     /// An objection (GDPR Art. 21(2)): the purpose ends on every channel and for every address.
     package var isForEveryChannel: Bool
@@ -120,12 +120,12 @@ package struct ConsentWithdrawBody: WireBody, Hashable {
         eventTime = fields.optional(
             "event_time",
             "When the person spoke; now when absent. A time later than now counts as now, and is kept.")
-        let named: ConsentMethod? = fields.optional("method", "How; as it was given when absent.")
+        method = fields.optional(
+            "method", "How; when absent, by the `reply`, and without one as it was given.")
         reply = fields.optional(
             "reply", as: .text(.paramText),
-            "What the person answered to a text message, as it came. What the words of `channels.yaml` make a withdrawal ends the consent (`sms_keyword`), whatever its case, width and punctuation; anything else is 422, and whoever reads it decides what was meant."
+            "What the person answered to a text message or an e-mail, as it came. What the words of `channels.yaml` make a withdrawal ends the consent (`sms_keyword`, of an e-mail `email_reply`), whatever its case, width and punctuation; anything else is 422, and whoever reads it decides what was meant."
         )
-        method = named ?? (reply == nil ? nil : .smsKeyword)
         isForEveryChannel = fields.optional(
             "every_channel", default: false,
             "An objection (GDPR Art. 21): the purpose ends on every channel and for every address.")
