@@ -40,35 +40,48 @@ final class Connection: @unchecked Sendable {
     /// Where the connection writes to a file.
     private let log: LogSynchronization?
     let pageByteCount: Int
+    /// Between the connection and its files; `nil` for one in memory, and where no page is held against its code.
+    private let pages: PageFile?
 
+    /// - Parameters:
+    ///   - pages: Holds every page against its code. Without, pages are read as they are, and written without one.
+    ///   - mark: Of a connection that writes: told what of its log is durable.
     /// - Throws: `StoreError` or ``StoreOpeningError``.
     init(
         path: String, file: String, role: Role, cacheByteCount: Int, busyTimeoutMilliseconds: Int,
-        damages: DamageLog = DamageLog(), index: HMACKey? = nil
+        damages: DamageLog = DamageLog(), index: HMACKey? = nil, pages: PageFile? = nil, mark: LogMark? = nil
     ) throws {
         _ = Self.isConfigured
+        self.pages = pages
         self.file = file
         self.damages = damages
         codes = try index.map { try RowCodes(index: $0) }
         let isLogEmpty = StateDirectory.byteCount(at: path + "-wal") == 0
-        let handle = try Self.open(path: path, file: file, role: role)
+        let handle = try Self.open(path: path, file: file, role: role, isPaged: pages != nil)
         do {
+            if let pages {
+                try Self.check(PageFiles.attach(pages, to: handle), handle, file: file)
+                try Self.check(sendgate_keep_log_at_close(handle, 1), handle, file: file)
+            }
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
             if let codes { try Self.check(codes.register(on: handle), handle, file: file) }
             try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
+            if pages != nil { try Self.run("PRAGMA cache_spill = 0", on: handle, file: file) }
             pageByteCount =
                 Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file))
                 ?? Int(SENDGATE_PAGE_BYTE_COUNT)
             if case .writer = role {
                 // Reads the first page, which opens the log.
                 _ = try Self.value(of: "PRAGMA schema_version", on: handle, file: file)
-                log = try LogSynchronization(of: handle, name: file, isEmpty: isLogEmpty)
+                log = try LogSynchronization(
+                    of: handle, name: file, isEmpty: isLogEmpty, pages: pages, mark: mark)
             } else {
                 log = nil
             }
         } catch {
             sqlite3_close_v2(handle)
-            throw error
+            guard let what = pages?.takeDamage() else { throw error }
+            throw StoreError.damaged(table: "schema", what)
         }
         self.handle = handle
         boundMemory = .allocate(byteCount: 16_384, alignment: 8)
@@ -98,7 +111,10 @@ final class Connection: @unchecked Sendable {
 
     /// Opens the file without a mutex of SQLite's own: ``lock`` admits one thread at a time
     /// (sqlite.org/threadsafe.html, multi-thread mode).
-    private static func open(path: String, file: String, role: Role) throws -> OpaquePointer {
+    private static func open(path: String, file: String, role: Role, isPaged: Bool) throws -> OpaquePointer {
+        if isPaged, !PageFiles.isRegistered {
+            throw StoreError.unavailable("SQLite takes no layer between itself and `\(file)`")
+        }
         let access =
             switch role {
             case .reader: SQLITE_OPEN_READONLY
@@ -106,7 +122,8 @@ final class Connection: @unchecked Sendable {
             }
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(
-            path, &opened, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+            path, &opened, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+            isPaged ? PageFiles.name : nil)
         guard let handle = opened else {
             throw StoreFailure.error(code: code, message: "no memory", file: file, table: "schema")
         }
@@ -119,9 +136,14 @@ final class Connection: @unchecked Sendable {
     }
 
     /// Waits for what is under way and closes the file; using the connection afterwards throws.
-    func close() {
+    ///
+    /// - Parameter movingLog: Whether the log is moved into the database first, and deleted: by the last connection to it, and
+    ///   only where the database was found to be what it should.
+    func close(movingLog: Bool = false) {
         lock.withLock {
             guard !isClosed else { return }
+            // What cannot be moved now, after a failed synchronization above all, is in the log for the next start.
+            if movingLog, (try? emptyLog()) != nil { sendgate_keep_log_at_close(handle, 0) }
             isClosed = true
             log?.close()
             for statement in prepared { sqlite3_finalize(statement) }
@@ -226,12 +248,22 @@ final class Connection: @unchecked Sendable {
     /// One value of a pragma, or of a statement with one column.
     func pragma(_ text: String) throws -> String {
         guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
-        return try Self.value(of: text, on: handle, file: file)
+        return try namingPages { try Self.value(of: text, on: handle, file: file) }
+    }
+
+    /// Runs a statement of no text of its own; gives damage that it meets the page's name.
+    private func namingPages<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            guard let what = pages?.takeDamage() else { throw error }
+            throw StoreError.damaged(table: "schema", what)
+        }
     }
 
     /// Statements that run once, such as the schema's.
     func script(_ sql: String) throws {
-        try Self.run(sql, on: handle, file: file)
+        try namingPages { try Self.run(sql, on: handle, file: file) }
         sums?.endStatement(succeeded: true)
     }
 
@@ -322,7 +354,7 @@ final class Connection: @unchecked Sendable {
         let code = sqlite3_step(statement)
         let isDone = code == SQLITE_DONE || code == SQLITE_ROW
         sums?.endStatement(succeeded: isDone)
-        guard isDone else { throw failure(code, text) }
+        guard isDone else { throw failure(code, text, isChange: true) }
         let count = Int(sqlite3_changes(handle))
         if let damaged = sums?.takeDamaged(), !damaged.isEmpty { try refuse(damaged, changedBy: text) }
         return count
@@ -455,8 +487,13 @@ final class Connection: @unchecked Sendable {
         return statement
     }
 
-    private func failure(_ code: Int32, _ text: StatementText) -> any Error {
+    private func failure(_ code: Int32, _ text: StatementText, isChange: Bool = false) -> any Error {
         if isInTransaction && sqlite3_get_autocommit(handle) != 0 { lostTransaction = true }
+        if code & 0xFF == SQLITE_CORRUPT, let what = pages?.takeDamage() {
+            // SQLite undoes no change of a single row: it may have written the row and not what an index says of it.
+            if isChange, isInTransaction { lostTransaction = true }
+            return StoreError.damaged(table: text.table, what)
+        }
         return Self.failure(code, on: handle, file: file, table: text.table)
     }
 
@@ -500,7 +537,7 @@ final class Connection: @unchecked Sendable {
     func moveLog(largerThan byteCount: Int) throws {
         guard Int(logState.pointee.pageCount) * pageByteCount >= byteCount else { return }
         do {
-            let code = try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+            let code = try checkpoint(SQLITE_CHECKPOINT_PASSIVE).code
             // Otherwise a reader of an old snapshot is in the way; the next commit tries again.
             if code == SQLITE_OK { logState.pointee.pageCount = 0 }
         } catch StoreError.unavailable {
@@ -508,57 +545,102 @@ final class Connection: @unchecked Sendable {
         }
     }
 
+    /// Moves what can be moved without waiting for a reader.
+    ///
+    /// - Returns: Whether all of the log is in the database.
+    func moveWholeLog() throws -> Bool { try checkpoint(SQLITE_CHECKPOINT_PASSIVE).isWhole }
+
     /// Moves the log, while nothing else synchronizes it.
     ///
-    /// - Returns: `SQLITE_OK`, `SQLITE_BUSY` or `SQLITE_LOCKED`, with extended codes.
-    private func checkpoint(_ mode: Int32) throws -> Int32 {
-        func run() throws -> Int32 {
-            let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, nil, nil)
+    /// - Returns: `SQLITE_OK`, `SQLITE_BUSY` or `SQLITE_LOCKED`, with extended codes, and whether all of it is in the database.
+    private func checkpoint(_ mode: Int32) throws -> (code: Int32, isWhole: Bool) {
+        func run() throws -> (result: (code: Int32, isWhole: Bool), isWhole: Bool) {
+            var (frameCount, movedCount): (Int32, Int32) = (-1, -1)
+            let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, &frameCount, &movedCount)
             switch code & 0xFF {
-            case SQLITE_OK, SQLITE_BUSY, SQLITE_LOCKED: return code
+            case SQLITE_OK, SQLITE_BUSY, SQLITE_LOCKED:
+                let isWhole = code == SQLITE_OK && frameCount == movedCount
+                return ((code, isWhole), isWhole)
             default:
+                // What was answered is in that frame and nowhere else.
+                if let what = pages?.takeDamage() { throw StoreError.lostDurability(what) }
                 throw StoreFailure.error(
                     code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
                     file: file, table: "log")
             }
         }
-        return try log?.moving(run) ?? run()
+        return try log?.moving(run) ?? run().result
     }
 
     /// Moves the whole log into the database and cuts the file to nothing. Waits for readers of older
     /// snapshots up to the busy timeout.
     func emptyLog() throws {
-        let code = try checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
-        guard code == SQLITE_OK else {
-            throw StoreFailure.error(
-                code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
-                file: file, table: "log")
+        // The mark says that the log is moved before it is cut.
+        for mode in [SQLITE_CHECKPOINT_FULL, SQLITE_CHECKPOINT_TRUNCATE] {
+            guard try checkpoint(mode).code == SQLITE_OK else {
+                throw StoreFailure.error(
+                    code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
+                    file: file, table: "log")
+            }
         }
         logState.pointee.pageCount = 0
     }
 
-    /// Gives the raw bytes of the database file, piece by piece, as they are on disk, through SQLite's own
-    /// descriptor: closing another one would drop its locks (sqlite.org/howtocorrupt.html, section 2.2).
-    func scanFile(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    /// The open database file, to be read past SQLite's cache through its own descriptor: closing another one would drop its
+    /// locks (sqlite.org/howtocorrupt.html, section 2.2).
+    private func openFile() throws -> (file: UnsafeMutablePointer<sqlite3_file>, byteCount: Int64) {
+        guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
         var pointer: UnsafeMutablePointer<sqlite3_file>?
+        var byteCount: Int64 = 0
         guard sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &pointer) == SQLITE_OK,
             let opened = pointer, let methods = opened.pointee.pMethods?.pointee,
-            let fileSize = methods.xFileSize, let read = methods.xRead
+            methods.xFileSize?(opened, &byteCount) == SQLITE_OK
         else { throw StoreError.unavailable("`\(file)` cannot be read back") }
-        var byteCount: Int64 = 0
-        guard fileSize(opened, &byteCount) == SQLITE_OK else {
-            throw StoreError.unavailable("`\(file)` cannot be measured")
-        }
-        var piece = [UInt8](repeating: 0, count: 1 << 20)
-        var offset: Int64 = 0
-        while offset < byteCount {
-            let count = Int(min(Int64(piece.count), byteCount - offset))
-            let code = piece.withUnsafeMutableBytes { read(opened, $0.baseAddress, Int32(count), offset) }
-            guard code == SQLITE_OK else {
-                throw StoreError.unavailable("`\(file)` cannot be read back (\(code))")
+        return (opened, byteCount)
+    }
+
+    /// Gives the pages of the database file, one after the other, as they are on disk.
+    func scanFile(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        let (opened, byteCount) = try openFile()
+        try withUnsafeTemporaryAllocation(byteCount: PageCode.pageByteCount, alignment: 16) { page in
+            for number in 0..<byteCount / Int64(page.count) {
+                let code = opened.pointee.pMethods.pointee.xRead(
+                    opened, page.baseAddress, Int32(page.count), number * Int64(page.count))
+                if let what = pages?.takeDamage() { throw StoreError.damaged(table: "schema", what) }
+                guard code == SQLITE_OK else {
+                    throw StoreError.unavailable("`\(file)` cannot be read back (\(code))")
+                }
+                try body(UnsafeRawBufferPointer(page))
             }
-            try piece.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-            offset += Int64(count)
+        }
+    }
+
+    /// How many pages the database file has now, one that is cut off counted as one. Some may be in the log only.
+    func pageCountOnDisk() throws -> Int64 {
+        let size = Int64(PageCode.pageByteCount)
+        return (try openFile().byteCount + size - 1) / size
+    }
+
+    /// Holds pages of the file, as they are on disk, against their codes.
+    ///
+    /// - Returns: Those that are not as they were written, and what is wrong with each. Until the log was moved that proves nothing:
+    ///   one may lie in the log only, or be half written.
+    func wrongPages(_ numbers: Range<Int64>) throws -> [(number: Int64, what: String)] {
+        let (opened, _) = try openFile()
+        return try withUnsafeTemporaryAllocation(byteCount: PageCode.pageByteCount, alignment: 16) { page in
+            var wrong: [(number: Int64, what: String)] = []
+            for number in numbers where number != PageCode.lockBytePage {
+                let code = opened.pointee.pMethods.pointee.xRead(
+                    opened, page.baseAddress, Int32(page.count), (number - 1) * Int64(page.count))
+                if let what = pages?.takeDamage() {
+                    wrong.append((number, what))
+                } else if code != SQLITE_OK {
+                    throw StoreError.unavailable(
+                        "page \(number) of `\(file)` cannot be read: look at the disk and the kernel's log (\(code))"
+                    )
+                }
+            }
+            return wrong
         }
     }
 }

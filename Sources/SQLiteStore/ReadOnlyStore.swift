@@ -21,7 +21,8 @@ package final class ReadOnlyStore: GateStore {
         directory path: String, limits: SQLiteStoreLimits = SQLiteStoreLimits(),
         readingKeys: () throws -> (cipher: RowCipher, index: HMACKey)
     ) throws {
-        directory = try StateDirectory(path: path, isReadOnly: true)
+        let directory = try StateDirectory(path: path, isReadOnly: true)
+        self.directory = directory
         let (cipher, index) = try readingKeys()
         guard directory.isDatabase(.gate), directory.isDatabase(.subjects) else {
             throw StoreOpeningError.system(
@@ -29,10 +30,17 @@ package final class ReadOnlyStore: GateStore {
         }
         let damages = damages
         func open(_ schema: Schema) throws -> Connection {
-            let connection = try Connection(
-                path: "\(path)/\(schema.file)", file: schema.file, role: .reader,
-                cacheByteCount: limits.readerCacheByteCount,
-                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: index)
+            try directory.requireLayout(of: schema)
+            let keys = PageKeys(index: index, file: schema.file)
+            let mark = try LogMark(besides: "\(path)/\(schema.file)", keys: keys, isReadOnly: true)
+            let logEnd = try mark.settle()
+            let connection = try SQLiteStore.tellingOfWrongKey {
+                try Connection(
+                    path: "\(path)/\(schema.file)", file: schema.file, role: .reader,
+                    cacheByteCount: limits.readerCacheByteCount,
+                    busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: index,
+                    pages: try PageFile(keys, logEnd: logEnd))
+            }
             try connection.exclusively { try schema.require(connection) }
             return connection
         }

@@ -9,6 +9,8 @@ import Synchronization
 /// - `gate.db`: everything, keyed by pseudonym; `subjects.db`: which user has which pseudonym. Both in WAL mode; the store
 ///   synchronizes the logs itself (``LogSynchronization``), so that the next batch is stepped while the last one is made
 ///   durable.
+/// - Every page of both has a code, which is checked whenever it is read from the disk (``PageFile``), and beside each there is a
+///   mark of what its log must hold after the process has ended (``LogMark``).
 /// - One writer: `commit` runs one `BEGIN IMMEDIATE … COMMIT` at a time; `read` uses a small pool of
 ///   read-only connections beside it.
 /// - A failed synchronization is remembered: from then on every call throws
@@ -60,17 +62,30 @@ package final class SQLiteStore: GateStore {
         try Self.requireSubjects(in: directory)
         let gatePath = try directory.prepareFile(Schema.gate.file)
         let subjectsPath = try directory.prepareFile(Schema.subjects.file)
-        try directory.synchronize()
-        func open(_ path: String, _ schema: Schema, _ role: Connection.Role, cache: Int) throws -> Connection
-        {
+        for schema in [Schema.subjects, Schema.gate] { try directory.requireLayout(of: schema) }
+        let pageKeys = { (schema: Schema) in PageKeys(index: indexKey, file: schema.file) }
+        let (subjectsKeys, gateKeys) = (pageKeys(.subjects), pageKeys(.gate))
+        func open(
+            _ path: String, _ keys: PageKeys, _ role: Connection.Role, cache: Int, mark: LogMark? = nil,
+            logEnd: LogEnd = LogEnd()
+        ) throws -> Connection {
             try Connection(
-                path: path, file: schema.file, role: role, cacheByteCount: cache,
-                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: indexKey)
+                path: path, file: keys.file, role: role, cacheByteCount: cache,
+                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: indexKey,
+                pages: try PageFile(keys, logEnd: logEnd), mark: mark)
         }
+        // Both before either is opened: a log that is refused is left as it is.
+        let subjectsMark = try LogMark(besides: subjectsPath, keys: subjectsKeys)
+        let gateMark = try LogMark(besides: gatePath, keys: gateKeys)
+        let (subjectsEnd, gateEnd) = (try subjectsMark.settle(), try gateMark.settle())
+        try directory.synchronize()
         let mappings = SubjectMappings(cipher: cipher, index: indexKey)
 
-        let subjects = try open(
-            subjectsPath, .subjects, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount)
+        let subjects = try Self.tellingOfWrongKey {
+            try open(
+                subjectsPath, subjectsKeys, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount,
+                mark: subjectsMark, logEnd: subjectsEnd)
+        }
         let subjectTables = try subjects.exclusively {
             try Schema.subjects.prepare(subjects)
             let tables = try Schema.subjects.shapes(heldAgainst: subjects, index: indexKey)
@@ -79,9 +94,16 @@ package final class SQLiteStore: GateStore {
             try subjects.keepSums(of: tables)
             return Array(tables.dropLast())
         }
+        if directory.byteCount(of: Schema.gate.file) == 0,
+            directory.byteCount(of: Schema.gate.file + "-wal") == 0,
+            try subjects.exclusively({ try SubjectMappings.hasAny(in: subjects) })
+        {
+            throw StoreOpeningError.gateMissing(
+                file: Schema.gate.file, besides: Schema.subjects.file, path: directory.path)
+        }
         let gate = try open(
-            gatePath, .gate, .writer(byteCountMax: limits.gateByteCountMax),
-            cache: limits.writerCacheByteCount)
+            gatePath, gateKeys, .writer(byteCountMax: limits.gateByteCountMax),
+            cache: limits.writerCacheByteCount, mark: gateMark, logEnd: gateEnd)
         let writer = GateWriter(gate, cachedPersonCountMax: limits.cachedPersonCountMax)
         let gateTables = try gate.exclusively {
             try Schema.gate.prepare(gate)
@@ -110,18 +132,18 @@ package final class SQLiteStore: GateStore {
             [
                 .init(
                     tables: gateTables, writer: gate,
-                    reader: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount)),
+                    reader: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount)),
                 .init(
                     tables: subjectTables, writer: subjects,
-                    reader: try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount)),
+                    reader: try open(subjectsPath, subjectsKeys, .reader, cache: limits.readerCacheByteCount)),
             ], known: known)
         let readers = try (0..<limits.readerCount).map { _ in
             Reader(
-                gate: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount),
-                subjects: try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount))
+                gate: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount),
+                subjects: try open(subjectsPath, subjectsKeys, .reader, cache: limits.readerCacheByteCount))
         }
         self.readers = ReaderPool(readers)
-        subjectsForWriting = try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount)
+        subjectsForWriting = try open(subjectsPath, subjectsKeys, .reader, cache: limits.readerCacheByteCount)
         subjectsWriter = SubjectsWriter(subjects)
         self.writer = writer
         self.dataKeys = DataKeys(cipher)
@@ -182,6 +204,15 @@ package final class SQLiteStore: GateStore {
         throw StoreOpeningError.subjectsMissing(file: subjects, besides: gate, path: directory.path)
     }
 
+    /// Opens a database: its first page has another code also under another index key.
+    static func tellingOfWrongKey(_ body: () throws -> Connection) throws -> Connection {
+        do {
+            return try body()
+        } catch let error as StoreError where error.damage != nil {
+            throw StoreOpeningError.wrongIndexKey
+        }
+    }
+
     private static let keyCheck = SealedColumn("key_check", "sealed")
     private static let readKeyCheck = StatementText(
         "key_check", "SELECT id, sealed, seal_count FROM key_check WHERE id = ?")
@@ -233,8 +264,8 @@ package final class SQLiteStore: GateStore {
         readers.close()
         integrity.close()
         subjectsForWriting.close()
-        subjectsWriter.connection.close()
-        writer.connection.close()
+        subjectsWriter.connection.close(movingLog: true)
+        writer.connection.close(movingLog: true)
         directory.unlock()
     }
 

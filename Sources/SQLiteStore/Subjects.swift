@@ -110,6 +110,11 @@ struct SubjectMappings: Sendable {
     private static let writeCheck = StatementText(
         "index_check", "INSERT INTO index_check VALUES (1, ?, 0, x'')")
 
+    /// Whether any user has a pseudonym.
+    static func hasAny(in connection: Connection) throws -> Bool {
+        try connection.first(anySubject) { _ in true } ?? false
+    }
+
     private static let readGeneration = StatementText(
         "index_check", "SELECT only, generation FROM index_check")
 

@@ -17,10 +17,8 @@ import Testing
         case pass
     }
 
-    private func edit(_ folder: String, _ file: String, _ sql: String) throws {
-        let connection = try Connection(
-            path: "\(folder)/\(file)", file: "tampered", role: .writer(byteCountMax: nil),
-            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 1_000)
+    private func edit(_ folder: String, _ file: String, of gate: GatewayHarness, _ sql: String) throws {
+        let connection = try Connection.tampering("\(folder)/\(file)", index: gate.keys.index)
         defer { connection.close() }
         try connection.exclusively {
             try connection.script(StoreTampering.begin)
@@ -35,20 +33,20 @@ import Testing
     ) throws -> GatewayHarness {
         switch moment {
         case .pass:
-            try edit(gate.folder, file, sql)
+            try edit(gate.folder, file, of: gate, sql)
             while try !gate.store.checkRows(countMax: 50) {}
             return gate
         case .restart:
-            gate.files.close()
+            gate.store.close()
             let path = NSTemporaryDirectory() + "sendgate-altered-\(UUID().uuidString)"
             try FileManager.default.copyItem(atPath: gate.folder, toPath: path)
-            try edit(path, file, sql)
-            return try GatewayHarness(after: gate, keeping: .folder(path))
+            try edit(path, file, of: gate, sql)
+            return try GatewayHarness(after: gate, in: path)
         }
     }
 
     private func gate() async throws -> GatewayHarness {
-        let gate = try GatewayHarness(keeping: .files())
+        let gate = try GatewayHarness()
         for user in ["u_1", "u_2"] { try await gate.register(user) }
         return gate
     }
@@ -139,9 +137,9 @@ import Testing
         #expect(try await send("b", to: "u_1", gate)["replayed"] == nil)
         #expect(try await send("b", to: "u_1", gate).status < 300)
         expectNamed("send", gate)
-        #expect(try gate.files.acceptDamage().map(\.table) == ["send"])
+        #expect(try gate.store.acceptDamage().map(\.table) == ["send"])
         #expect(try await send("c", to: "u_1", gate).status == 202)
-        #expect(try gate.files.acceptDamage().isEmpty)
+        #expect(try gate.store.acceptDamage().isEmpty)
     }
 
     @Test(
@@ -167,7 +165,7 @@ import Testing
         #expect(read.status == 503, "\(read.json)")
         #expect(try await send("b", to: "u_2", gate).status == 202)
         expectNamed("subject", gate)
-        _ = try gate.files.acceptDamage()
+        _ = try gate.store.acceptDamage()
         #expect(try await gate.call("product", "PUT", "/v1/recipients/u_1", body).status == 200)
         // What is accepted is damaged still, and said so.
         expectNamed("subject", gate)

@@ -14,9 +14,7 @@ import WireProtocol
 @Suite struct DamageTests {
     /// Changes the files past everything that protects them, beside the open store.
     private func tamper(_ gate: GatewayHarness, _ sql: String) throws {
-        let connection = try Connection(
-            path: gate.folder + "/gate.db", file: "tampered", role: .writer(byteCountMax: nil),
-            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 1_000)
+        let connection = try Connection.tampering(gate.folder + "/gate.db", index: gate.keys.index)
         try connection.exclusively {
             try connection.script(StoreTampering.begin)
             try connection.script(sql)

@@ -180,9 +180,7 @@ private final class ScriptedLibrary: TrailLibrary {
     @Test func `an entry whose bytes are not those that were answered is never published`() async throws {
         let gate = try GatewayHarness(keeping: .files())
         try await gate.register("u_1")
-        let connection = try Connection(
-            path: gate.folder + "/gate.db", file: "tampered", role: .writer(byteCountMax: nil),
-            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 1_000)
+        let connection = try Connection.tampering(gate.folder + "/gate.db", index: gate.keys.index)
         try connection.exclusively {
             try connection.script(StoreTampering.begin)
             try connection.script("UPDATE entry SET bytes = CAST(replace(bytes, 'a', 'b') AS BLOB)")

@@ -110,8 +110,10 @@ import Testing
     }
 
     /// - Returns: Whether anything is otherwise than it was.
-    private static func tamper(_ folder: String, _ table: Table, _ edit: Edit) throws -> Bool {
-        try tamper("\(folder)/\(table.file)") { connection in
+    private static func tamper(
+        _ folder: String, of base: GatewayHarness, _ table: Table, _ edit: Edit
+    ) throws -> Bool {
+        try tamper("\(folder)/\(table.file)", of: base) { connection in
             let before = try connection.pragma("SELECT total_changes()")
             do {
                 try connection.script(edit.sql(in: table))
@@ -125,10 +127,10 @@ import Testing
         }
     }
 
-    private static func tamper<Value>(_ path: String, _ body: (Connection) throws -> Value) throws -> Value {
-        let connection = try Connection(
-            path: path, file: "tampered", role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
-            busyTimeoutMilliseconds: 1_000)
+    private static func tamper<Value>(
+        _ path: String, of base: GatewayHarness, _ body: (Connection) throws -> Value
+    ) throws -> Value {
+        let connection = try Connection.tampering(path, index: base.keys.index)
         defer { connection.close() }
         return try connection.exclusively {
             try connection.script(StoreTampering.begin)
@@ -140,9 +142,9 @@ import Testing
         }
     }
 
-    private static func tables(of folder: String) throws -> [Table] {
+    private static func tables(of base: GatewayHarness) throws -> [Table] {
         try ["gate.db", "subjects.db"].flatMap { file in
-            try tamper("\(folder)/\(file)") { connection in
+            try tamper("\(base.folder)/\(file)", of: base) { connection in
                 let names = StatementText(
                     "schema", "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
                 let columns = StatementText(
@@ -325,7 +327,7 @@ import Testing
         async throws
     {
         let base = try await filled()
-        let tables = try Self.tables(of: base.folder)
+        let tables = try Self.tables(of: base)
         // Marks of erasures last from a commit to the next start only, and nothing is damaged yet.
         #expect(Set(tables.filter { $0.rowCount == 0 }.map(\.name)) == ["damage", "erasure"])
         #expect(try Self.findings(base.folder, as: base).isEmpty)
@@ -334,7 +336,7 @@ import Testing
             for edit in Self.edits(of: table) {
                 let path = try copy(of: base.folder)
                 defer { try? FileManager.default.removeItem(atPath: path) }
-                guard try Self.tamper(path, table, edit) else { continue }
+                guard try Self.tamper(path, of: base, table, edit) else { continue }
                 editCount += 1
                 let found = try Self.findings(path, as: base)
                 #expect(found.contains { $0.contains("`\(table.name)`") }, "\(table.name): \(edit): \(found)")
@@ -354,7 +356,7 @@ import Testing
 
     @Test func `one pass while the store is open names what is altered, taken out or put in`() async throws {
         let base = try await filled()
-        for table in try Self.tables(of: base.folder) {
+        for table in try Self.tables(of: base) {
             let edits: [Edit] =
                 table.rowCount == 0 ? [.copy] : [.delete, .copy] + table.columns.map { .flip($0) }
             for edit in edits.prefix(4) {
@@ -362,7 +364,7 @@ import Testing
                 defer { try? FileManager.default.removeItem(atPath: path) }
                 let store = try Self.open(path, as: base)
                 defer { store.close() }
-                guard try Self.tamper(path, table, edit) else { continue }
+                guard try Self.tamper(path, of: base, table, edit) else { continue }
                 // In slices, and whatever else is written in between is no damage.
                 var isWhole = false
                 var number = 0
@@ -393,7 +395,7 @@ import Testing
         #expect(expected.allSatisfy { $0.status < 500 }, "\(expected)")
         #expect(sound.store.damagedRows.isEmpty, "\(sound.store.damagedRows)")
         var repairedCount = 0
-        for table in try Self.tables(of: base.folder) {
+        for table in try Self.tables(of: base) {
             let edits: [Edit]
             switch table.name {
             case "device_key", "push_token", "address_code", "outbox_counters":
@@ -405,7 +407,7 @@ import Testing
             }
             for edit in edits {
                 let path = try copy(of: base.folder)
-                guard try Self.tamper(path, table, edit) else {
+                guard try Self.tamper(path, of: base, table, edit) else {
                     try FileManager.default.removeItem(atPath: path)
                     continue
                 }

@@ -270,7 +270,8 @@ import Testing
         try populate(folder)
         let connection = try Connection(
             path: folder.state + "/gate.db", file: "gate.db", role: .writer(byteCountMax: nil),
-            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100, index: .test())
+            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100, index: .test(), pages: .test("gate.db"))
+        try FileManager.default.removeItem(atPath: folder.state + "/gate.db" + LogMark.suffix)
         let insert = StatementText("setting", "INSERT INTO setting VALUES ('a', '1'), ('b', '2'), ('a', '3')")
         let other = StatementText("setting", "INSERT INTO setting VALUES ('c', '4')")
         try connection.exclusively {
@@ -297,7 +298,8 @@ import Testing
         let damages = DamageLog()
         let connection = try Connection(
             path: folder.state + "/gate.db", file: "gate.db", role: .writer(byteCountMax: nil),
-            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100, damages: damages, index: .test())
+            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100, damages: damages, index: .test(),
+            pages: .test("gate.db"))
         // Changes the altered row, and then fails at the other one.
         let failing = StatementText("setting", "UPDATE setting SET value = iif(name < 'b', '3', NULL)")
         let whole = StatementText("setting", "UPDATE setting SET value = '4' WHERE name = 'b'")

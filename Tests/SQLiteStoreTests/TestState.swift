@@ -49,11 +49,11 @@ func openStore(
         indexKey: .test(index), limits: limits)
 }
 
-/// A connection to one file of a closed store, past everything that protects it.
+/// A connection to one file with the key of its pages, past all that authenticates rows: what it writes is found by those alone.
+/// The log of a closed store is not held against a mark afterwards.
 func tamper<Value>(_ path: String, _ body: (Connection) throws -> Value) throws -> Value {
-    let connection = try Connection(
-        path: path, file: "tampered", role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
-        busyTimeoutMilliseconds: 100)
+    let connection = try tampering(path, file: "tampered")
+    defer { connection.close() }
     return try connection.exclusively {
         try connection.script(StoreTampering.begin)
         let result = Result { try body(connection) }
@@ -62,11 +62,25 @@ func tamper<Value>(_ path: String, _ body: (Connection) throws -> Value) throws 
     }
 }
 
+private func tampering(_ path: String, file: String, index: HMACKey? = nil) throws -> Connection {
+    try? FileManager.default.removeItem(atPath: path + LogMark.suffix)
+    return try Connection(
+        path: path, file: file, role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
+        busyTimeoutMilliseconds: 100, index: index, pages: .test(path))
+}
+
+extension PageFile {
+    /// The pages of a file that ``openStore(_:key:older:index:limits:)`` makes.
+    static func test(_ path: String) throws -> PageFile {
+        let keys = PageKeys(index: .test(), file: (path as NSString).lastPathComponent)
+        return try PageFile(keys, logEnd: LogEnd())
+    }
+}
+
 /// Changes `gate.db` of a closed store as the gateway itself does.
 func rewrite(_ folder: String, _ sql: String) throws {
-    let connection = try Connection(
-        path: folder + "/gate.db", file: "gate.db", role: .writer(byteCountMax: nil),
-        cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100, index: .test())
+    let connection = try tampering(folder + "/gate.db", file: "gate.db", index: .test())
+    defer { connection.close() }
     try connection.exclusively {
         try connection.keepSums(of: Schema.gate.shapes(heldAgainst: connection, index: .test()))
         _ = try connection.writing { try connection.change(StatementText("rewritten", sql)) }
