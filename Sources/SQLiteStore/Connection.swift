@@ -615,6 +615,9 @@ final class Connection: @unchecked Sendable {
         }
     }
 
+    /// How many pages the database has, in its file or in the log.
+    func databasePageCount() throws -> Int64 { Int64(try pragma("PRAGMA page_count")) ?? 0 }
+
     /// How many pages the database file has now, one that is cut off counted as one. Some may be in the log only.
     func pageCountOnDisk() throws -> Int64 {
         let size = Int64(PageCode.pageByteCount)

@@ -85,4 +85,6 @@ package final class ReadOnlyStore: GateStore {
     package func synchronize() throws { throw Self.refusal }
     package func finishErasures() throws { throw Self.refusal }
     package func checkRows(countMax: Int) throws -> Bool { throw Self.refusal }
+    package func checkPages(countMax: Int) throws -> Bool { throw Self.refusal }
+    package var pageCheck: PageCheck { PageCheck() }
 }

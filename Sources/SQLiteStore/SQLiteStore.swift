@@ -32,6 +32,7 @@ package final class SQLiteStore: GateStore {
     private let directory: StateDirectory
     let damages: DamageLog
     let integrity: IntegrityCheck
+    private let scrub: PageScrub
 
     /// Opens the store, makes it when it is new, and finishes erasures that a crash left half done.
     ///
@@ -137,6 +138,15 @@ package final class SQLiteStore: GateStore {
                     tables: subjectTables, writer: subjects,
                     reader: try open(subjectsPath, subjectsKeys, .reader, cache: limits.readerCacheByteCount)),
             ], known: known)
+        scrub = PageScrub(
+            [
+                .init(
+                    writer: gate,
+                    reader: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount)),
+                .init(
+                    writer: subjects,
+                    reader: try open(subjectsPath, subjectsKeys, .reader, cache: limits.readerCacheByteCount)),
+            ], damages: damages, directory: directory.path)
         let readers = try (0..<limits.readerCount).map { _ in
             Reader(
                 gate: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount),
@@ -263,6 +273,7 @@ package final class SQLiteStore: GateStore {
         // into the databases; the directory's lock goes when everything is closed.
         readers.close()
         integrity.close()
+        scrub.close()
         subjectsForWriting.close()
         subjectsWriter.connection.close(movingLog: true)
         writer.connection.close(movingLog: true)
@@ -372,6 +383,13 @@ package final class SQLiteStore: GateStore {
     package func add(_ key: RowCipher.Key) { dataKeys.add(key) }
 
     package var damagedRows: [StoredDamage] { damages.damages }
+
+    package func checkPages(countMax: Int) throws -> Bool {
+        try refuseWhenStopped()
+        return try watchingDurability { try scrub.advance(pageCountMax: countMax) }
+    }
+
+    package var pageCheck: PageCheck { scrub.state }
 
     package func note(_ damage: StoredDamage) { damages.note(damage) }
 

@@ -157,7 +157,9 @@ final class StateDirectory: Sendable {
         var header = [UInt8](repeating: 0, count: PageFile.headerByteCount)
         let magic = Array("SQLite format 3\0".utf8)
         // What begins otherwise is damaged, and SQLite says so.
-        guard pread(file, &header, header.count, 0) == header.count, header.starts(with: magic) else { return }
+        guard pread(file, &header, header.count, 0) == header.count, header.starts(with: magic) else {
+            return
+        }
         try header.withUnsafeBytes { header in
             let id = Int32(bigEndian: header.loadUnaligned(fromByteOffset: 68, as: Int32.self))
             guard PageFile.hasLayout(header.baseAddress!) else {

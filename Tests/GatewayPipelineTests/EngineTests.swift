@@ -426,6 +426,8 @@ final class FailingStore: GateStore {
     var damagedRows: [StoredDamage] { store.damagedRows }
     func note(_ damage: StoredDamage) { store.note(damage) }
     func checkRows(countMax: Int) throws -> Bool { try store.checkRows(countMax: countMax) }
+    func checkPages(countMax: Int) throws -> Bool { try store.checkPages(countMax: countMax) }
+    var pageCheck: PageCheck { store.pageCheck }
     var dataKeyUse: DataKeyUse { store.dataKeyUse }
 }
 

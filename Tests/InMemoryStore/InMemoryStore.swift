@@ -121,5 +121,7 @@ package final class InMemoryStore: GateStore {
     package var damagedRows: [StoredDamage] { [] }
     package func note(_ damage: StoredDamage) {}
     package func checkRows(countMax: Int) throws -> Bool { true }
+    package func checkPages(countMax: Int) throws -> Bool { true }
+    package var pageCheck: PageCheck { PageCheck() }
     package var dataKeyUse: DataKeyUse { DataKeyUse(key: "none", sealCount: 0) }
 }

@@ -172,7 +172,11 @@ extension MetricFamily {
         .gauge, "policy_reviews_due_soon",
         "Mandatory types whose review falls due within 60 days, those that are due not among them.")
     package static let damagedRows = MetricFamily(
-        .gauge, "damaged_rows", "Stored rows found unreadable since the start.")
+        .gauge, "damaged_rows", "Stored rows and pages found unreadable since the start.")
+    package static let checkedPages = MetricFamily(
+        .counter, "checked_pages_total", "Stored pages read and held against their codes.")
+    package static let pageChecks = MetricFamily(
+        .counter, "page_checks_total", "Passes over all stored pages that have ended.")
     package static let dataKeySeals = MetricFamily(
         .gauge, "data_key_seals", "Rows the current data key has sealed.")
     package static let keysWaiting = MetricFamily(
@@ -226,7 +230,7 @@ extension MetricFamily {
         failedBatches, queued, publishLag,
         trailEntries, publishedEntries,
         outboxRows, outboxBytes, outboxStates, outboxDueAge, hopReachable, policyRefused, policyInfo,
-        lapsedReviews, reviewsDueSoon, damagedRows, dataKeySeals, keysWaiting, keysToRotate, keyAge,
+        lapsedReviews, reviewsDueSoon, damagedRows, checkedPages, pageChecks, dataKeySeals, keysWaiting, keysToRotate, keyAge,
         keysetEnd, keysLocked, secretsOutside, freeDisk, connections, refusedConnections, requests, streams,
         streamLines, endpointProblems, bytesRead, bytesWritten, idleTimeouts, readTimeouts, writeStalls,
         missingAnswers,

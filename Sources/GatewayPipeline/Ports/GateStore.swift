@@ -53,8 +53,26 @@ package protocol GateStore: AnyObject, Sendable {
     /// - Returns: Whether a pass over all rows has ended.
     func checkRows(countMax: Int) throws -> Bool
 
+    /// Reads the next stored pages, so many at most, free ones too, and holds each against its code; damage is added to
+    /// ``damagedRows``. Runs beside reads and writes; blocks its thread. Another process goes on where one ended.
+    ///
+    /// - Returns: Whether a pass over all pages has ended.
+    func checkPages(countMax: Int) throws -> Bool
+
+    /// What ``checkPages(countMax:)`` has read.
+    var pageCheck: PageCheck { get }
+
     /// How much the key that seals rows has been used.
     var dataKeyUse: DataKeyUse { get }
+}
+
+/// What was read of the stored pages since the store opened, to hold each against its code.
+package struct PageCheck: Sendable, Hashable {
+    package var checkedPageCount: Int64 = 0
+    /// Passes over all pages that have ended.
+    package var passCount: Int64 = 0
+
+    package init() {}
 }
 
 /// How many rows a data key has sealed, over restarts; never less than it was.

@@ -89,7 +89,7 @@ struct StoreCheck: GateCommand {
             sendgate store check --dev DIR [--json]
             """,
         discussion: """
-            Names table and row of everything that is not as the gateway wrote it, and tables with rows missing. What \
+            Names every page, table and row that is not as the gateway wrote it, and tables with rows missing. What \
             can be computed from elsewhere is put right. Stop the gateway first; while it runs it checks by itself, \
             and `sendgate status` says what it has found. Exit status 3 when something is damaged.
             """)
@@ -102,6 +102,8 @@ struct StoreCheck: GateCommand {
     func run() async throws {
         let store = try state.open().store
         defer { store.close() }
+        // The first pass goes on where the gateway's own ended.
+        for _ in 0..<2 { while try !store.checkPages(countMax: 1_000_000) {} }
         while try !store.checkRows(countMax: 1_000_000) {}
         StoreCommand.printed(store.damagedRows, output)
         if !store.damagedRows.isEmpty { throw ExitStatus.foundDifference }

@@ -30,6 +30,8 @@ struct EngineService: Service {
     let lapsedReviews: @Sendable () -> [PolicyDiagnostic]
     /// Checks the next of all stored rows, so many at most; gives whether that was the last.
     let checkRows: @Sendable (_ countMax: Int) throws -> Bool
+    /// The same of stored pages.
+    let checkPages: @Sendable (_ countMax: Int) throws -> Bool
     /// Counts the next of all recipients; gives whether that was the last.
     let countPersons: @Sendable () throws -> Bool
     let driftSchedule: DriftSchedule
@@ -43,6 +45,9 @@ struct EngineService: Service {
     private static let intervalsPerHour = 60
     /// Rows checked in a second. Ten million rows take 35 minutes, and then it begins anew.
     private static let checkedRowCountPerSecond = 5_000
+
+    /// Pages checked in a second, 10 MB. Ten million recipients, some 20 GB, take 35 minutes, and then it begins anew.
+    private static let checkedPageCountPerSecond = 5_000
 
     /// Runs what writes, and records that the gateway started.
     ///
@@ -72,7 +77,10 @@ struct EngineService: Service {
     /// Prunes, and raises the alarm for lapsed reviews, every hour until the group shuts down, then records the stop and drains.
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            async let checked: Void = checkAllRows()
+            async let checked: Void = checkAll(
+                "rows", perSecond: Self.checkedRowCountPerSecond, by: checkRows)
+            async let checkedPages: Void = checkAll(
+                "pages", perSecond: Self.checkedPageCountPerSecond, by: checkPages)
             async let counted: Void = countAllPersons()
             async let resealed: Void = resealRows()
             async let audited: Void = auditDrift()
@@ -93,6 +101,7 @@ struct EngineService: Service {
                 recordCounts(false)
             }
             await checked
+            await checkedPages
             await counted
             await resealed
             await audited
@@ -107,16 +116,18 @@ struct EngineService: Service {
         logger.info("stopped", metadata: ["published": "\(publisher.publishedSize)"])
     }
 
-    /// Holds one stored row after the other against what authenticates it, on a thread of its own, beside everything that
+    /// Holds what is stored against what authenticates it, a part each second, on a thread of its own, beside everything that
     /// reads and writes.
-    private func checkAllRows() async {
+    private func checkAll(
+        _ things: String, perSecond count: Int, by check: @escaping @Sendable (Int) throws -> Bool
+    ) async {
         while !Task.isCancelled {
             let isWhole = await withCheckedContinuation { continuation in
                 DispatchQueue.global(qos: .utility).async {
                     do {
-                        continuation.resume(returning: try checkRows(Self.checkedRowCountPerSecond))
+                        continuation.resume(returning: try check(count))
                     } catch {
-                        logger.error("stored rows cannot be checked: \(error)")
+                        logger.error("stored \(things) cannot be checked: \(error)")
                         continuation.resume(returning: true)
                     }
                 }

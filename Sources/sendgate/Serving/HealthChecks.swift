@@ -221,6 +221,9 @@ struct HealthChecks: Sendable {
         addPolicy(to: &page)
         addKeys(to: &page)
         page.add(.damagedRows, [], store.damagedRows.count)
+        let pages = store.pageCheck
+        page.add(.checkedPages, [], .integer(pages.checkedPageCount))
+        page.add(.pageChecks, [], .integer(pages.passCount))
         if let free = try? DiskSpace.freeByteCount(at: stateDirectory) {
             page.add(.freeDisk, [], .integer(free))
         }
