@@ -107,7 +107,9 @@ extension StoreOpeningError: CustomStringConvertible {
             "configure the data key that belongs to this state directory under this id; if it does, restore both databases from one backup"
         case .missingDataKey(let id):
             "put `\(id).key` back into the key directory: without it devices, addresses and waiting messages cannot be read"
-        case .damaged, .logDamaged: "restore both databases from one backup; nothing was changed"
+        case .damaged: "restore both databases from one backup; nothing was changed"
+        case .logDamaged:
+            "put both databases of one backup into an empty state directory, and restore what is missing from the trail (`sendgate restore`); nothing was changed"
         case .otherLayout:
             "start with an empty state directory, or restore both databases from one backup of this build"
         case .settingRefused(_, "page_size", _, _):
