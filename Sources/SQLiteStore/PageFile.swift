@@ -61,6 +61,16 @@ final class PageFile: @unchecked Sendable {
             && header.load(fromByteOffset: 20, as: UInt8.self) == UInt8(PageCode.byteCount)
     }
 
+    /// Reads a part of the header, of which only the layout is looked at.
+    fileprivate static func readHeader(
+        _ file: UnsafeMutablePointer<sqlite3_file>, _ out: UnsafeMutableRawPointer, _ count: Int32,
+        _ offset: Int64
+    ) -> Int32 {
+        let code = file.read(out, count, offset)
+        guard code == SQLITE_OK, offset == 0, count > 20, !hasLayout(out) else { return code }
+        return SQLITE_CORRUPT
+    }
+
     fileprivate func read(
         _ file: UnsafeMutablePointer<sqlite3_file>, _ out: UnsafeMutableRawPointer, _ count: Int32,
         _ offset: Int64
@@ -68,9 +78,8 @@ final class PageFile: @unchecked Sendable {
         let size = Int64(PageCode.pageByteCount)
         if Int64(count) == size, offset % size == 0 { return readPage(file, out, number: offset / size + 1) }
         if offset + Int64(count) <= Int64(Self.headerByteCount) {
-            let code = file.read(out, count, offset)
-            guard code == SQLITE_OK, offset == 0, count > 20, !Self.hasLayout(out) else { return code }
-            return refuse("page 1 of `\(keys.file)` says another layout")
+            let code = Self.readHeader(file, out, count, offset)
+            return code == SQLITE_CORRUPT ? refuse("page 1 of `\(keys.file)` says another layout") : code
         }
         let start = offset - offset % size
         guard offset + Int64(count) <= start + size else { return SQLITE_IOERR }
@@ -248,7 +257,11 @@ enum PageFiles {
     // Made once and then only read.
     nonisolated(unsafe) private static let database = table { table in
         table.xRead = { file, out, count, offset in
-            withPages(file) { $0.read($1, out!, count, offset) }
+            // SQLite reads the header while it opens the file, before ``attach(_:to:)``.
+            if head(file!).pointee.pages == nil, offset + Int64(count) <= Int64(PageFile.headerByteCount) {
+                return PageFile.readHeader(below(file), out!, count, offset)
+            }
+            return withPages(file) { $0.read($1, out!, count, offset) }
         }
         table.xWrite = { file, bytes, count, offset in
             withPages(file) { $0.write($1, bytes!, count, offset) }
