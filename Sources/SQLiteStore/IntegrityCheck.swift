@@ -126,15 +126,28 @@ final class IntegrityCheck: @unchecked Sendable {
 
     /// Checks the next rows, or those that are left of one pass.
     ///
-    /// - Parameter isWalked: Called with each table that was checked to its end.
+    /// - Parameters:
+    ///   - isWalked: Called with each table that was checked to its end.
+    ///   - isUnreadable: Called with what ended the check of a table before.
     /// - Returns: Whether that was the end of a pass.
-    func advance(rowCountMax: Int, isWalked: (File, TableWalk) throws -> Void) throws -> Bool {
+    func advance(
+        rowCountMax: Int, isWalked: (File, TableWalk) throws -> Void, isUnreadable: (StoredDamage) -> Void
+    ) throws -> Bool {
         var left = rowCountMax
         while left > 0 {
             let file = files[self.file]
             var walk = self.walk ?? TableWalk(file.tables[table], at: table)
-            left -= max(try slice(&walk, in: file, rowCountMax: left), 1)
-            guard walk.isDone else {
+            var damage: StoredDamage?
+            do {
+                left -= max(try slice(&walk, in: file, rowCountMax: left), 1)
+            } catch let error as StoreError {
+                // The rest of the table lies behind a damaged page.
+                damage = error.damage
+                guard let damage else { throw error }
+                isUnreadable(damage)
+                left -= 1
+            }
+            guard walk.isDone || damage != nil else {
                 self.walk = walk
                 continue
             }
@@ -145,7 +158,7 @@ final class IntegrityCheck: @unchecked Sendable {
                 self.file = (self.file + 1) % files.count
             }
             file.writer.exclusively { file.writer.sums?.watched = nil }
-            try isWalked(file, walk)
+            if damage == nil { try isWalked(file, walk) }
             if self.file == 0, table == 0 { return true }
         }
         return false

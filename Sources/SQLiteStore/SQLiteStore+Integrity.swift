@@ -384,7 +384,9 @@ extension SQLiteStore {
 
     private func advance(rowCountMax: Int) throws -> Bool {
         for damage in try integrity.damagedAnchors() { damages.note(damage) }
-        return try integrity.advance(rowCountMax: rowCountMax) { file, walk in try settle(walk, of: file) }
+        return try integrity.advance(
+            rowCountMax: rowCountMax, isWalked: { file, walk in try settle(walk, of: file) },
+            isUnreadable: { damages.note($0) })
     }
 
     /// Accepts the damage for good: from here on, a row that is not found counts as not there. Damaged rows stay so.

@@ -173,10 +173,16 @@ package final class SQLiteStore: GateStore {
         let isSmall = integrity.rowCount <= limits.checkedRowCountAtStartMax
         for file in integrity.files {
             for table in file.tables where isSmall || Self.smallTables.contains(table.name) {
-                let walk = try file.writer.exclusively {
-                    try IntegrityCheck.walked(table, on: file.writer)
+                do {
+                    let walk = try file.writer.exclusively {
+                        try IntegrityCheck.walked(table, on: file.writer)
+                    }
+                    try settle(walk, of: file)
+                } catch let error as StoreError {
+                    // A damaged page stops what needs it, and no start.
+                    guard let damage = error.damage else { throw error }
+                    damages.note(damage)
                 }
-                try settle(walk, of: file)
             }
         }
     }

@@ -188,7 +188,10 @@ import Testing
             return
         }
         #expect(what.contains("gate.db-wal` is not as it was written"))
-        #expect(throws: StoreError.self) { try store.synchronize() }
+        // Nothing more is made durable, nor moved at the end.
+        #expect(throws: StoreError.lostDurability(what)) {
+            try store.write { try $0.setSetting("later", to: "1") }
+        }
         store.close()
         #expect(throws: StoreOpeningError.self) { try openStore(folder.state) }
     }

@@ -57,6 +57,13 @@ import Testing
         for name in ["subjects.db-wal", "subjects.db-shm"] {
             try FileManager.default.removeItem(atPath: copy.state + "/" + name)
         }
+        let error = #expect(throws: StoreOpeningError.self) { _ = try openStore(copy.state) }
+        guard case .logDamaged? = error else {
+            Issue.record("\(error as Any)")
+            return
+        }
+        // As after another boot, when the mark says nothing.
+        try FileManager.default.removeItem(atPath: copy.state + "/subjects.db-mark")
         #expect(
             throws: StoreOpeningError.subjectsBehind(
                 file: "subjects.db", besides: "gate.db", path: copy.state)
@@ -340,7 +347,7 @@ import Testing
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(
             atPath: folder.state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        try tamper(folder.state + "/gate.db") { try $0.script("CREATE TABLE theirs (a)") }
+        try tamper(folder.state + "/gate.db", movingLog: true) { try $0.script("CREATE TABLE theirs (a)") }
         #expect(throws: StoreOpeningError.notOurs(file: "gate.db", applicationID: 0)) {
             _ = try openStore(folder.state)
         }

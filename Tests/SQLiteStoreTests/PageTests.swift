@@ -289,6 +289,7 @@ import Testing
         let expected = try answers(store)
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: folder.state + "/gate.db"))
         let pageCount = try Int(file.seekToEnd()) / Self.size
+        var silentCount = 0
         for page in 2..<pageCount {
             try file.seek(toOffset: UInt64(page * Self.size + 900))
             let byte = try #require(try file.read(upToCount: 1))
@@ -300,11 +301,13 @@ import Testing
             }
             let found = try answers(store)
             #expect(!zip(found, expected).contains { $0 != nil && $0 != $1 }, "page \(page + 1)")
-            #expect(found.contains { $0 != nil }, "page \(page + 1)")
+            if !found.contains(where: { $0 != nil }) { silentCount += 1 }
             while try !store.checkPages(countMax: 100) {}
             #expect(store.damagedRows.contains { $0.table == "gate.db page \(page + 1)" }, "page \(page + 1)")
             try file.seek(toOffset: UInt64(page * Self.size + 900))
             try file.write(contentsOf: byte)
         }
+        // Where the series stand is on one page, without which nothing is answered.
+        #expect(silentCount <= 1, "\(silentCount) pages stop everything")
     }
 }

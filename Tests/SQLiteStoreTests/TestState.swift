@@ -51,9 +51,13 @@ func openStore(
 
 /// A connection to one file with the key of its pages, past all that authenticates rows: what it writes is found by those alone.
 /// The log of a closed store is not held against a mark afterwards.
-func tamper<Value>(_ path: String, _ body: (Connection) throws -> Value) throws -> Value {
+///
+/// - Parameter movingLog: Whether nothing is left in the log, as after a program that ended by itself.
+func tamper<Value>(_ path: String, movingLog: Bool = false, _ body: (Connection) throws -> Value) throws
+    -> Value
+{
     let connection = try tampering(path, file: "tampered")
-    defer { connection.close() }
+    defer { connection.close(movingLog: movingLog) }
     return try connection.exclusively {
         try connection.script(StoreTampering.begin)
         let result = Result { try body(connection) }
