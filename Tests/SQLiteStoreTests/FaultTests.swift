@@ -298,8 +298,8 @@ import Testing
         try perform(1, on: store)
         #expect(throws: StoreError.self) {
             try store.write { transaction in
-                // A big transaction spills pages to the log before it commits; one of those writes fails, and
-                // then every later one.
+                // The pages of a big transaction are written when it commits; one of those writes fails, and then every
+                // later one.
                 state.files.fail(.write, at: 1, code: SQLITE_FULL, lasts: true)
                 for number in 0..<60_000 {
                     try transaction.setSetting("filler-\(number)", to: String(repeating: "x", count: 2000))
