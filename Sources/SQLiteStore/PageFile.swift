@@ -254,7 +254,7 @@ enum PageFiles {
         return code
     }
 
-    // Made once and then only read.
+    // nonisolated(unsafe) is sound because a table is made once and then only read.
     nonisolated(unsafe) private static let database = table { table in
         table.xRead = { file, out, count, offset in
             // SQLite reads the header while it opens the file, before ``attach(_:to:)``.
@@ -272,6 +272,7 @@ enum PageFiles {
             return code
         }
     }
+    // The same.
     nonisolated(unsafe) private static let log = table { table in
         table.xRead = { file, out, count, offset in
             withPages(file) { $0.readLog($1, out!, count, offset) }

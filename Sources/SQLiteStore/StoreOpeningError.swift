@@ -70,7 +70,7 @@ extension StoreOpeningError: CustomStringConvertible {
         case .subjectsBehind(let file, let gate, let path):
             "`\(file)` in `\(path)` is older than `\(gate)`: who was registered or forgotten since would not be known"
         case .wrongIndexKey:
-            "the index key is not the one this state directory was made with, or the first page of a database in it is damaged"
+            "the index key is not the one this state directory was made with: `index_check` row 1 of `subjects.db` is of another key, or was altered, or the first page of a database is damaged"
         case .wrongDataKey(let id):
             "the data key `\(id)` is not the one this state directory was sealed with: `key_check` row \(id) of `gate.db` does not open under it, or was altered"
         case .missingDataKey(let id):

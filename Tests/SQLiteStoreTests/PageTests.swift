@@ -204,19 +204,20 @@ import Testing
             } else {
                 try FileManager.default.copyItem(atPath: folder.state, toPath: copy.state)
             }
-            func bytes() -> [Data] {
-                [
-                    "gate.db", "gate.db-wal", "gate.db-mark", "subjects.db", "subjects.db-wal",
-                    "subjects.db-mark",
-                ]
-                .map { FileManager.default.contents(atPath: copy.state + "/" + $0) ?? Data() }
+            func bytes() throws -> [String: Data] {
+                let names = try FileManager.default.contentsOfDirectory(atPath: copy.state)
+                return try Dictionary(
+                    uniqueKeysWithValues: names.filter { !$0.hasSuffix("-shm") && $0 != "state.lock" }.map {
+                        ($0, try Data(contentsOf: URL(fileURLWithPath: copy.state + "/" + $0)))
+                    }
+                ).filter { !$0.value.isEmpty }
             }
-            let before = bytes()
+            let before = try bytes()
             #expect(throws: StoreOpeningError.wrongIndexKey) { try openStore(copy.state, index: 8) }
             #expect(throws: StoreOpeningError.wrongIndexKey) {
                 try ReadOnlyStore(directory: copy.state) { (RowCipher(current: try .test(1)), .test(8)) }
             }
-            #expect(bytes() == before)
+            #expect(try bytes() == before)
             #expect("\(StoreOpeningError.wrongIndexKey)".contains("or the first page"))
             _ = try openStore(copy.state)
         }
@@ -309,5 +310,74 @@ import Testing
         }
         // Where the series stand is on one page, without which nothing is answered.
         #expect(silentCount <= 1, "\(silentCount) pages stop everything")
+    }
+
+    @Test func `a pass goes on where the process before it ended`() throws {
+        let folder = try filled()
+        let byteCount = try ["gate.db", "subjects.db"].reduce(0) {
+            $0 + (try Data(contentsOf: URL(fileURLWithPath: folder.state + "/" + $1)).count)
+        }
+        let pageCount = Int64(byteCount / Self.size)
+        var store = try openStore(folder.state)
+        #expect(try !store.checkPages(countMax: Int(pageCount) / 2))
+        #expect(store.pageCheck.checkedPageCount == pageCount / 2)
+        store.close()
+        store = try openStore(folder.state)
+        while try !store.checkPages(countMax: 10) {}
+        #expect(store.pageCheck.checkedPageCount < pageCount && store.pageCheck.passCount == 1)
+        let before = store.pageCheck.checkedPageCount
+        while try !store.checkPages(countMax: 10) {}
+        #expect(store.pageCheck.checkedPageCount - before >= pageCount)
+        store.close()
+        // What cannot be read begins anew.
+        for text in ["", "x", "7 7", "0 -1", "0 99999999"] {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: folder.state + "/scrub-place"))
+            store = try openStore(folder.state)
+            for _ in 0..<2 { while try !store.checkPages(countMax: 10) {} }
+            #expect(store.pageCheck.checkedPageCount >= pageCount && store.damagedRows.isEmpty, "\(text)")
+            store.close()
+        }
+    }
+
+    @Test func `a change that meets a damaged page is undone with its whole transaction`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/own.db"
+        func connect() throws -> Connection {
+            try Connection(
+                path: path, file: "own.db", role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
+                busyTimeoutMilliseconds: 100, pages: .test(path))
+        }
+        var connection = try connect()
+        let root = try connection.exclusively {
+            try connection.script(
+                "CREATE TABLE own (a, b); CREATE INDEX own_by_b ON own (b); CREATE TABLE other (a)")
+            return try #require(
+                Int(try connection.pragma("SELECT rootpage FROM sqlite_schema WHERE name = 'own_by_b'")))
+        }
+        connection.close(movingLog: true)
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        bytes[(root - 1) * Self.size + 1_000] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: path))
+        connection = try connect()
+        let other = StatementText("other", "INSERT INTO other VALUES (1)")
+        let own = StatementText("own", "INSERT INTO own VALUES (1, 2)")
+        try connection.exclusively {
+            try connection.begin(writing: true)
+            try connection.change(other)
+            let error = #expect(throws: StoreError.self) { try connection.change(own) }
+            // It is named by file, page and table.
+            #expect(
+                error?.damage
+                    == StoredDamage(
+                        table: "own", row: nil, what: "page \(root) of `own.db` is not as it was written"))
+            #expect(throws: StoreError.self) { try connection.change(other) }
+            #expect(throws: StoreError.self) { try connection.commit() }
+            #expect(
+                try connection.pragma("SELECT (SELECT count(*) FROM own) + (SELECT count(*) FROM other)")
+                    == "0")
+            try connection.writing { _ = try connection.change(other) }
+            #expect(try connection.pragma("SELECT count(*) FROM other") == "1")
+        }
+        connection.close()
     }
 }
