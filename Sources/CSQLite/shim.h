@@ -2,8 +2,6 @@
 #ifndef SENDGATE_CSQLITE_SHIM_H
 #define SENDGATE_CSQLITE_SHIM_H
 
-// Debian, Ubuntu and Fedora build SQLite with this hook (sqlite.org/c3ref/preupdate_blobwrite.html).
-#define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include <sqlite3.h>
 
 // sqlite3_db_config takes variable arguments, which Swift cannot call.

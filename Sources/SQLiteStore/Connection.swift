@@ -25,11 +25,6 @@ final class Connection: @unchecked Sendable {
     /// What the parameters of the change that runs point to.
     private let boundMemory: UnsafeMutableRawBufferPointer
     private let damages: DamageLog
-    /// Authenticates rows of this connection; `nil` where nothing is written and nothing checked.
-    private let codes: RowCodes?
-    /// On the connection that writes, once ``keepSums(of:in:)`` was called.
-    private(set) var sums: RowSums?
-    private var writeSums: StatementText?
     private var isClosed = false
     private var isInTransaction = false
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
@@ -49,13 +44,12 @@ final class Connection: @unchecked Sendable {
     /// - Throws: `StoreError` or ``StoreOpeningError``.
     init(
         path: String, file: String, role: Role, cacheByteCount: Int, busyTimeoutMilliseconds: Int,
-        damages: DamageLog = DamageLog(), index: HMACKey? = nil, pages: PageFile? = nil, mark: LogMark? = nil
+        damages: DamageLog = DamageLog(), pages: PageFile? = nil, mark: LogMark? = nil
     ) throws {
         _ = Self.isConfigured
         self.pages = pages
         self.file = file
         self.damages = damages
-        codes = try index.map { try RowCodes(index: $0) }
         let isLogEmpty = StateDirectory.byteCount(at: path + "-wal") == 0
         let handle = try Self.open(path: path, file: file, role: role, isPaged: pages != nil)
         do {
@@ -64,7 +58,6 @@ final class Connection: @unchecked Sendable {
                 try Self.check(sendgate_keep_log_at_close(handle, 1), handle, file: file)
             }
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
-            if let codes { try Self.check(codes.register(on: handle), handle, file: file) }
             try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
             if pages != nil { try Self.run("PRAGMA cache_spill = 0", on: handle, file: file) }
             pageByteCount =
@@ -149,7 +142,6 @@ final class Connection: @unchecked Sendable {
             for statement in prepared { sqlite3_finalize(statement) }
             prepared = []
             _ = sqlite3_wal_hook(handle, nil, nil)
-            _ = sqlite3_preupdate_hook(handle, nil, nil)
             // A failure leaves an unused descriptor open; there is nothing to do about it at the end.
             sqlite3_close_v2(handle)
         }
@@ -256,15 +248,20 @@ final class Connection: @unchecked Sendable {
         do {
             return try body()
         } catch {
-            guard let what = pages?.takeDamage() else { throw error }
-            throw StoreError.damaged(table: "schema", what)
+            throw damage(of: "schema") ?? error
         }
+    }
+
+    /// The page that was refused last, with the table that needed it, once; noted.
+    private func damage(of table: String) -> StoreError? {
+        guard let what = pages?.takeDamage() else { return nil }
+        damages.note(StoredDamage(table: table, row: nil, what: what))
+        return StoreError.damaged(table: table, what)
     }
 
     /// Statements that run once, such as the schema's.
     func script(_ sql: String) throws {
         try namingPages { try Self.run(sql, on: handle, file: file) }
-        sums?.endStatement(succeeded: true)
     }
 
     // MARK: Transactions
@@ -278,28 +275,14 @@ final class Connection: @unchecked Sendable {
         lostTransaction = false
         try change(writing ? Self.beginWriting : Self.beginReading)
         isInTransaction = true
-        sums?.mark()
     }
 
     /// When this throws `StoreError.unavailable`, nothing was committed and the transaction is over.
     ///
-    /// - Parameters:
-    ///   - synchronizing: Whether everything is durable when this returns; else once ``synchronize()`` has returned.
-    ///   - anchor: A statement that writes more of the row with the sums, which are its first parameter.
+    /// - Parameter synchronizing: Whether everything is durable when this returns; else once ``synchronize()`` has returned.
     /// - Throws: Also `StoreError.lostDurability`, when the commit is written and may not be on disk.
-    func commit(
-        synchronizing: Bool = true, _ anchor: (text: StatementText, bind: (inout Binder) -> Void)? = nil
-    ) throws {
+    func commit(synchronizing: Bool = true) throws {
         do {
-            if let sums, let writeSums, anchor != nil || !sums.isWritten {
-                let count = try change(anchor?.text ?? writeSums) {
-                    $0.add(sums.bytes)
-                    anchor?.bind(&$0)
-                }
-                guard count == 1 else {
-                    throw StoreError.damaged(table: writeSums.table, "its only row is missing")
-                }
-            }
             if let log {
                 try log.writing {
                     logState.pointee.wasWritten = false
@@ -309,7 +292,6 @@ final class Connection: @unchecked Sendable {
             } else {
                 try change(Self.commitText)
             }
-            sums?.didCommit()
             isInTransaction = false
         } catch {
             rollBack()
@@ -324,7 +306,6 @@ final class Connection: @unchecked Sendable {
     func rollBack() {
         isInTransaction = false
         lostTransaction = false
-        sums?.goBack()
         // Nothing to do when SQLite has rolled back by itself. A rollback in memory cannot fail in another
         // way that would leave a transaction open, and the next `begin` would say so.
         if !isClosed, sqlite3_get_autocommit(handle) == 0 { _ = try? change(Self.rollbackText) }
@@ -352,12 +333,8 @@ final class Connection: @unchecked Sendable {
         let statement = try bound(text, bind, memory: boundMemory)
         defer { sqlite3_reset(statement) }
         let code = sqlite3_step(statement)
-        let isDone = code == SQLITE_DONE || code == SQLITE_ROW
-        sums?.endStatement(succeeded: isDone)
-        guard isDone else { throw failure(code, text, isChange: true) }
-        let count = Int(sqlite3_changes(handle))
-        if let damaged = sums?.takeDamaged(), !damaged.isEmpty { try refuse(damaged, changedBy: text) }
-        return count
+        guard code == SQLITE_DONE || code == SQLITE_ROW else { throw failure(code, text, isChange: true) }
+        return Int(sqlite3_changes(handle))
     }
 
     /// The same for a change that deletes rows and leaves their bytes in the pages it frees, until these are used again:
@@ -378,20 +355,6 @@ final class Connection: @unchecked Sendable {
         try result.get()
     }
 
-    /// Refuses a change to rows that were altered before it.
-    private func refuse(
-        _ damaged: [(table: String, key: [StoredCell])], changedBy text: StatementText
-    ) throws {
-        if text.damage == .known { return }
-        for (table, key) in damaged {
-            let damage = StoredDamage(table: table, row: key.name, what: RowSums.wrongCode)
-            damages.note(damage)
-            guard text.damage == .overwritten else {
-                throw StoreError.damaged(table: table, row: damage.row, damage.what)
-            }
-        }
-    }
-
     /// Reads the first row, if there is one.
     func first<Value>(
         _ text: StatementText, _ bind: (inout Binder) -> Void = { _ in },
@@ -403,25 +366,6 @@ final class Connection: @unchecked Sendable {
             return false
         }
         return value
-    }
-
-    /// Reads every row that can be read; damaged ones are noted and left out.
-    func everyReadable<Value>(
-        _ text: StatementText, _ bind: (inout Binder) -> Void = { _ in },
-        read: (inout StoredRow) throws -> Value
-    ) throws -> [Value] {
-        var values: [Value] = []
-        try scan(text, bind) { row in
-            if let value = try readable(&row, read) { values.append(value) }
-            return true
-        }
-        return values
-    }
-
-    /// What `read` makes of a row; `nil` when it is damaged, which is noted.
-    func readable<Value>(_ row: inout StoredRow, _ read: (inout StoredRow) throws -> Value) throws -> Value? {
-        let name = row
-        return try damages.readable(row.table, row: name.name) { try read(&row) }
     }
 
     /// Reads every row.
@@ -445,14 +389,10 @@ final class Connection: @unchecked Sendable {
         let statement = try bound(text, bind, memory: nil)
         defer { sqlite3_reset(statement) }
         while true {
-            let code = sqlite3_step(statement)
-            // A statement that changes rows and returns them has changed them all when it returns the first.
-            sums?.endStatement(succeeded: code == SQLITE_ROW || code == SQLITE_DONE)
-            switch code {
+            switch sqlite3_step(statement) {
             case SQLITE_ROW:
                 var row = StoredRow(statement, of: text)
-                let name = row
-                guard try damages.noting(text.table, row: name.name, { try read(&row) }) else { return }
+                guard try read(&row) else { return }
             case SQLITE_DONE: return
             case let code: throw failure(code, text)
             }
@@ -489,41 +429,12 @@ final class Connection: @unchecked Sendable {
 
     private func failure(_ code: Int32, _ text: StatementText, isChange: Bool = false) -> any Error {
         if isInTransaction && sqlite3_get_autocommit(handle) != 0 { lostTransaction = true }
-        if code & 0xFF == SQLITE_CORRUPT, let what = pages?.takeDamage() {
+        if code & 0xFF == SQLITE_CORRUPT, let damage = damage(of: text.table) {
             // SQLite undoes no change of a single row: it may have written the row and not what an index says of it.
             if isChange, isInTransaction { lostTransaction = true }
-            return StoreError.damaged(table: text.table, what)
+            return damage
         }
         return Self.failure(code, on: handle, file: file, table: text.table)
-    }
-
-    // MARK: Rows as they were written
-
-    /// From here on the sums of tables are kept in the column `sums` of the last of them, and start as it has them.
-    ///
-    /// - Precondition: The connection writes, has an index key, and no transaction is open.
-    func keepSums(of tables: [TableShape]) throws {
-        guard let codes, let table = tables.last else {
-            preconditionFailure("sums are kept where rows are authenticated")
-        }
-        let anchor = table.name
-        let kept = RowSums(tables.dropLast(), anchor: table, codes: codes)
-        let read = StatementText(anchor, "SELECT only, sums FROM \(anchor)")
-        let bytes = try first(read) { row in
-            _ = row.integer()
-            return row.byteArray()
-        }
-        guard let bytes else { throw StoreError.damaged(table: anchor, "its only row is missing") }
-        try kept.load(bytes, anchor: anchor)
-        kept.attach(to: handle)
-        sums = kept
-        let counts = table.columns.contains("generation") ? ", generation = generation + 1" : ""
-        writeSums = StatementText(anchor, "UPDATE \(anchor) SET sums = ?\(counts)", damage: .overwritten)
-    }
-
-    /// Whether no row was written to a table that was not deleted again. On the connection that writes.
-    func isEmpty(_ table: String) -> Bool {
-        sums.flatMap { sums in sums.position(of: table).map { sums.sums[$0].rowCount == 0 } } ?? false
     }
 
     // MARK: The write-ahead log
@@ -606,7 +517,7 @@ final class Connection: @unchecked Sendable {
             for number in 0..<byteCount / Int64(page.count) {
                 let code = opened.pointee.pMethods.pointee.xRead(
                     opened, page.baseAddress, Int32(page.count), number * Int64(page.count))
-                if let what = pages?.takeDamage() { throw StoreError.damaged(table: "schema", what) }
+                if let damage = damage(of: "schema") { throw damage }
                 guard code == SQLITE_OK else {
                     throw StoreError.unavailable("`\(file)` cannot be read back (\(code))")
                 }

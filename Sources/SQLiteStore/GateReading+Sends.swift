@@ -32,8 +32,7 @@ enum SendColumns {
     }
 
     /// The columns that the sealed part of a send is bound to: every column in clear that never changes, but its
-    /// number; its entry's index, which `SendRecord.entry(in:)` compares with the entry; and its look-up keys, which
-    /// are computed from it again where they are damaged (``SendLookups``). All of them are in the row's code.
+    /// number; its entry's index, which `SendRecord.entry(in:)` compares with the entry; and its look-up keys.
     static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {
         var fields = FieldWriter(capacity: 128)
         writeSendRow(record, caller: caller, to: &fields)
@@ -64,7 +63,7 @@ extension GateReading {
 
     private static let sendColumns =
         """
-        id, \(Schema.send.isAltered), caller, id_hash, content_mac, subject, category, channel, received_at, entry_index,
+        id, caller, id_hash, content_mac, subject, category, channel, received_at, entry_index,
         sealed
         """
     // Reads the index alone: nearly every request's id is new.
@@ -86,8 +85,6 @@ extension GateReading {
 
     final func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
         guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return nil }
-        // An id that was accepted may be one whose row is gone, and goes twice then: that does less harm than
-        // refusing every notice.
         let number = try idHash.withUnsafeBytes { idHash in
             try gate.first(Self.numberByHash) {
                 $0.add(uncopied: idHash)
@@ -176,13 +173,12 @@ extension GateReading {
             row.integer()
         }
         return try numbers.compactMap { number in
-            try gate.everyReadable(Self.sendByNumber, { $0.add(number) }) { try send(from: &$0) }.first
+            try gate.first(Self.sendByNumber, { $0.add(number) }) { try send(from: &$0) }
         }
     }
 
     private func send(from row: inout StoredRow) throws -> SendRecord {
         let id = try row.id(SendID.self)
-        guard !row.flag() else { throw StoreError.damaged(table: Schema.send.name, RowSums.wrongCode) }
         let callerNumber = row.integer()
         let caller = CallerName(try strings.text(of: callerNumber, in: gate))
         let idHash = row.byteArray()
@@ -246,7 +242,7 @@ extension GateReading {
     }
 
     private static let toldEvent = StatementText(
-        "dedupe", key: 2, "SELECT person, event, send, at FROM dedupe WHERE person = ? AND event = ?")
+        "dedupe", "SELECT event, send, at FROM dedupe WHERE person = ? AND event = ?")
 
     final func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) throws -> DedupeRecord? {
         guard let person = try person(subject) else { return nil }
@@ -254,15 +250,14 @@ extension GateReading {
             $0.add(person)
             $0.add(eventTag)
         } read: { row in
-            _ = row.integer()
-            return DedupeRecord(eventTag: try row.id(), send: try row.optionalID(), at: try row.instant())
+            DedupeRecord(eventTag: try row.id(), send: try row.optionalID(), at: try row.instant())
         }
     }
 
     // MARK: Events
 
     private static let eventColumns =
-        "cursor, \(Schema.event.isAltered), caller, send, subject, event, destination, at, entry, sealed"
+        "cursor, caller, send, subject, event, destination, at, entry, sealed"
     private static let eventsAfter = StatementText(
         "event", "SELECT \(eventColumns) FROM event WHERE caller = ? AND cursor > ? ORDER BY cursor LIMIT ?")
     private static let eventsOfSend = StatementText(
@@ -273,32 +268,21 @@ extension GateReading {
 
     final func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
         guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return [] }
-        // Damaged ones are stepped over, however many they are: the caller goes on after the last that it was given.
-        var events: [EventRecord] = []
-        var last = cursor
-        var isAtEnd = limit <= 0
-        while events.count < limit, !isAtEnd {
-            var rowCount = 0
-            events += try gate.everyReadable(Self.eventsAfter) {
-                $0.add(callerNumber)
-                $0.add(last)
-                $0.add(Int64(limit - events.count))
-            } read: { row in
-                rowCount += 1
-                last = row.key.first?.integer ?? last
-                return try event(from: &row)
-            }
-            isAtEnd = rowCount == 0
+        return try gate.every(Self.eventsAfter) {
+            $0.add(callerNumber)
+            $0.add(cursor)
+            $0.add(Int64(max(limit, 0)))
+        } read: {
+            try event(from: &$0)
         }
-        return events
     }
 
     final func events(of send: SendID) throws -> [EventRecord] {
-        var events = try gate.everyReadable(Self.eventsOfStraySend, { $0.add(send) }) {
+        var events = try gate.every(Self.eventsOfStraySend, { $0.add(send) }) {
             try event(from: &$0)
         }
         if let number = try number(of: send) {
-            events += try gate.everyReadable(Self.eventsOfSend, { $0.add(number) }) { try event(from: &$0) }
+            events += try gate.every(Self.eventsOfSend, { $0.add(number) }) { try event(from: &$0) }
         }
         return events
     }
@@ -309,7 +293,6 @@ extension GateReading {
 
     private func event(from row: inout StoredRow) throws -> EventRecord {
         let cursor = try row.count()
-        guard !row.flag() else { throw StoreError.damaged(table: Schema.event.name, RowSums.wrongCode) }
         let caller = CallerName(try strings.text(of: row.integer(), in: gate))
         var record = EventRecord(
             cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),

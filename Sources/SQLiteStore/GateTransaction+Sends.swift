@@ -224,13 +224,9 @@ extension GateTransaction {
                 $0.add(numbers.lowerBound)
                 $0.add(numbers.upperBound)
             } read: { row in
-                let old = try gate.readable(&row) { row in
-                    OldRow(
-                        number: row.integer(), subject: try row.optionalID(), at: try row.instant(),
-                        forwardedAt: try row.optionalInstant())
-                }
-                // A damaged row stays, and hides none of those behind it.
-                guard let old else { return true }
+                let old = OldRow(
+                    number: row.integer(), subject: try row.optionalID(), at: try row.instant(),
+                    forwardedAt: try row.optionalInstant())
                 guard old.at < before else { return false }
                 if (old.forwardedAt ?? old.at) < before { sends.append(old) }
                 return sends.count < prunedRowCountMax
@@ -245,7 +241,7 @@ extension GateTransaction {
                 count += try forget(HistoryKind.forward, of: subject, at: forwardedAt, number: send.number)
             }
             // Its younger events are found through it no longer.
-            let events = try gate.everyReadable(Self.eventsOfSend, { $0.add(send.number) }) { row in
+            let events = try gate.every(Self.eventsOfSend, { $0.add(send.number) }) { row in
                 (cursor: row.integer(), at: try row.instant())
             }
             for event in events {
@@ -263,10 +259,8 @@ extension GateTransaction {
                 $0.add(cursors.lowerBound)
                 $0.add(cursors.upperBound)
             } read: { row in
-                let old = try gate.readable(&row) {
-                    OldRow(number: $0.integer(), subject: try $0.optionalID(), at: try $0.instant())
-                }
-                guard let old else { return true }
+                let old = OldRow(
+                    number: row.integer(), subject: try row.optionalID(), at: try row.instant())
                 guard old.at < before else { return false }
                 events.append(old)
                 return events.count < prunedRowCountMax

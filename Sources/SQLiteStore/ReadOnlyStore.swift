@@ -13,7 +13,7 @@ package final class ReadOnlyStore: GateStore {
     private let directory: StateDirectory
     private let readers: ReaderPool
     private let mappings: SubjectMappings
-    private let damages = DamageLog()
+    private let damageLog = DamageLog()
 
     /// - Parameter readingKeys: Called once the directory's lock is held, when no other process changes them.
     /// - Throws: ``StoreOpeningError``, also where there is nothing to read, else `StoreError`.
@@ -28,7 +28,7 @@ package final class ReadOnlyStore: GateStore {
             throw StoreOpeningError.system(
                 operation: "read", path: "\(path)/\(Schema.gate.file)", code: ENOENT)
         }
-        let damages = damages
+        let damages = damageLog
         func open(_ schema: Schema) throws -> Connection {
             try directory.requireLayout(of: schema)
             let keys = PageKeys(index: index, file: schema.file)
@@ -38,17 +38,14 @@ package final class ReadOnlyStore: GateStore {
                 try Connection(
                     path: "\(path)/\(schema.file)", file: schema.file, role: .reader,
                     cacheByteCount: limits.readerCacheByteCount,
-                    busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: index,
+                    busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages,
                     pages: try PageFile(keys, logEnd: logEnd))
             }
             try connection.exclusively { try schema.require(connection) }
             return connection
         }
         let gate = try open(.gate)
-        let (resumed, known) = try gate.exclusively {
-            (try DataKeys.resumed(cipher, in: gate), try SQLiteStore.knownDamage(in: gate))
-        }
-        for (table, places) in known { damages.setClosed(table, places.values.contains(false)) }
+        let resumed = try gate.exclusively { try DataKeys.resumed(cipher, in: gate) }
         mappings = SubjectMappings(cipher: resumed, index: index)
         readers = ReaderPool([Reader(gate: gate, subjects: try open(.subjects))])
     }
@@ -60,15 +57,15 @@ package final class ReadOnlyStore: GateStore {
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
-        try readers.lend { try $0.read(mappings, damages, body) }
+        try readers.lend { try $0.read(mappings, damageLog, body) }
     }
 
     package var dataKeyUse: DataKeyUse {
         DataKeyUse(key: mappings.cipher.currentKeyID, sealCount: mappings.cipher.sealCount)
     }
 
-    package var damagedRows: [StoredDamage] { damages.damages }
-    package func note(_ damage: StoredDamage) { damages.note(damage) }
+    package var damages: [StoredDamage] { damageLog.damages }
+    package func note(_ damage: StoredDamage) { damageLog.note(damage) }
 
     private static let refusal = StoreError.unavailable("the store was opened to be read only")
 
@@ -84,7 +81,6 @@ package final class ReadOnlyStore: GateStore {
     }
     package func synchronize() throws { throw Self.refusal }
     package func finishErasures() throws { throw Self.refusal }
-    package func checkRows(countMax: Int) throws -> Bool { throw Self.refusal }
     package func checkPages(countMax: Int) throws -> Bool { throw Self.refusal }
     package var pageCheck: PageCheck { PageCheck() }
 }

@@ -39,6 +39,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case logDamaged(file: String, frameCount: Int64, markedFrameCount: Int64)
     /// A database whose pages have no room for codes.
     case otherLayout(file: String)
+    /// A database with another table or index of this name than this build makes.
+    case otherSchema(file: String, name: String)
     /// A setting SQLite must confirm reads back differently.
     case settingRefused(file: String, setting: String, wanted: String, found: String)
     /// The operating system refused `operation`; `code` is `errno`.
@@ -81,6 +83,8 @@ extension StoreOpeningError: CustomStringConvertible {
             "`\(file)` is damaged: \(frameCount) frames of it can be read, and \(markedFrameCount) were made durable; what was answered since would be forgotten"
         case .otherLayout(let file):
             "`\(file)` has no room for page codes: another build made it, or its first page is damaged"
+        case .otherSchema(let file, let name):
+            "in `\(file)`, `\(name)` is not what this build makes: another build or another program made it"
         case .settingRefused(let file, let setting, let wanted, let found):
             "SQLite keeps \(setting) at `\(found)` for `\(file)`, but it must be `\(wanted)`"
         case .system(let operation, let path, let code):
@@ -110,7 +114,7 @@ extension StoreOpeningError: CustomStringConvertible {
         case .damaged: "restore both databases from one backup; nothing was changed"
         case .logDamaged:
             "put both databases of one backup into an empty state directory, and restore what is missing from the trail (`sendgate restore`); nothing was changed"
-        case .otherLayout:
+        case .otherLayout, .otherSchema:
             "start with an empty state directory, or restore both databases from one backup of this build"
         case .settingRefused(_, "page_size", _, _):
             "another build made it: start with an empty state directory, or restore one from the trail"

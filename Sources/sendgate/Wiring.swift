@@ -213,7 +213,6 @@ struct Wiring {
             recordCounts: { [gateway] in gateway.recordCounts(isLast: $0) },
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
-            checkRows: { try store.checkRows(countMax: $0) },
             checkPages: { try store.checkPages(countMax: $0) }, countPersons: { try persons.advance() },
             driftSchedule: configuration.driftSchedule,
             eraseUnneededKeys: { try keyHolder.followAgain() }, logger: logger)

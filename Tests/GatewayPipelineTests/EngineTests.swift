@@ -423,9 +423,8 @@ final class FailingStore: GateStore {
         if let failure = state.withLock({ $0.erasureFailure }) { throw failure }
         try store.finishErasures()
     }
-    var damagedRows: [StoredDamage] { store.damagedRows }
+    var damages: [StoredDamage] { store.damages }
     func note(_ damage: StoredDamage) { store.note(damage) }
-    func checkRows(countMax: Int) throws -> Bool { try store.checkRows(countMax: countMax) }
     func checkPages(countMax: Int) throws -> Bool { try store.checkPages(countMax: countMax) }
     var pageCheck: PageCheck { store.pageCheck }
     var dataKeyUse: DataKeyUse { store.dataKeyUse }

@@ -1,16 +1,32 @@
 import Foundation
 import OpenSSLCrypto
+import Testing
 
 @testable import SQLiteStore
 
-extension Connection {
-    /// A connection to a database with the key of its pages, past all that authenticates rows: what it writes is found by those
-    /// alone. Of a store that is closed, its log is not held against a mark afterwards.
-    static func tampering(_ path: String, index: SecretBytes) throws -> Connection {
-        try? FileManager.default.removeItem(atPath: path + LogMark.suffix)
-        let keys = PageKeys(index: HMACKey(index), file: (path as NSString).lastPathComponent)
-        return try Connection(
-            path: path, file: "tampered", role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
-            busyTimeoutMilliseconds: 1_000, pages: try PageFile(keys, logEnd: LogEnd()))
+extension SQLiteStoreLimits {
+    /// Every page that is asked for is read from the disk.
+    static let uncached = SQLiteStoreLimits(
+        readerCount: 1, writerCacheByteCount: 1, readerCacheByteCount: 1, cachedPersonCountMax: 0)
+}
+
+extension GatewayHarness {
+    /// Flips a bit on the page of `gate.db` where a value ends, as a disk does, while the store is open.
+    ///
+    /// - Parameter query: Gives the value, whose last 16 bytes are nowhere else.
+    func damagePage(of query: String) throws {
+        let connection = files.writer.connection
+        let value = try connection.exclusively {
+            try connection.emptyLog()
+            return try connection.first(StatementText("damaged", query)) { $0.byteArray() }
+        }
+        let path = folder + "/gate.db"
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        let end = Data(try #require(value).suffix(16))
+        let range = try #require(bytes.range(of: end))
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try file.seek(toOffset: UInt64(range.lowerBound))
+        try file.write(contentsOf: Data([bytes[range.lowerBound] ^ 0x10]))
+        try file.close()
     }
 }

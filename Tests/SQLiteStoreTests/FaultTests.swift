@@ -332,10 +332,10 @@ import Testing
         try perform(2, on: store)
         state.files.fail(.write, at: 1, code: SQLITE_FULL, lasts: true)
         for _ in 0..<2 { while try !store.checkPages(countMax: 9) {} }
-        #expect(store.damagedRows.isEmpty, "\(store.damagedRows)")
+        #expect(store.damages.isEmpty, "\(store.damages)")
         state.files.heal()
         while try !store.checkPages(countMax: 9) {}
-        #expect(store.damagedRows.map(\.table) == ["gate.db page \(root)"])
+        #expect(store.damages.map(\.table) == ["gate.db page \(root)"])
         #expect(store.pageCheck.passCount == 3)
         try perform(3, on: store)
         #expect(try isThere(3, in: store))

@@ -110,13 +110,13 @@ import Testing
         let store: SQLiteStore
         do {
             store = try openStore(
-                copy.state, limits: SQLiteStoreLimits(readerCount: 1, checkedRowCountAtStartMax: 0))
+                copy.state, limits: SQLiteStoreLimits(readerCount: 1))
         } catch  where error is StoreError || error is StoreOpeningError {
             return (true, true, 0, false)
         }
         let found = try answers(store)
         while try !store.checkPages(countMax: 7) {}
-        let isNamed = store.damagedRows.contains {
+        let isNamed = store.damages.contains {
             $0.description.contains("`\(file)`") || $0.table.hasPrefix(file)
         }
         let isWrong = zip(found, expected).contains { $0 != nil && $0 != $1 }
@@ -129,7 +129,7 @@ import Testing
         let whole = try openStore(folder.state)
         let expected = try answers(whole)
         while try !whole.checkPages(countMax: 5) {}
-        #expect(whole.damagedRows.isEmpty && !expected.contains(nil))
+        #expect(whole.damages.isEmpty && !expected.contains(nil))
         whole.close()
         let byteCount = try Data(contentsOf: URL(fileURLWithPath: folder.state + "/" + file)).count
         var numbers = SeededNumbers(seed: 0x5EED_0065)
@@ -278,7 +278,7 @@ import Testing
         let next = try openStore(killed.state)
         #expect(try next.read { try $0.send(.sample(1)) } != nil)
         while try !next.checkPages(countMax: 100) {}
-        #expect(next.damagedRows.isEmpty, "\(next.damagedRows)")
+        #expect(next.damages.isEmpty, "\(next.damages)")
     }
 
     @Test func `a page that is damaged while the store runs stops what touches it and nothing else`() throws {
@@ -304,7 +304,7 @@ import Testing
             #expect(!zip(found, expected).contains { $0 != nil && $0 != $1 }, "page \(page + 1)")
             if !found.contains(where: { $0 != nil }) { silentCount += 1 }
             while try !store.checkPages(countMax: 100) {}
-            #expect(store.damagedRows.contains { $0.table == "gate.db page \(page + 1)" }, "page \(page + 1)")
+            #expect(store.damages.contains { $0.table == "gate.db page \(page + 1)" }, "page \(page + 1)")
             try file.seek(toOffset: UInt64(page * Self.size + 900))
             try file.write(contentsOf: byte)
         }
@@ -334,7 +334,7 @@ import Testing
             try Data(text.utf8).write(to: URL(fileURLWithPath: folder.state + "/scrub-place"))
             store = try openStore(folder.state)
             for _ in 0..<2 { while try !store.checkPages(countMax: 10) {} }
-            #expect(store.pageCheck.checkedPageCount >= pageCount && store.damagedRows.isEmpty, "\(text)")
+            #expect(store.pageCheck.checkedPageCount >= pageCount && store.damages.isEmpty, "\(text)")
             store.close()
         }
     }

@@ -49,7 +49,7 @@ func openStore(
         indexKey: .test(index), limits: limits)
 }
 
-/// A connection to one file with the key of its pages, past all that authenticates rows: what it writes is found by those alone.
+/// A connection to one file with the key of its pages, as an attacker has who has that key.
 /// The log of a closed store is not held against a mark afterwards.
 ///
 /// - Parameter movingLog: Whether nothing is left in the log, as after a program that ended by itself.
@@ -66,11 +66,11 @@ func tamper<Value>(_ path: String, movingLog: Bool = false, _ body: (Connection)
     }
 }
 
-private func tampering(_ path: String, file: String, index: HMACKey? = nil) throws -> Connection {
+private func tampering(_ path: String, file: String) throws -> Connection {
     try? FileManager.default.removeItem(atPath: path + LogMark.suffix)
     return try Connection(
         path: path, file: file, role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
-        busyTimeoutMilliseconds: 100, index: index, pages: .test(path))
+        busyTimeoutMilliseconds: 100, pages: .test(path))
 }
 
 extension PageFile {
@@ -78,16 +78,6 @@ extension PageFile {
     static func test(_ path: String) throws -> PageFile {
         let keys = PageKeys(index: .test(), file: (path as NSString).lastPathComponent)
         return try PageFile(keys, logEnd: LogEnd())
-    }
-}
-
-/// Changes `gate.db` of a closed store as the gateway itself does.
-func rewrite(_ folder: String, _ sql: String) throws {
-    let connection = try tampering(folder + "/gate.db", file: "gate.db", index: .test())
-    defer { connection.close() }
-    try connection.exclusively {
-        try connection.keepSums(of: Schema.gate.shapes(heldAgainst: connection, index: .test()))
-        _ = try connection.writing { try connection.change(StatementText("rewritten", sql)) }
     }
 }
 

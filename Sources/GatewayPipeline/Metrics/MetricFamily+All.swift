@@ -171,8 +171,8 @@ extension MetricFamily {
     package static let reviewsDueSoon = MetricFamily(
         .gauge, "policy_reviews_due_soon",
         "Mandatory types whose review falls due within 60 days, those that are due not among them.")
-    package static let damagedRows = MetricFamily(
-        .gauge, "damaged_rows", "Stored rows and pages found unreadable since the start.")
+    package static let storeDamage = MetricFamily(
+        .gauge, "store_damage", "Stored pages, and values on them, found damaged since the start.")
     package static let checkedPages = MetricFamily(
         .counter, "checked_pages_total", "Stored pages read and held against their codes.")
     package static let pageChecks = MetricFamily(
@@ -230,7 +230,7 @@ extension MetricFamily {
         failedBatches, queued, publishLag,
         trailEntries, publishedEntries,
         outboxRows, outboxBytes, outboxStates, outboxDueAge, hopReachable, policyRefused, policyInfo,
-        lapsedReviews, reviewsDueSoon, damagedRows, checkedPages, pageChecks, dataKeySeals, keysWaiting,
+        lapsedReviews, reviewsDueSoon, storeDamage, checkedPages, pageChecks, dataKeySeals, keysWaiting,
         keysToRotate, keyAge,
         keysetEnd, keysLocked, secretsOutside, freeDisk, connections, refusedConnections, requests, streams,
         streamLines, endpointProblems, bytesRead, bytesWritten, idleTimeouts, readTimeouts, writeStalls,

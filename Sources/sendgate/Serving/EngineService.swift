@@ -28,9 +28,7 @@ struct EngineService: Service {
     let retentionMilliseconds: Int64
     /// Duties of the bundle in force whose review is due now.
     let lapsedReviews: @Sendable () -> [PolicyDiagnostic]
-    /// Checks the next of all stored rows, so many at most; gives whether that was the last.
-    let checkRows: @Sendable (_ countMax: Int) throws -> Bool
-    /// The same of stored pages.
+    /// Checks the next of all stored pages, so many at most; gives whether that was the last.
     let checkPages: @Sendable (_ countMax: Int) throws -> Bool
     /// Counts the next of all recipients; gives whether that was the last.
     let countPersons: @Sendable () throws -> Bool
@@ -43,9 +41,6 @@ struct EngineService: Service {
     private static let housekeepingInterval = Duration.seconds(60)
     /// How many of these pass between two looks for rows past their retention and reviews past their day: an hour.
     private static let intervalsPerHour = 60
-    /// Rows checked in a second. Ten million rows take 35 minutes, and then it begins anew.
-    private static let checkedRowCountPerSecond = 5_000
-
     /// Pages checked in a second, 10 MB. Ten million recipients, some 20 GB, take 35 minutes, and then it begins anew.
     private static let checkedPageCountPerSecond = 5_000
 
@@ -77,10 +72,7 @@ struct EngineService: Service {
     /// Prunes, and raises the alarm for lapsed reviews, every hour until the group shuts down, then records the stop and drains.
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            async let checked: Void = checkAll(
-                "rows", perSecond: Self.checkedRowCountPerSecond, by: checkRows)
-            async let checkedPages: Void = checkAll(
-                "pages", perSecond: Self.checkedPageCountPerSecond, by: checkPages)
+            async let checked: Void = checkAllPages()
             async let counted: Void = countAllPersons()
             async let resealed: Void = resealRows()
             async let audited: Void = auditDrift()
@@ -101,7 +93,6 @@ struct EngineService: Service {
                 recordCounts(false)
             }
             await checked
-            await checkedPages
             await counted
             await resealed
             await audited
@@ -118,16 +109,14 @@ struct EngineService: Service {
 
     /// Holds what is stored against what authenticates it, a part each second, on a thread of its own, beside everything that
     /// reads and writes.
-    private func checkAll(
-        _ things: String, perSecond count: Int, by check: @escaping @Sendable (Int) throws -> Bool
-    ) async {
+    private func checkAllPages() async {
         while !Task.isCancelled {
             let isWhole = await withCheckedContinuation { continuation in
                 DispatchQueue.global(qos: .utility).async {
                     do {
-                        continuation.resume(returning: try check(count))
+                        continuation.resume(returning: try checkPages(Self.checkedPageCountPerSecond))
                     } catch {
-                        logger.error("stored \(things) cannot be checked: \(error)")
+                        logger.error("stored pages cannot be checked: \(error)")
                         continuation.resume(returning: true)
                     }
                 }
@@ -180,11 +169,6 @@ struct EngineService: Service {
             case .failed: try? await Task.sleep(for: Self.resealingInterval)
             case .went(let resealing) where !resealing.isDone:
                 try? await Task.sleep(for: Self.resealingPause)
-            case .went(let resealing) where resealing.unreadableRowCount > 0:
-                logger.critical(
-                    "\(resealing.unreadableRowCount) stored rows cannot be read and stay under an earlier data key; `sendgate store check` names them"
-                )
-                try? await Task.sleep(for: Self.housekeepingInterval)
             case .went(let resealing):
                 let failure = await submitted { finished in
                     MaintenanceOperation(finished: { failure in

@@ -116,14 +116,14 @@ struct HealthChecks: Sendable {
         }
     }
 
-    /// How many damaged rows a check names; the log has all of them.
-    private static let damagedRowCountShown = 5
+    /// How many damaged places a check names; the log has all of them.
+    private static let damageCountShown = 5
 
     private func damageDetail() -> String? {
-        let damaged = store.damagedRows
+        let damaged = store.damages
         guard !damaged.isEmpty else { return nil }
-        let shown = damaged.prefix(Self.damagedRowCountShown).map(\.description).joined(separator: "; ")
-        let more = damaged.count - Self.damagedRowCountShown
+        let shown = damaged.prefix(Self.damageCountShown).map(\.description).joined(separator: "; ")
+        let more = damaged.count - Self.damageCountShown
         return
             "\(shown)\(more > 0 ? "; and \(more) more" : ""); what needs them is refused, everything else goes on"
     }
@@ -220,7 +220,7 @@ struct HealthChecks: Sendable {
         page.add(.hopReachable, [], isTrue: health.isHopReachable)
         addPolicy(to: &page)
         addKeys(to: &page)
-        page.add(.damagedRows, [], store.damagedRows.count)
+        page.add(.storeDamage, [], store.damages.count)
         let pages = store.pageCheck
         page.add(.checkedPages, [], .integer(pages.checkedPageCount))
         page.add(.pageChecks, [], .integer(pages.passCount))
