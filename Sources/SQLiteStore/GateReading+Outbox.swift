@@ -14,10 +14,10 @@ extension OutboxRecord {
 }
 
 extension GateReading {
-    /// What ``outboxHead(from:)`` reads.
+    /// What ``boundOutboxHead(from:)`` reads.
     static let outboxHeadColumns =
         """
-        message, send, subject, destination, caller, type, channel, critical, category, tier, state, form,
+        number, rank, message, send, subject, destination, caller, type, channel, critical, category, tier, state, form,
         interruption, key, decided_at, not_before, expires_at, attempt_count, attempted_at
         """
     private static let columns = "\(outboxHeadColumns), sealed"
@@ -61,15 +61,20 @@ extension GateReading {
     }
 
     private func outboxRecord(from row: inout StoredRow) throws -> OutboxRecord {
-        var record = try outboxHead(from: &row)
+        var (record, bound) = try boundOutboxHead(from: &row)
         record.take(
             try OutboxRecord.Content(
-                sealedFields: try open(
-                    row.byteArray(), in: SendColumns.outbox, row: SendColumns.outboxRow(record))))
+                sealedFields: try open(row.byteArray(), in: SendColumns.outbox, row: bound)))
         return record
     }
 
-    final func outboxHead(from row: inout StoredRow) throws -> OutboxRecord {
+    private func outboxHead(from row: inout StoredRow) throws -> OutboxRecord {
+        try boundOutboxHead(from: &row).record
+    }
+
+    /// What stands in clear of a waiting message, and what its sealed part is bound to.
+    final func boundOutboxHead(from row: inout StoredRow) throws -> (record: OutboxRecord, row: [UInt8]) {
+        let (number, rank) = (row.integer(), row.integer())
         let message = try row.id(MessageID.self)
         let send = try row.id(SendID.self)
         let subject = try row.id(SubjectID.self)
@@ -89,12 +94,13 @@ extension GateReading {
         let expiresAt = try row.instant()
         let attemptCount = Int(try row.count())
         let attemptedAt = try row.optionalInstant()
-        return OutboxRecord(
+        let record = OutboxRecord(
             message: message, send: send, subject: subject, destination: destination, request: request,
             category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
             headers: [], body: [], facts: [], decidedAt: decidedAt, notBefore: notBefore,
             expiresAt: expiresAt,
             attemptCount: attemptCount, attemptedAt: attemptedAt, mayHaveArrived: attemptCount > 0)
+        return (record, SendColumns.outboxRow(record, number: number, rank: rank))
     }
 
     // MARK: Whose turn it is

@@ -9,9 +9,12 @@ enum SendColumns {
     static let event = SealedColumn("event", "sealed")
 
     /// The columns that the sealed part of a waiting message is bound to: every column in clear that is written
-    /// together with it. A deferred request that passed for a finished body would leave the gateway as it is.
-    static func outboxRow(_ record: OutboxRecord) -> [UInt8] {
+    /// together with it. A deferred request that passed for a finished body would leave the gateway as it is. Its times of trying are
+    /// not among them, which change without the content being opened.
+    static func outboxRow(_ record: OutboxRecord, number: Int64, rank: Int64) -> [UInt8] {
         var fields = FieldWriter(version: 1)
+        fields.put(number)
+        fields.put(rank)
         fields.put(record.message)
         fields.put(record.send)
         fields.put(record.subject)
@@ -31,24 +34,51 @@ enum SendColumns {
         return fields.bytes
     }
 
-    /// The columns that the sealed part of a send is bound to: every column in clear that never changes, but its
-    /// number; its entry's index, which `SendRecord.entry(in:)` compares with the entry; and its look-up keys.
-    static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {
+    /// Numbers that stand in a send's row for what its record says by name.
+    struct SendNumbers {
+        var number: Int64
+        var caller: Int64
+        var person: Int64?
+        var type: Int64?
+    }
+
+    /// The columns that the sealed part of a send is bound to: every column in clear that never changes.
+    static func sendRow(_ record: SendRecord, _ numbers: SendNumbers) -> [UInt8] {
         var fields = FieldWriter(capacity: 128)
-        writeSendRow(record, caller: caller, to: &fields)
+        writeSendRow(record, numbers, to: &fields)
         return fields.bytes
     }
 
-    /// Writes ``sendRow(_:caller:)``.
-    static func writeSendRow(_ record: SendRecord, caller: Int64, to fields: inout FieldWriter) {
+    /// Writes ``sendRow(_:_:)``.
+    static func writeSendRow(_ record: SendRecord, _ numbers: SendNumbers, to fields: inout FieldWriter) {
         fields.put(byte: 1)
+        fields.put(numbers.number)
         fields.put(record.id)
-        fields.put(caller)
+        fields.put(numbers.caller)
+        fields.put(record.idHash)
         fields.put(record.contentMAC)
         fields.put(record.subject) { $0.put($1) }
+        fields.put(numbers.person) { $0.put($1) }
+        fields.put(numbers.type) { $0.put($1) }
         fields.put(optional: record.category)
         fields.put(record.channel)
         fields.put(record.receivedAt)
+        fields.put(Int64(bitPattern: record.entryIndex))
+    }
+
+    /// The columns that the sealed part of an event is bound to: all others.
+    static func eventRow(_ record: EventRecord, caller: Int64, sendNumber: Int64?) -> [UInt8] {
+        var fields = FieldWriter(version: 1)
+        fields.put(record.cursor)
+        fields.put(caller)
+        fields.put(record.send)
+        fields.put(sendNumber) { $0.put($1) }
+        fields.put(record.subject) { $0.put($1) }
+        fields.put(record.event)
+        fields.put(record.destination) { $0.put($1) }
+        fields.put(record.at)
+        fields.put(record.entryIndex) { $0.put(Int64(bitPattern: $1)) }
+        return fields.bytes
     }
 }
 
@@ -61,11 +91,10 @@ enum HistoryKind {
 extension GateReading {
     // MARK: Decided sends
 
-    private static let sendColumns =
-        """
-        id, caller, id_hash, content_mac, subject, category, channel, received_at, entry_index,
-        sealed
-        """
+    /// What ``sendHead(from:)`` reads.
+    static let sendHeadColumns =
+        "number, id, caller, id_hash, content_mac, subject, person, type, category, channel, received_at, entry_index"
+    private static let sendColumns = "\(sendHeadColumns), sealed"
     // Reads the index alone: nearly every request's id is new.
     private static let numberByHash = StatementText(
         "send", "SELECT number FROM send INDEXED BY send_by_hash WHERE id_hash = ? AND caller = ?")
@@ -177,26 +206,32 @@ extension GateReading {
         }
     }
 
-    private func send(from row: inout StoredRow) throws -> SendRecord {
+    /// What stands in clear of a send, and what its sealed part is bound to.
+    final func sendHead(from row: inout StoredRow) throws -> (record: SendRecord, row: [UInt8]) {
+        let number = row.integer()
         let id = try row.id(SendID.self)
         let callerNumber = row.integer()
         let caller = CallerName(try strings.text(of: callerNumber, in: gate))
         let idHash = row.byteArray()
         let contentMAC = row.byteArray()
         let subject = try row.optionalID(SubjectID.self)
+        let numbers = SendColumns.SendNumbers(
+            number: number, caller: callerNumber, person: row.optionalInteger(), type: row.optionalInteger())
         let category = try row.optionalCode(Category.self)
         let channel = try row.code(Channel.self)
         let receivedAt = try row.instant()
         let entryIndex = UInt64(try row.count())
-        var record = SendRecord(
+        let record = SendRecord(
             id: id, caller: caller, idHash: idHash, contentMAC: contentMAC, subject: subject,
             type: TypeID(""), category: category, channel: channel, receivedAt: receivedAt,
             entryIndex: entryIndex, requestID: "", destinationNames: [:])
+        return (record, SendColumns.sendRow(record, numbers))
+    }
+
+    private func send(from row: inout StoredRow) throws -> SendRecord {
+        var (record, bound) = try sendHead(from: &row)
         let details = try SendRecord.Details(
-            sealedFields: try open(
-                row.byteArray(), in: SendColumns.send,
-                row: SendColumns.sendRow(record, caller: callerNumber))
-        )
+            sealedFields: try open(row.byteArray(), in: SendColumns.send, row: bound))
         record.type = details.type
         record.requestID = details.requestID
         record.destinationNames = details.destinationNames
@@ -256,8 +291,11 @@ extension GateReading {
 
     // MARK: Events
 
+    /// What ``eventHead(from:)`` reads.
+    static let eventHeadColumns =
+        "cursor, caller, send, send_number, subject, event, destination, at, entry"
     private static let eventColumns =
-        "cursor, caller, send, subject, event, destination, at, entry, sealed"
+        "\(eventHeadColumns), sealed"
     private static let eventsAfter = StatementText(
         "event", "SELECT \(eventColumns) FROM event WHERE caller = ? AND cursor > ? ORDER BY cursor LIMIT ?")
     private static let eventsOfSend = StatementText(
@@ -291,16 +329,24 @@ extension GateReading {
         try gate.first(Self.sendNumber, { $0.add(send) }, read: { $0.integer() })
     }
 
-    private func event(from row: inout StoredRow) throws -> EventRecord {
+    /// What stands in clear of an event, and what its sealed part is bound to.
+    final func eventHead(from row: inout StoredRow) throws -> (record: EventRecord, row: [UInt8]) {
         let cursor = try row.count()
-        let caller = CallerName(try strings.text(of: row.integer(), in: gate))
-        var record = EventRecord(
-            cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
-            event: try row.code(), destination: try row.optionalID(), at: try row.instant(), reason: nil,
+        let caller = row.integer()
+        let send = try row.id(SendID.self)
+        let sendNumber = row.optionalInteger()
+        let record = EventRecord(
+            cursor: cursor, caller: CallerName(try strings.text(of: caller, in: gate)), send: send,
+            subject: try row.optionalID(), event: try row.code(), destination: try row.optionalID(),
+            at: try row.instant(), reason: nil,
             entryIndex: row.optionalInteger().map(UInt64.init(bitPattern:)))
+        return (record, SendColumns.eventRow(record, caller: caller, sendNumber: sendNumber))
+    }
+
+    private func event(from row: inout StoredRow) throws -> EventRecord {
+        var (record, bound) = try eventHead(from: &row)
         if let sealed = row.optionalByteArray() {
-            let plain = try open(
-                sealed, in: SendColumns.event, row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
+            let plain = try open(sealed, in: SendColumns.event, row: bound)
             record.reason = String(decoding: plain, as: UTF8.self)
         }
         return record

@@ -40,10 +40,8 @@ extension GateTransaction {
     private func sealed(_ record: OutboxRecord, number: Int64) throws -> (row: StoredMessage, sealed: [UInt8])
     {
         let content = OutboxRecord.Content(record)
-        let sealed = try content.withSealedFields {
-            try seal($0, in: SendColumns.outbox, row: SendColumns.outboxRow(record))
-        }
-        return (try stored(record, content, number: number), sealed)
+        let row = try stored(record, content, number: number)
+        return (row, try content.withSealedFields { try seal($0, in: SendColumns.outbox, row: row.bound) })
     }
 
     /// A message in its row's form.

@@ -31,7 +31,8 @@ extension GateTransaction {
             $0.add(send.receivedAt)
             $0.add(Int64(bitPattern: send.entryIndex))
             $0.add(forwardedAt)
-            try addSealed(send, caller: caller, to: &$0)
+            try addSealed(
+                send, .init(number: number, caller: caller, person: person, type: type), to: &$0)
         }
         sequences.sendNumber = number
         sendNumbers[send.id] = number
@@ -39,9 +40,11 @@ extension GateTransaction {
     }
 
     /// Seals what is private of a send into the memory that its statement reads.
-    private func addSealed(_ send: SendRecord, caller: Int64, to binder: inout Binder) throws {
+    private func addSealed(
+        _ send: SendRecord, _ numbers: SendColumns.SendNumbers, to binder: inout Binder
+    ) throws {
         sendFields.removeAll()
-        SendColumns.writeSendRow(send, caller: caller, to: &sendFields)
+        SendColumns.writeSendRow(send, numbers, to: &sendFields)
         let rowByteCount = sendFields.count
         SendRecord.Details(
             type: send.type, requestID: send.requestID, destinationNames: send.destinationNames
@@ -130,10 +133,12 @@ extension GateTransaction {
         let caller = try strings.makeNumber(of: record.caller.text, in: gate)
         let sendNumber = try knownNumber(of: record.send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
+        var placed = record
+        placed.cursor = cursor
         let reason = try record.reason.map {
             try seal(
                 Array($0.utf8), in: SendColumns.event,
-                row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
+                row: SendColumns.eventRow(placed, caller: caller, sendNumber: sendNumber))
         }
         try gate.change(Self.insertEvent) {
             $0.add(cursor)

@@ -242,6 +242,15 @@ struct OfferedSegment: ~Copyable {
         content.write(to: &contents)
     }
 
+    /// What the sealed part is bound to: the whole rest of the row.
+    static func bound(_ number: Int64, _ last: Int64, _ heads: [UInt8]) -> [UInt8] {
+        var row: [UInt8] = []
+        row.reserveCapacity(16 + heads.count)
+        withUnsafeBytes(of: number.bigEndian) { row += $0 }
+        withUnsafeBytes(of: last.bigEndian) { row += $0 }
+        return row + heads
+    }
+
     /// The sealed part of each, by its number.
     ///
     /// - Throws: `StoreError.damaged` where the bytes are not of so many messages.
@@ -258,6 +267,9 @@ struct OfferedSegment: ~Copyable {
 }
 
 extension StoredMessage {
+    /// What its sealed part is bound to in `outbox`.
+    var bound: [UInt8] { SendColumns.outboxRow(head, number: number, rank: rank) }
+
     /// Writes the clear part: the columns of `outbox` by which a message is found.
     func write(to fields: inout FieldWriter) {
         fields.put(number)
@@ -342,7 +354,7 @@ extension GateReading {
         let opened = try gate.first(Self.segment, { $0.add(segment) }) { row in
             let (last, heads, sealed) = (row.integer(), row.byteArray(), row.byteArray())
             return try OfferedSegment.contents(
-                open(sealed, in: OfferedSegment.column, row: heads),
+                open(sealed, in: OfferedSegment.column, row: OfferedSegment.bound(segment, last, heads)),
                 of: offers(in: segment, last: last, heads: heads).map(\.number))
         }
         openedOffers[segment] = opened
@@ -427,8 +439,9 @@ extension GateTransaction {
     func writeOffered() throws {
         guard let number = newOffers.number else { return }
         let heads = newOffers.heads.bytes
+        let bound = OfferedSegment.bound(number, newOffers.last, heads)
         let sealed = try newOffers.contents.withUnsafeBytes {
-            try seal($0, in: OfferedSegment.column, row: heads)
+            try seal($0, in: OfferedSegment.column, row: bound)
         }
         try sealed.withUnsafeBytes { sealed in
             _ = try gate.change(Self.insertOffered) {
@@ -499,7 +512,9 @@ extension GateTransaction {
         var segment = OfferedSegment(expectedCount: rows.count)
         for row in rows { segment.append(row, try content(of: row)) }
         let heads = segment.heads.bytes
-        let sealed = try seal(segment.contents.bytes, in: OfferedSegment.column, row: heads)
+        let sealed = try seal(
+            segment.contents.bytes, in: OfferedSegment.column,
+            row: OfferedSegment.bound(number, segment.last, heads))
         try gate.change(Self.updateOffered) {
             $0.add(segment.last)
             $0.add(heads)
@@ -520,9 +535,7 @@ extension GateTransaction {
     }
 
     private func queue(_ row: StoredMessage, _ content: OutboxRecord.Content) throws {
-        let sealed = try seal(
-            content.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(row.head))
-        try insert(row, sealed: sealed)
+        try insert(row, sealed: try seal(content.sealedFields, in: SendColumns.outbox, row: row.bound))
     }
 
     /// Moves messages that an earlier process offered without a result to `outbox`, where they wait as tried ones.

@@ -65,25 +65,16 @@ private struct SealedTable: Sendable {
             return kind.row(try row.id(), key[2])
         },
         SealedTable(
-            Schema.send, SendColumns.send, key: ["number"],
-            more: "id, caller, content_mac, subject, category, channel, received_at"
-        ) { row, _, _ in
-            let (id, caller) = (try row.id(SendID.self), row.integer())
-            let record = SendRecord(
-                id: id, caller: CallerName(""), idHash: [], contentMAC: row.byteArray(),
-                subject: try row.optionalID(), type: TypeID(""), category: try row.optionalCode(),
-                channel: try row.code(), receivedAt: try row.instant(), entryIndex: 0, requestID: "",
-                destinationNames: [:])
-            return SendColumns.sendRow(record, caller: caller)
-        },
-        SealedTable(Schema.event, SendColumns.event, key: ["cursor"]) { _, key, _ in
-            withUnsafeBytes(of: key[0].bigEndian) { Array($0) }
-        },
-        SealedTable(Schema.outbox, SendColumns.outbox, key: ["number"], more: GateReading.outboxHeadColumns) {
-            row, _, reading in SendColumns.outboxRow(try reading.outboxHead(from: &row))
-        },
-        SealedTable(Schema.offered, OfferedSegment.column, key: ["number"], more: "heads") { row, _, _ in
-            row.byteArray()
+            Schema.send, SendColumns.send, key: ["number"], more: GateReading.sendHeadColumns
+        ) { row, _, reading in try reading.sendHead(from: &row).row },
+        SealedTable(
+            Schema.event, SendColumns.event, key: ["cursor"], more: GateReading.eventHeadColumns
+        ) { row, _, reading in try reading.eventHead(from: &row).row },
+        SealedTable(
+            Schema.outbox, SendColumns.outbox, key: ["number"], more: GateReading.outboxHeadColumns
+        ) { row, _, reading in try reading.boundOutboxHead(from: &row).row },
+        SealedTable(Schema.offered, OfferedSegment.column, key: ["number"], more: "last, heads") {
+            row, key, _ in OfferedSegment.bound(key[0], row.integer(), row.byteArray())
         },
     ]
 }
