@@ -84,16 +84,20 @@ final class LogSynchronization: @unchecked Sendable {
         if durableCount.load(ordering: .acquiring) >= target.count { return }
         try progress.withLock { progress in
             if let failure = progress.failure { throw failure }
-            guard durableCount.load(ordering: .relaxed) < target.count else { return }
-            let code = file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
-            guard code == SQLITE_OK else {
-                // A second try could succeed without the pages.
-                throw progress.fail(
-                    .lostDurability("the log of `\(name)` could not be synchronized (\(code))"))
-            }
-            do { try mark?.write(target.end) } catch let error as StoreError { throw progress.fail(error) }
-            durableCount.store(target.count, ordering: .releasing)
+            try makeDurable(target, &progress)
         }
+    }
+
+    private func makeDurable(_ target: Written, _ progress: inout Progress) throws {
+        guard durableCount.load(ordering: .relaxed) < target.count else { return }
+        let code = file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
+        guard code == SQLITE_OK else {
+            // A second try could succeed without the pages.
+            throw progress.fail(
+                .lostDurability("the log of `\(name)` could not be synchronized (\(code))"))
+        }
+        do { try mark?.write(target.end) } catch let error as StoreError { throw progress.fail(error) }
+        durableCount.store(target.count, ordering: .releasing)
     }
 
     /// Runs what moves the log into the database, for which SQLite synchronizes both. Call where no commit can come between.
@@ -102,6 +106,8 @@ final class LogSynchronization: @unchecked Sendable {
     func moving<Result>(_ checkpoint: () throws -> (Result, isWhole: Bool)) throws -> Result {
         try progress.withLock { progress in
             if let failure = progress.failure { throw failure }
+            // A start cuts what is behind the mark: none of that may be in the database already should the process end meanwhile.
+            try makeDurable(written.withLock { $0 }, &progress)
             do {
                 let (result, isWhole) = try checkpoint()
                 if isWhole {

@@ -195,4 +195,40 @@ import Testing
         store.close()
         #expect(throws: StoreOpeningError.self) { try openStore(folder.state) }
     }
+
+    @Test func `what was moved into the database is not cut from the log by the start after a kill`() throws {
+        let (folder, killed) = (try TemporaryFolder(), try TemporaryFolder())
+        let store = try openStore(folder.state)
+        try store.write { try $0.setSetting("answered", to: "1") }
+        let connection = store.writer.connection
+        let put = StatementText("setting", "INSERT INTO setting VALUES (?, '1')")
+        func commit(_ name: String) throws {
+            try connection.begin(writing: true)
+            try connection.change(put) { $0.add(name) }
+            try connection.commit(synchronizing: false)
+        }
+        let reader = try Connection(
+            path: folder.state + "/gate.db", file: "gate.db", role: .reader, cacheByteCount: 1 << 20,
+            busyTimeoutMilliseconds: 100, pages: .test("gate.db"))
+        defer { reader.close() }
+        try connection.exclusively { try commit("moved") }
+        // A reader of this snapshot has the log moved up to here and no further.
+        try reader.exclusively {
+            try reader.begin(writing: false)
+            _ = try reader.pragma("SELECT count(*) FROM setting")
+        }
+        try connection.exclusively {
+            try commit("in the log")
+            #expect(try !connection.moveWholeLog())
+        }
+        try FileManager.default.copyItem(atPath: folder.state, toPath: killed.state)
+        let next = try openStore(killed.state)
+        for name in ["answered", "moved", "in the log"] {
+            #expect(try next.read { try $0.setting(name) } == "1", "\(name)")
+        }
+        #expect(
+            try next.writer.connection.exclusively {
+                try next.writer.connection.pragma("PRAGMA integrity_check")
+            } == "ok")
+    }
 }
