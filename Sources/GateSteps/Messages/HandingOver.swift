@@ -133,9 +133,9 @@ extension OutboxRecord {
             bySeconds: ExpiryClass.seconds(until: expiresAt, from: composedAt, tier: tier))
     }
 
-    /// The error for content that authenticates and cannot be used.
+    /// The error for content that authenticates and cannot be used. Names its row, which can be read and written.
     func damaged(_ what: String) -> StoreError {
-        .damaged(table: "outbox", "message \(message): \(what)")
+        .damaged(table: "outbox", row: message.hexadecimal, what)
     }
 }
 

@@ -39,7 +39,7 @@ struct ClaimOperation: EngineOperation {
                 } else {
                     try batch.step { $0.offer(offer) }
                 }
-            } catch let error as StoreError {
+            } catch let error as StoreError where error.damage?.row == nil {
                 // A failure of the store as a whole concerns every message, so the operation ends with it.
                 guard let damage = error.damage else { throw error }
                 try batch.step { step in
