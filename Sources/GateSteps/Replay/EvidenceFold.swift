@@ -27,6 +27,30 @@ package struct EvidenceFold {
     /// Events that were told before it are ignored.
     private var dedupeSince = Instant.longAgo
 
+    /// What the trail tells of a send by which the stored one is known.
+    package struct SentEvidence: Hashable, Sendable {
+        package let caller: CallerName
+        package let subject: SubjectID
+        package let channel: Channel
+        package let receivedAt: Instant
+        package let entryIndex: UInt64
+    }
+
+    /// Every send to somebody who was registered.
+    package var sent: [SendID: SentEvidence] {
+        sends.sends.mapValues {
+            SentEvidence(
+                caller: $0.caller, subject: $0.subject, channel: $0.channel, receivedAt: $0.receivedAt,
+                entryIndex: $0.entryIndex)
+        }
+    }
+
+    /// The consent ledger of a person, oldest first.
+    package func consents(of subject: SubjectID) -> [ConsentRecord] { ledgers[subject, default: []] }
+
+    /// The bundle in force after the newest entry; `nil` before the first start.
+    package var policyInForce: PolicyDigest? { acts.policy?.digest }
+
     /// The zone data that the gateway resolved local times with.
     private(set) var tzdata: String?
 

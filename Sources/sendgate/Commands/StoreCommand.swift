@@ -46,6 +46,24 @@ struct StateOptions: ParsableArguments {
         return (store, trail, limits)
     }
 
+    /// Opens the databases for questions alone: no byte of them changes. The caller closes the store.
+    func openToRead() throws -> (store: ReadOnlyStore, trail: String, limits: EngineLimits) {
+        let (state, trail, keysPath, rootPath, limits) = try places()
+        try WritePermissions.demand(state: state, trail: nil)
+        func readKeys() throws -> PrivateKeyDirectory {
+            try PrivateKeyDirectory(
+                at: keysPath, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
+                acceptsThrowaway: dev != nil)
+        }
+        var keys = try readKeys()
+        let store = try Wiring.openStoreToRead(state, readingAgain: &keys, by: readKeys)
+        guard try store.read({ try $0.restoreUnderWay() }) == nil else {
+            store.close()
+            throw CommandFailure.restoreUnderWay
+        }
+        return (store, trail, limits)
+    }
+
     private func places() throws -> (
         state: String, trail: String, keys: String, root: String?, limits: EngineLimits
     ) {

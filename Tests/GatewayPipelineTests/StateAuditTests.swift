@@ -1,0 +1,123 @@
+import CanonicalJSON
+import Foundation
+import GateTestKit
+import GateVocabulary
+import GatewayPipeline
+import RecipientModel
+import Testing
+import WireProtocol
+
+@testable import GateSteps
+@testable import SQLiteStore
+
+/// The state is what happened, or what is otherwise is named.
+@Suite struct StateAuditTests {
+    private func differences(
+        _ gate: GatewayHarness, _ entries: [[UInt8]]? = nil
+    ) throws -> [StateAudit.Difference] {
+        let entries = try entries ?? gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
+        let (fold, _) = try EvidenceFoldTests.fold(entries, gate.policy)
+        return try gate.store.read {
+            try StateAudit(fold, $0, keptSince: Instant(milliseconds: 0)).differences()
+        }
+    }
+
+    @Test func `what any acts leave behind is what the trail tells`() async throws {
+        let gate = try GatewayHarness()
+        var random = SeededNumbers(seed: Soak.seed("acts before an audit of the state"))
+        try await EvidenceFoldTests().live(gate, acts: 200, &random)
+        let found = try differences(gate)
+        #expect(found.isEmpty, "\(found)")
+    }
+
+    /// Two people with everything, who both said yes and no.
+    private func filled() async throws -> GatewayHarness {
+        let gate = try GatewayHarness(keeping: .files(.uncached))
+        for user in ["u_1", "u_2"] {
+            try await gate.register(user)
+            try await gate.consent(user)
+            _ = try await gate.addKey(user)
+            _ = try await gate.call(
+                "product", "PUT", "/v1/recipients/\(user)/addresses/e_1",
+                ["kind": "email", "value": "a@example.org", "verified_at": .string(gate.clock.now().rfc3339)])
+            try #require(try await gate.remit("a-\(user)", to: user).status == 202)
+        }
+        return gate
+    }
+
+    /// What one does who has the key of the pages, and what is then said.
+    private static let edits: [(sql: String, file: String, what: String)] = [
+        ("DELETE FROM ledger WHERE person = 1", "gate.db", "`ledger`"),
+        ("DELETE FROM person WHERE number = 1", "gate.db", "nothing is stored of this person"),
+        ("DELETE FROM subject WHERE number = 1", "subjects.db", "no user leads to this person"),
+        (
+            """
+            UPDATE subject SET user = zeroblob(32) WHERE number = 1;
+            """, "subjects.db", "`subject`"
+        ),
+        (
+            """
+            UPDATE person SET number = 3 WHERE number = 1; UPDATE person SET number = 1 WHERE number = 2;
+            UPDATE person SET number = 2 WHERE number = 3
+            """, "gate.db", "`person`"
+        ),
+        ("DELETE FROM send WHERE number = 1", "gate.db", "is not stored"),
+        ("UPDATE send SET id_hash = zeroblob(16) WHERE number = 1", "gate.db", "`send`"),
+        ("DELETE FROM device_key WHERE person = 1", "gate.db", "does not lead to this person"),
+        ("UPDATE device_key SET person = 2 WHERE person = 1", "gate.db", "`device_key`"),
+        ("DELETE FROM push_token WHERE person = 1", "gate.db", "the token of device"),
+        ("DELETE FROM address_code WHERE person = 1", "gate.db", "address"),
+    ]
+
+    @Test func `an edit by one who has the key of the pages is named`() async throws {
+        for (sql, file, what) in Self.edits {
+            let gate = try await filled()
+            #expect(try differences(gate).isEmpty)
+            let connection =
+                file == "gate.db" ? gate.files.writer.connection : gate.files.subjectsWriter.connection
+            try connection.exclusively { try connection.script(sql) }
+            let found = try differences(gate)
+            #expect(found.contains { $0.what.contains(what) }, "\(sql): \(found)")
+        }
+    }
+
+    @Test func `an old row put back is named with what it lacks`() async throws {
+        let gate = try await filled()
+        let connection = gate.files.writer.connection
+        func sealed() throws -> [UInt8]? {
+            try connection.exclusively {
+                try connection.first(StatementText("person", "SELECT sealed FROM person WHERE number = 1")) {
+                    $0.byteArray()
+                }
+            }
+        }
+        let old = try #require(try sealed())
+        let off = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/preferences/marketing",
+            ["state": "user_off", "source": "in_app_settings", "channel": "push"])
+        try #require(off.status == 200)
+        #expect(try differences(gate).isEmpty)
+        try connection.exclusively {
+            try connection.script(
+                "UPDATE person SET sealed = x'\(Hexadecimal.encode(old))' WHERE number = 1")
+        }
+        let found = try differences(gate)
+        #expect(
+            found.map(\.what) == ["preferences, number of choices: not what the trail tells"], "\(found)")
+    }
+
+    @Test func `a consent, a person and a send that no entry tells of are named`() async throws {
+        let gate = try await filled()
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
+        try await gate.consent("u_1", id: "c2")
+        try await gate.register("u_3")
+        let found = try differences(gate, entries)
+        #expect(
+            found.contains { $0.what.contains("the consent ledger has 2 records, the trail 1") }, "\(found)")
+        #expect(found.contains { $0.what == "nothing in the trail is about this person" }, "\(found)")
+        // And the other way round: what the trail tells and nobody stored.
+        let more = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
+        let fresh = try await filled()
+        #expect(try !differences(fresh, more).isEmpty)
+    }
+}
