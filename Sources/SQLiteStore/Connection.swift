@@ -446,7 +446,7 @@ final class Connection: @unchecked Sendable {
     ///
     /// - Throws: `StoreError.lostDurability` when that synchronization failed.
     func moveLog(largerThan byteCount: Int) throws {
-        guard Int(logState.pointee.pageCount) * pageByteCount >= byteCount else { return }
+        guard logByteCount >= byteCount else { return }
         do {
             let code = try checkpoint(SQLITE_CHECKPOINT_PASSIVE).code
             // Otherwise a reader of an old snapshot is in the way; the next commit tries again.
@@ -454,6 +454,40 @@ final class Connection: @unchecked Sendable {
         } catch StoreError.unavailable {
             // A full disk leaves the log as it is: nothing is lost, and the next commit tries again.
         }
+    }
+
+    /// How long the log was after the newest commit of this connection that wrote to it.
+    var logByteCount: Int { Int(logState.pointee.pageCount) * pageByteCount }
+
+    /// Moves what another connection committed, as far as all readers see it, and makes the database durable so far: else the
+    /// checkpoint that moves the rest would have all of it to write.
+    ///
+    /// - Returns: How many frames are left.
+    func moveLogBesideWriter() throws -> Int {
+        let leftCount = try checkpoint(SQLITE_CHECKPOINT_PASSIVE).leftCount
+        let file = try openFile().file
+        let code = file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
+        guard code == SQLITE_OK else {
+            throw StoreError.lostDurability("`\(self.file)` could not be synchronized (\(code))")
+        }
+        return leftCount
+    }
+
+    private static let anyRow = StatementText("schema", "SELECT 1 FROM sqlite_schema LIMIT 1")
+
+    /// Begins to read what is committed now.
+    func beginSnapshot() throws {
+        try begin(writing: false)
+        // A transaction sees what is there at its first read.
+        _ = try first(Self.anyRow) { _ in true }
+    }
+
+    /// Calls nothing durable any more. On any thread, inside `exclusively` or not.
+    func lose(_ error: StoreError) { log?.lose(error) }
+
+    /// Runs `body` while this connection commits nothing. On any thread, inside `exclusively` or not.
+    func betweenCommits<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try log?.betweenCommits(body) ?? body()
     }
 
     /// Moves what can be moved without waiting for a reader.
@@ -464,14 +498,14 @@ final class Connection: @unchecked Sendable {
     /// Moves the log, while nothing else synchronizes it.
     ///
     /// - Returns: `SQLITE_OK`, `SQLITE_BUSY` or `SQLITE_LOCKED`, with extended codes, and whether all of it is in the database.
-    private func checkpoint(_ mode: Int32) throws -> (code: Int32, isWhole: Bool) {
-        func run() throws -> (result: (code: Int32, isWhole: Bool), isWhole: Bool) {
+    private func checkpoint(_ mode: Int32) throws -> (code: Int32, isWhole: Bool, leftCount: Int) {
+        func run() throws -> (result: (code: Int32, isWhole: Bool, leftCount: Int), isWhole: Bool) {
             var (frameCount, movedCount): (Int32, Int32) = (-1, -1)
             let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, &frameCount, &movedCount)
             switch code & 0xFF {
             case SQLITE_OK, SQLITE_BUSY, SQLITE_LOCKED:
                 let isWhole = code == SQLITE_OK && frameCount == movedCount
-                return ((code, isWhole), isWhole)
+                return ((code, isWhole, Int(frameCount - movedCount)), isWhole)
             default:
                 // What was answered is in that frame and nowhere else.
                 if let what = pages?.takeDamage() { throw StoreError.lostDurability(what) }

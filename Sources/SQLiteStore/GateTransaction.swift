@@ -369,7 +369,7 @@ final class GateTransaction: GateReading {
     func moveLogs(largerThan byteCount: Int) throws {
         defer { if writesMappings { endMappings() } }
         if writesMappings { try withMappings { try $0.moveLog(largerThan: byteCount) } }
-        try gate.moveLog(largerThan: byteCount)
+        try writer.mover.advance(gate, largerThan: byteCount)
     }
 
     func rollBack() {

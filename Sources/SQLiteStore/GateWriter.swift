@@ -5,6 +5,7 @@ import Dispatch
 final class GateWriter: @unchecked Sendable {
     // @unchecked is sound because `strings`, `sequences`, `counters`, `cache`, `offered`, `coveredSealCount` and `mayHaveErasures` are touched only inside `connection`'s queue.
     let connection: Connection
+    let mover: LogMover
     let strings = StringTable()
     var sequences = Sequences()
     var counters = OutboxCounters()
@@ -15,8 +16,9 @@ final class GateWriter: @unchecked Sendable {
     /// `false` only where no mapping is marked for destruction, so that nearly no look-up asks.
     var mayHaveErasures = true
 
-    init(_ connection: Connection, cachedPersonCountMax: Int) {
+    init(_ connection: Connection, _ mover: LogMover, cachedPersonCountMax: Int) {
         self.connection = connection
+        self.mover = mover
         cache = PeopleCache(countMax: cachedPersonCountMax)
     }
 }

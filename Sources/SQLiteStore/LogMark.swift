@@ -92,7 +92,7 @@ final class LogMark: Sendable {
     }
 
     /// What an earlier process of this boot made durable; `nil` where none did, or what it wrote cannot be read.
-    private func read() -> LogEnd? {
+    func read() -> LogEnd? {
         guard let boot else { return nil }
         let opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard opened >= 0 else { return nil }

@@ -77,6 +77,11 @@ final class LogSynchronization: @unchecked Sendable {
         }
     }
 
+    /// Runs `body` while nothing is committed.
+    func betweenCommits<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try written.withLock { _ in try body() }
+    }
+
     /// Blocks until all commits are durable that were written before the call, or were being written.
     func synchronize() throws {
         let target = written.withLock { $0 }
@@ -121,6 +126,11 @@ final class LogSynchronization: @unchecked Sendable {
                 throw progress.fail(error)
             }
         }
+    }
+
+    /// Makes every later synchronization fail.
+    func lose(_ error: StoreError) {
+        progress.withLock { $0.failure = $0.failure ?? error }
     }
 
     /// Waits for a synchronization under way. Call before the connection closes.

@@ -101,10 +101,15 @@ package final class SQLiteStore: GateStore {
         let gate = try open(
             gatePath, gateKeys, .writer(byteCountMax: limits.gateByteCountMax),
             cache: limits.writerCacheByteCount, mark: gateMark, logEnd: gateEnd)
-        let writer = GateWriter(gate, cachedPersonCountMax: limits.cachedPersonCountMax)
         try gate.exclusively {
             try Schema.gate.prepare(gate)
             try Schema.gate.requireOwn(gate)
+        }
+        let mover = LogMover(
+            try open(gatePath, gateKeys, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount),
+            pinnedBy: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount))
+        let writer = GateWriter(gate, mover, cachedPersonCountMax: limits.cachedPersonCountMax)
+        try gate.exclusively {
             cipher = try DataKeys.resumed(cipher, in: gate)
             try gate.writing { try Self.checkDataKey(cipher, in: gate) }
             writer.sequences = try Sequences(from: gate)
@@ -234,6 +239,7 @@ package final class SQLiteStore: GateStore {
         readers.close()
         scrub.close()
         subjectsForWriting.close()
+        writer.mover.close()
         subjectsWriter.connection.close(movingLog: true)
         writer.connection.close(movingLog: true)
         directory.unlock()
@@ -403,7 +409,7 @@ package final class SQLiteStore: GateStore {
                 // Others may have been marked meanwhile.
                 writer.mayHaveErasures = try gate.first(Self.marked) { _ in true } ?? false
                 // The log still holds the pages as they were before the person was erased.
-                try gate.emptyLog()
+                try writer.mover.pausing { try gate.emptyLog() }
             }
         }
     }

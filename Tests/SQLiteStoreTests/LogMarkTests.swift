@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import GateSteps
 import GateTestKit
 import GateVocabulary
@@ -230,5 +231,79 @@ import Testing
             try next.writer.connection.exclusively {
                 try next.writer.connection.pragma("PRAGMA integrity_check")
             } == "ok")
+    }
+
+    /// How many frames of the log are in the database (sqlite.org/walformat.html, section 2.1): the `nBackfill` of the log's index.
+    private func movedFrameCount(_ folder: TemporaryFolder) throws -> Int64 {
+        let index = try FileHandle(forReadingFrom: URL(fileURLWithPath: folder.state + "/gate.db-shm"))
+        defer { try? index.close() }
+        try index.seek(toOffset: 96)
+        let bytes = try #require(try index.read(upToCount: 4))
+        return Int64(bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) })
+    }
+
+    @Test func `a pass beside the writer moves nothing that is not marked, and all but what came since`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        let connection = store.writer.connection
+        let put = StatementText("setting", "INSERT INTO setting VALUES (?, '1')")
+        @Sendable func commit(_ numbers: Range<Int>) throws {
+            for number in numbers {
+                try connection.begin(writing: true)
+                try connection.change(put) { $0.add("setting \(number)") }
+                try connection.commit(synchronizing: false)
+            }
+        }
+        try connection.exclusively { try commit(0..<200) }
+        let ended = Atomic(false)
+        let wrong = Mutex<[String]>([])
+        let committing = Thread {
+            do {
+                for piece in 1..<200 {
+                    try connection.exclusively { try commit(200 * piece..<200 * piece + 200) }
+                }
+            } catch {
+                wrong.withLock { $0.append("\(error)") }
+            }
+            ended.store(true, ordering: .releasing)
+        }
+        committing.start()
+        var passCount = 0
+        while !ended.load(ordering: .acquiring) {
+            _ = try store.writer.mover.pass(beside: connection)
+            passCount += 1
+            let moved = try movedFrameCount(folder)
+            let mark = try #require(
+                try LogMark(
+                    besides: folder.state + "/gate.db", keys: PageKeys(index: .test(), file: "gate.db"),
+                    isReadOnly: true
+                )
+                .read())
+            #expect(moved <= mark.frameCount)
+        }
+        #expect(passCount > 1)
+        #expect(wrong.withLock { $0 } == [])
+        // With nobody else about all is moved, and the log begins anew.
+        #expect(try store.writer.mover.pass(beside: connection) == 0)
+        let byteCount = connection.logByteCount
+        try connection.exclusively { try commit(100_000..<100_001) }
+        #expect(connection.logByteCount < byteCount)
+    }
+
+    @Test func `a log that has grown is moved beside commits and begins anew`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(
+            folder.state, limits: SQLiteStoreLimits(readerCount: 2, logByteCountBeforeCheckpoint: 200_000))
+        var longest = 0
+        for number in 0..<3_000 {
+            try store.write {
+                try $0.setSetting("\(number % 7)", to: String(repeating: "\(number)", count: 200))
+            }
+            longest = max(longest, store.writer.connection.logByteCount)
+        }
+        #expect(longest > 200_000 && longest <= 9 * 200_000, "\(longest)")
+        #expect(try store.read { try $0.setting("3") } != nil)
     }
 }
