@@ -1,7 +1,6 @@
 import Foundation
 import GateSteps
 import GatewayPipeline
-import Glibc
 import Synchronization
 
 /// Reads every page of both databases, free ones too, one pass after the other, so that damage is found before anybody asks for
@@ -27,7 +26,7 @@ final class PageScrub: @unchecked Sendable {
     private let lock = NSLock()
     private var files: [File]
     private let damages: DamageLog
-    private let place: ScrubPlace
+    private let place: PassPlace
     private var file: Int
     private var next: Int64
     private let progress = Mutex(PageCheck())
@@ -36,9 +35,9 @@ final class PageScrub: @unchecked Sendable {
     init(_ files: [File], damages: DamageLog, directory: String) {
         self.files = files
         self.damages = damages
-        place = ScrubPlace(path: directory + "/" + ScrubPlace.name)
-        (file, next) = place.read() ?? (0, 1)
-        if !files.indices.contains(file) { (file, next) = (0, 1) }
+        place = PassPlace(in: directory, "scrub-place")
+        (file, next) = place.read().map { (Int($0), $1) } ?? (0, 1)
+        if !files.indices.contains(file) || next < 1 { (file, next) = (0, 1) }
     }
 
     var state: PageCheck { progress.withLock { $0 } }
@@ -52,7 +51,7 @@ final class PageScrub: @unchecked Sendable {
     /// - Returns: Whether that was the end of a pass.
     func advance(pageCountMax: Int) throws -> Bool {
         try lock.withLock {
-            defer { place.write(file, next) }
+            defer { place.write(Int64(file), next) }
             for index in files.indices { try settle(index) }
             var left = Int64(pageCountMax)
             while left > 0 {
@@ -111,31 +110,5 @@ final class PageScrub: @unchecked Sendable {
             }
             files[index].suspects = []
         }
-    }
-}
-
-/// How far a pass is, in a small file of the state directory: a gateway that is started again goes on there. Nothing is decided by
-/// it, so it has no code, and what cannot be read or written begins the pass anew.
-private struct ScrubPlace {
-    static let name = "scrub-place"
-    let path: String
-
-    func read() -> (file: Int, next: Int64)? {
-        guard let text = try? String(contentsOfFile: path, encoding: .utf8), text.utf8.count < 64 else {
-            return nil
-        }
-        let numbers = text.split(whereSeparator: \.isWhitespace).compactMap { Int64($0) }
-        guard numbers.count == 2, (0...1).contains(numbers[0]), (1...1 << 40).contains(numbers[1]) else {
-            return nil
-        }
-        return (Int(numbers[0]), numbers[1])
-    }
-
-    func write(_ file: Int, _ next: Int64) {
-        let opened = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard opened >= 0 else { return }
-        defer { Glibc.close(opened) }
-        let line = Array("\(file) \(next)\n".utf8)
-        _ = Glibc.write(opened, line, line.count)
     }
 }

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import CompliancePolicy
 import Foundation
 import GateTestKit
 import GateVocabulary
@@ -13,12 +14,17 @@ import WireProtocol
 /// The state is what happened, or what is otherwise is named.
 @Suite struct StateAuditTests {
     private func differences(
-        _ gate: GatewayHarness, _ entries: [[UInt8]]? = nil
+        _ gate: GatewayHarness, _ entries: [[UInt8]]? = nil, shareCount: Int = 1
     ) throws -> [StateAudit.Difference] {
         let entries = try entries ?? gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
-        let (fold, _) = try EvidenceFoldTests.fold(entries, gate.policy)
-        return try gate.store.read {
-            try StateAudit(fold, $0, keptSince: Instant(milliseconds: 0)).differences()
+        return try (0..<shareCount).flatMap { index in
+            var fold = StateFold(
+                of: StateFold.Share(index: index, count: shareCount), sendsSince: .longAgo)
+            for entry in entries { try fold.apply(entry) }
+            return try gate.store.read { store in
+                let audit = StateAudit(fold, store, keptSince: .longAgo)
+                return try audit.items().flatMap { try audit.differences(of: $0) }
+            }
         }
     }
 
@@ -28,6 +34,59 @@ import WireProtocol
         try await EvidenceFoldTests().live(gate, acts: 200, &random)
         let found = try differences(gate)
         #expect(found.isEmpty, "\(found)")
+    }
+
+    @Test func `in every share only its own people are compared, and together they are all`() async throws {
+        let gate = try await filled()
+        for number in 3..<20 { try await gate.register("u_\(number)") }
+        let connection = gate.files.writer.connection
+        #expect(try differences(gate, shareCount: 7).isEmpty)
+        try connection.exclusively { try connection.script("DELETE FROM person") }
+        let found = try differences(gate, shareCount: 7)
+        let people = found.filter { $0.what == "nothing is stored of this person" }.compactMap(\.subject)
+        #expect(people.count == 19 && Set(people).count == 19 && people == people.sorted(), "\(found)")
+    }
+
+    @Test func `a share begins behind its bound`() {
+        for count in [1, 2, 3, 7, 1_000, StateFold.Share.countMax] {
+            for index in [0, 1, count / 2, count - 1] where index < count {
+                let share = StateFold.Share(index: index, count: count)
+                guard let bound = share.bound else {
+                    #expect(index == 0)
+                    continue
+                }
+                #expect(!share.contains(bound))
+                #expect(share.contains(SubjectID(high: bound.high + 1, low: 0)))
+            }
+        }
+    }
+
+    @Test func `who is not stored as it happened gets no marketing until they choose again`() async throws {
+        let gate = try await filled()
+        let subject = try #require(try gate.store.read { try $0.people(after: nil, limit: 1) }.first)
+        func close() async -> Bool {
+            await withCheckedContinuation { continuation in
+                gate.engine.submit(ClosingOperation([subject]) { continuation.resume(returning: $0 == nil) })
+            }
+        }
+        #expect(await close())
+        let off = try gate.store.read { try $0.state(of: subject)?.preferences.filter(\.isClosing) }
+        #expect(off?.map(\.channel) == Channel.allCases, "\(String(describing: off))")
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
+        // Once more says nothing new.
+        #expect(await close())
+        #expect(try gate.store.read { try $0.entryCount() } == UInt64(entries.count))
+        #expect(try differences(gate).isEmpty)
+        let (_, found) = try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy)
+        #expect(found.isEmpty)
+        var fold = EvidenceFold(under: gate.policy)
+        for entry in entries {
+            let objection = try fold.objection(to: entry.bytes) {
+                $0 == gate.policy.digest ? gate.policy : nil
+            }
+            #expect(objection == nil, "\(String(decoding: entry.bytes, as: UTF8.self))")
+            try fold.apply(entry.bytes) { $0 == gate.policy.digest ? gate.policy : nil }
+        }
     }
 
     /// Two people with everything, who both said yes and no.

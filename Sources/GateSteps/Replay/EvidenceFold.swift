@@ -13,11 +13,12 @@ import WireProtocol
 /// Applies the same ``RecipientState/apply(_:)`` as a step, so an auditor gets here what the gateway decided on. It
 /// lacks what no entry holds: names, tokens, numbers, public keys, texts.
 package struct EvidenceFold {
+    private var told = PeopleFold()
     /// By pseudonym, without erased people.
-    package private(set) var people: [SubjectID: RecipientState] = [:]
-    private(set) var ledgers: [SubjectID: [ConsentRecord]] = [:]
+    package var people: [SubjectID: RecipientState] { told.people }
+    var ledgers: [SubjectID: [ConsentRecord]] { told.ledgers }
     /// Every choice, oldest first: what taking a link's mute back brings back.
-    private(set) var choices: [SubjectID: [PreferenceRecord]] = [:]
+    var choices: [SubjectID: [PreferenceRecord]] { told.choices }
     /// What acts are judged by, besides people and sends.
     private(set) var acts = ActFold()
     /// Oldest first.
@@ -26,30 +27,6 @@ package struct EvidenceFold {
     private(set) var owed = OwedEntries()
     /// Events that were told before it are ignored.
     private var dedupeSince = Instant.longAgo
-
-    /// What the trail tells of a send by which the stored one is known.
-    package struct SentEvidence: Hashable, Sendable {
-        package let caller: CallerName
-        package let subject: SubjectID
-        package let channel: Channel
-        package let receivedAt: Instant
-        package let entryIndex: UInt64
-    }
-
-    /// Every send to somebody who was registered.
-    package var sent: [SendID: SentEvidence] {
-        sends.sends.mapValues {
-            SentEvidence(
-                caller: $0.caller, subject: $0.subject, channel: $0.channel, receivedAt: $0.receivedAt,
-                entryIndex: $0.entryIndex)
-        }
-    }
-
-    /// The consent ledger of a person, oldest first.
-    package func consents(of subject: SubjectID) -> [ConsentRecord] { ledgers[subject, default: []] }
-
-    /// The bundle in force after the newest entry; `nil` before the first start.
-    package var policyInForce: PolicyDigest? { acts.policy?.digest }
 
     /// The zone data that the gateway resolved local times with.
     private(set) var tzdata: String?
@@ -104,13 +81,11 @@ package struct EvidenceFold {
         case .erasure:
             let subject = try entry.knownBody(ErasureEntry.self).subject
             sends.forget(subject)
-            people[subject] = nil
-            ledgers[subject] = nil
-            choices[subject] = nil
+            told.forget(subject)
             forwards[subject] = nil
         default:
             guard let (subject, change) = try PersonChange.read(entry) else { return }
-            apply(change, to: subject)
+            told.apply(change, to: subject)
         }
     }
 
@@ -132,18 +107,6 @@ package struct EvidenceFold {
                 sends.arrived(receipt.send)
             }
         }
-    }
-
-    private mutating func apply(_ change: PersonChange, to subject: SubjectID) {
-        var state = people[subject] ?? RecipientState(subject)
-        if case .consent(let record) = change {
-            let placed = state.apply(record, after: ledgers[subject, default: []])
-            ledgers[subject, default: []].append(placed)
-        } else {
-            state.apply(change)
-            if case .preference(let choice) = change { choices[subject, default: []].append(choice) }
-        }
-        people[subject] = state
     }
 
     private mutating func count(

@@ -25,7 +25,7 @@ package struct StateAudit {
         }
     }
 
-    private let fold: EvidenceFold
+    private let fold: StateFold
     private let store: any StoreReading
     /// Sends from before are let go of.
     private let keptSince: Instant
@@ -33,7 +33,7 @@ package struct StateAudit {
     /// - Parameters:
     ///   - fold: After the newest entry that the store has.
     ///   - store: One snapshot.
-    package init(_ fold: EvidenceFold, _ store: any StoreReading, keptSince: Instant) {
+    package init(_ fold: StateFold, _ store: any StoreReading, keptSince: Instant) {
         self.fold = fold
         self.store = store
         self.keptSince = keptSince
@@ -41,36 +41,62 @@ package struct StateAudit {
 
     private static let pageCount = 1_000
 
-    /// Everything that differs: people in the order of their pseudonyms, then keys, sends and settings.
-    ///
-    /// - Parameter progress: Told how many people were compared.
-    /// - Throws: What the store does, but for damage, which is a difference.
-    package func differences(progress: (_ count: Int) -> Void = { _ in }) throws -> [Difference] {
-        var found: [Difference] = []
-        var people = Set(fold.people.keys)
-        try pages({ try store.people(after: $0, limit: $1) }) { people.insert($0) }
-        for (count, subject) in people.sorted().enumerated() {
-            found += try differences(of: subject)
-            progress(count + 1)
-        }
-        found += try keyDifferences()
-        for (id, send) in fold.sent.sorted(by: { $0.key < $1.key })
-        where send.receivedAt >= keptSince && fold.people[send.subject] != nil {
-            if let what = try naming({ try difference(of: id, send) }) {
-                found.append(Difference(subject: send.subject, what: what))
-            }
-        }
-        if let what = try naming({ try policyDifference() }) { found.append(Difference(what: what)) }
-        return found
+    /// What is compared by itself. A list of one audit can be gone through by others, of later moments.
+    package enum Item: Sendable {
+        case person(SubjectID)
+        case send(SendID)
+        /// A key of a device of any share: one that leads to somebody who does not have it.
+        case key(KeyID)
+        /// The bundle that was last in force.
+        case policy
     }
 
+    /// What there is to compare in the share: people in the order of their pseudonyms, then sends; in the first share all keys, too.
+    package func items() throws -> [Item] {
+        var people = Set(fold.told.people.keys)
+        try pages(from: fold.share.bound, { try store.people(after: $0, limit: $1) }) {
+            guard fold.share.contains($0) else { return false }
+            people.insert($0)
+            return true
+        }
+        var items = people.sorted().map(Item.person) + fold.sent.keys.sorted().map(Item.send)
+        guard fold.share.index == 0 else { return items }
+        try pages(from: nil, { try store.deviceKeys(after: $0, limit: $1) }) {
+            items.append(.key($0))
+            return true
+        }
+        return items + [.policy]
+    }
+
+    /// What is stored otherwise than it happened.
+    ///
+    /// - Throws: What the store does, but for damage, which is a difference.
+    package func differences(of item: Item) throws -> [Difference] {
+        switch item {
+        case .person(let subject): return try differences(of: subject)
+        case .send(let id):
+            guard let send = fold.sent[id], send.receivedAt >= keptSince,
+                fold.told.people[send.subject] != nil, let what = try naming({ try difference(of: id, send) })
+            else { return [] }
+            return [Difference(subject: send.subject, what: what)]
+        case .key(let key):
+            let what = try naming {
+                _ = try store.deviceKey(key)
+                return nil
+            }
+            return what.map { [Difference(what: "device key \(key.hexadecimal): \($0)")] } ?? []
+        case .policy: return try naming(policyDifference).map { [Difference(what: $0)] } ?? []
+        }
+    }
+
+    /// - Parameter visit: Gives whether to go on.
     private func pages<Value>(
-        _ next: (Value?, Int) throws -> [Value], _ visit: (Value) throws -> Void
+        from first: Value?, _ next: (Value?, Int) throws -> [Value], _ visit: (Value) throws -> Bool
     ) throws {
-        var last: Value?
+        var last = first
         while true {
             let page = try next(last, Self.pageCount)
-            for value in page { try visit(value) }
+            for value in page { guard try visit(value) else { return } }
             guard page.count == Self.pageCount else { return }
             last = page.last
         }
@@ -91,8 +117,8 @@ package struct StateAudit {
     private func differences(of subject: SubjectID) throws -> [Difference] {
         var found: [String] = []
         let looks = [
-            stateDifference, mappingDifference, ledgerDifference, keyDifference, tokenDifference,
-            addressDifference,
+            stateDifference, mappingDifference, ledgerDifference, choiceDifference, keyDifference,
+            tokenDifference, addressDifference,
         ]
         for look in looks {
             if let what = try naming({ try look(subject) }) { found.append(what) }
@@ -104,7 +130,7 @@ package struct StateAudit {
     private func stateDifference(of subject: SubjectID) throws -> String? {
         let nothing = RecipientState(subject)
         let stored = try store.state(of: subject)?.evidence ?? nothing
-        let told = fold.people[subject] ?? nothing
+        let told = fold.told.people[subject] ?? nothing
         guard stored != told else { return nil }
         if told == nothing { return "nothing in the trail is about this person" }
         if stored == nothing { return "nothing is stored of this person" }
@@ -122,13 +148,13 @@ package struct StateAudit {
     }
 
     private func mappingDifference(of subject: SubjectID) throws -> String? {
-        guard fold.people[subject]?.record != nil, try store.subject(subject) == nil else { return nil }
+        guard fold.told.people[subject]?.record != nil, try store.subject(subject) == nil else { return nil }
         return "no user leads to this person any more"
     }
 
     private func ledgerDifference(of subject: SubjectID) throws -> String? {
         let stored = try store.consentRecords(of: subject)
-        let told = fold.consents(of: subject)
+        let told = fold.told.ledgers[subject, default: []]
         guard stored.count == told.count else {
             return "the consent ledger has \(stored.count) records, the trail \(told.count)"
         }
@@ -138,8 +164,16 @@ package struct StateAudit {
         return nil
     }
 
+    private func choiceDifference(of subject: SubjectID) throws -> String? {
+        guard try store.preferenceHistory(of: subject) != fold.told.choices[subject, default: []] else {
+            return nil
+        }
+        return "the history of choices is not what the trail tells"
+    }
+
     private func keyDifference(of subject: SubjectID) throws -> String? {
-        for key in fold.people[subject]?.keys ?? [] where try store.deviceKey(key.key)?.subject != subject {
+        for key in fold.told.people[subject]?.keys ?? []
+        where try store.deviceKey(key.key)?.subject != subject {
             return "device key \(key.key.hexadecimal) does not lead to this person"
         }
         return nil
@@ -162,22 +196,9 @@ package struct StateAudit {
         return nil
     }
 
-    /// Keys that lead to somebody who does not have them.
-    private func keyDifferences() throws -> [Difference] {
-        var found: [Difference] = []
-        try pages({ try store.deviceKeys(after: $0, limit: $1) }) { key in
-            if let what = try naming({
-                _ = try store.deviceKey(key); return nil
-            }) {
-                found.append(Difference(what: "device key \(key.hexadecimal): \(what)"))
-            }
-        }
-        return found
-    }
-
     // MARK: Sends and settings
 
-    private func difference(of id: SendID, _ told: EvidenceFold.SentEvidence) throws -> String? {
+    private func difference(of id: SendID, _ told: StateFold.SentEvidence) throws -> String? {
         guard let stored = try store.send(id) else { return "send \(id.uuidText) is not stored" }
         guard stored.entryIndex == told.entryIndex, stored.subject == told.subject,
             stored.caller == told.caller, stored.channel == told.channel, stored.receivedAt == told.receivedAt

@@ -57,59 +57,22 @@ struct AuditState: GateCommand {
     private func differences(
         _ trail: CopiedTrail, _ options: AuditTrust, _ store: any GateStore, _ limits: EngineLimits
     ) throws -> [StateAudit.Difference] {
-        var fold = EvidenceFold()
-        let policies = trail.policiesReadOnce()
-        func apply(_ bytes: [UInt8], _ index: UInt64) throws {
-            do {
-                try fold.apply(bytes, policies: policies)
-            } catch let error as CommandFailure {
-                throw error
-            } catch {
-                throw CommandFailure(
-                    "entry \(index) cannot be applied: \(error)",
-                    hint: "run `sendgate audit verify` on this trail", status: .foundDifference)
-            }
-        }
-        var progress = Progress("reading entries")
-        var next: UInt64 = 0
-        let verifier = TrailVerifier(trail.reader, trusting: options.trust, examining: .envelope)
-        let report = try auditing {
-            try verifier.verify(
-                visit: { entry in
-                    try apply(Array(entry.bytes), entry.index)
-                    next = entry.index + 1
-                }, progress: { progress.show($0, of: $1) })
-        }
-        progress.end()
-        if let damage = report.damage {
-            throw CommandFailure(
-                damage.message, hint: damage.hint ?? "run `sendgate audit verify` on this trail first",
-                status: .foundDifference)
-        }
-        return try store.read { reading in
-            let (published, count) = (try reading.publishedSize(), try reading.entryCount())
-            guard published <= next else {
-                throw CommandFailure(
-                    "the trail has \(next) entries, and the databases published \(published)",
-                    hint: "name the newest trail there is with `--trail`", status: .foundDifference)
-            }
-            guard next <= count else {
-                return [
-                    StateAudit.Difference(
-                        what:
-                            "the databases end at entry \(count), and the trail has \(next): an old copy was put back"
-                    )
-                ]
-            }
-            for entry in try reading.entries(from: next, limit: Int(count - next)) {
-                try apply(entry.bytes, entry.index)
-            }
-            let keptSince = SystemClock().now().advanced(byMilliseconds: -limits.retentionMilliseconds)
-            var progress = Progress("comparing people")
+        let shareCount = try StateComparison.shareCount(in: store)
+        return try (0..<shareCount).flatMap { index in
+            let share = StateFold.Share(index: index, count: shareCount)
+            var progress = Progress(shareCount == 1 ? "comparing" : "comparing \(index + 1) of \(shareCount)")
             defer { progress.end() }
-            return try StateAudit(fold, reading, keptSince: keptSince).differences {
-                progress.show(UInt64($0), of: UInt64(max(fold.people.count, $0)))
+            var comparison = StateComparison(
+                store: store, trail: trail.reader, trust: options.trust,
+                retentionMilliseconds: limits.retentionMilliseconds, clock: SystemClock())
+            comparison.progress = {
+                if case .comparing(let done, let total) = $0 {
+                    progress.show(UInt64(done), of: UInt64(total))
+                }
             }
+            var found: [StateAudit.Difference] = []
+            try auditing { try comparison.compare(share) { found += $0 } }
+            return found
         }
     }
 }

@@ -30,6 +30,8 @@ struct EngineService: Service {
     let lapsedReviews: @Sendable () -> [PolicyDiagnostic]
     /// Checks the next of all stored pages, so many at most; gives whether that was the last.
     let checkPages: @Sendable (_ countMax: Int) throws -> Bool
+    /// Holds everything stored against the trail.
+    let statePass: StatePass
     /// Counts the next of all recipients; gives whether that was the last.
     let countPersons: @Sendable () throws -> Bool
     let driftSchedule: DriftSchedule
@@ -73,6 +75,7 @@ struct EngineService: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             async let checked: Void = checkAllPages()
+            async let compared: Void = auditState()
             async let counted: Void = countAllPersons()
             async let resealed: Void = resealRows()
             async let audited: Void = auditDrift()
@@ -93,6 +96,7 @@ struct EngineService: Service {
                 recordCounts(false)
             }
             await checked
+            await compared
             await counted
             await resealed
             await audited
@@ -123,6 +127,47 @@ struct EngineService: Service {
             }
             try? await Task.sleep(for: isWhole ? Self.housekeepingInterval : .seconds(1))
         }
+    }
+
+    /// How long after a pass over everything that is stored the next begins.
+    private static let statePassInterval = Duration.seconds(600)
+
+    /// Holds what is stored against the trail, on a thread of its own, beside everything that reads and writes.
+    private func auditState() async {
+        while !Task.isCancelled {
+            let isWhole = await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    let thread = Thread {
+                        Thread.current.name = "audit"
+                        do {
+                            continuation.resume(returning: try statePass.advance(found: differ))
+                        } catch {
+                            if !(error is CancellationError) {
+                                logger.error("what is stored cannot be held against the trail: \(error)")
+                            }
+                            continuation.resume(returning: true)
+                        }
+                    }
+                    thread.qualityOfService = .utility
+                    thread.start()
+                }
+            } onCancel: {
+                statePass.stop()
+            }
+            try? await Task.sleep(for: isWhole ? Self.statePassInterval : .seconds(1))
+        }
+    }
+
+    /// Raises the alarm for what is stored otherwise than it happened, and closes marketing to whom it is about.
+    func differ(_ differences: [StateAudit.Difference]) {
+        for difference in differences { logger.critical("state_differs: \(difference)") }
+        let people = Set(differences.compactMap(\.subject)).sorted()
+        engine.submit(
+            ClosingOperation(people) { [logger] failure in
+                guard let failure else { return }
+                logger.error(
+                    "marketing is not closed to people who are not stored as it happened: \(failure)")
+            })
     }
 
     /// Counts one recipient after the other, on a thread of its own, beside everything that reads and writes.

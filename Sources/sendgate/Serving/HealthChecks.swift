@@ -32,6 +32,7 @@ struct HealthChecks: Sendable {
     var limits: EngineLimits
     let stateDirectory: String
     let persons: PersonCount
+    let statePass: StatePass
     let endpoint: @Sendable () -> EndpointMetrics?
 
     /// Lag of the published trail at which the gateway calls itself unready, in milliseconds.
@@ -119,6 +120,16 @@ struct HealthChecks: Sendable {
     /// How many damaged places a check names; the log has all of them.
     private static let damageCountShown = 5
 
+    /// What is stored otherwise than the trail tells.
+    private func differenceDetail() -> String? {
+        let found = statePass.differences
+        guard !found.isEmpty else { return nil }
+        let shown = found.prefix(Self.damageCountShown).map(\.description).joined(separator: "; ")
+        let more = found.count - Self.damageCountShown
+        return
+            "not as it happened: \(shown)\(more > 0 ? "; and \(more) more" : ""); nobody named gets marketing until they choose again"
+    }
+
     private func damageDetail() -> String? {
         let damaged = store.damages
         guard !damaged.isEmpty else { return nil }
@@ -131,7 +142,10 @@ struct HealthChecks: Sendable {
     private var storeCheck: ReadinessAnswer.Check {
         do {
             _ = try store.read { try $0.entryCount() }
-            return .init(name: "store", isPassed: true, detail: damageDetail())
+            let details = [damageDetail(), differenceDetail()].compactMap(\.self)
+            return .init(
+                name: "store", isPassed: true,
+                detail: details.isEmpty ? nil : details.joined(separator: "; "))
         } catch {
             return .init(name: "store", isPassed: false, detail: "\(error)")
         }
@@ -224,6 +238,10 @@ struct HealthChecks: Sendable {
         let pages = store.pageCheck
         page.add(.checkedPages, [], .integer(pages.checkedPageCount))
         page.add(.pageChecks, [], .integer(pages.passCount))
+        let compared = statePass.counts
+        page.add(.stateDifferences, [], statePass.differences.count)
+        page.add(.comparedState, [], .integer(compared.compared))
+        page.add(.stateAudits, [], .integer(compared.passes))
         if let free = try? DiskSpace.freeByteCount(at: stateDirectory) {
             page.add(.freeDisk, [], .integer(free))
         }
