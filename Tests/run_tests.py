@@ -39,7 +39,7 @@ LONG = {
             "LinkAndText", "PolicyEdit", "Proof", "SentenceClaim", "SeparationOfDuties",
         )
     ),
-    *(f"GatewayPipelineTests.{name}Tests" for name in ("SimulatedWeek", "StoredColumn")),
+    *(f"GatewayPipelineTests.{name}Tests" for name in ("FlippedPage", "SimulatedWeek")),
     *(
         f"SendgateCommandTests.{name}Tests"
         for name in (
@@ -70,6 +70,8 @@ SOAK = {
     "texts": ["PayloadCompositionTests.WrittenTextTests"],
     # Whole, its gateways keep their state in files in place of memory.
     "stores": ["GatewayPipelineTests"],
+    # Every page and every sealed value.
+    "bytes": ["GatewayPipelineTests.FlippedPageTests", "SQLiteStoreTests.ResealingTests"],
     "kills": [f"{ALONE}/KillTests"],
     "fuzz": [f"{PROCESSES}.ContractTests", f"{PROCESSES}.GrantFuzzTests"],
     "pages": [f"{PROCESSES}.EndToEnd/UnsubscribeTests"],

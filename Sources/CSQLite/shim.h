@@ -2,8 +2,6 @@
 #ifndef SENDGATE_CSQLITE_SHIM_H
 #define SENDGATE_CSQLITE_SHIM_H
 
-// Debian, Ubuntu and Fedora build SQLite with this hook (sqlite.org/c3ref/preupdate_blobwrite.html).
-#define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include <sqlite3.h>
 
 // sqlite3_db_config takes variable arguments, which Swift cannot call.
@@ -18,8 +16,16 @@ static inline int sendgate_refuse_double_quoted_strings(sqlite3 *database) {
     return code;
 }
 
+// Whether a database keeps its log when its last connection closes. SQLite would move it, whatever key the connection was given.
+static inline int sendgate_keep_log_at_close(sqlite3 *database, int keeps) {
+    return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps, (int *)0);
+}
+
 // Of every database of the store, which opens no other.
 #define SENDGATE_PAGE_BYTE_COUNT 2048
+
+// What SQLite leaves free at the end of each page, for a code.
+#define SENDGATE_PAGE_CODE_BYTE_COUNT 16
 
 // The page that SQLite leaves out of every file (sqlite.org/fileformat2.html, section 1.3.2).
 static const unsigned int SENDGATE_LOCK_BYTE_PAGE = 0x40000000 / SENDGATE_PAGE_BYTE_COUNT + 1;

@@ -32,6 +32,13 @@ package struct BenchReport {
             let shares = row.shares.map { "\($0.stage) \($0.percent)" }.joined(separator: ", ")
             Terminal.print("  \(row.what): \(shares)")
         }
+        Terminal.print("the slowest, by when they should have started:")
+        for row in rows where row.isOpenLoop {
+            let slowest = row.measured.slowest(5).map {
+                "\(Self.tenths(Double($0.microseconds) / 1_000)) ms at \(Self.tenths(Double($0.tenth) / 10)) s"
+            }
+            Terminal.print("  \(row.what): \(slowest.joined(separator: ", "))")
+        }
         if let streamed = streamedPercent {
             Terminal.print("streamed against single requests: \(streamed) %")
         }
@@ -68,6 +75,13 @@ package struct BenchReport {
             "p50_microseconds": .integer(Int64(row.microseconds(50))),
             "p99_microseconds": .integer(Int64(row.microseconds(99))),
             "p999_microseconds": .integer(Int64(row.microseconds(99.9))),
+            "slowest": .array(
+                row.measured.slowest(5).map {
+                    [
+                        "at_milliseconds": .integer(Int64(100 * $0.tenth)),
+                        "microseconds": .integer(Int64($0.microseconds)),
+                    ]
+                }),
             "batch_tenths": .integer(Int64(row.batch * 10)),
             "answers": .object(
                 JSONObject(

@@ -37,6 +37,8 @@ struct Load: Sendable {
         /// Microseconds, three digits, up to a minute.
         var latency = Histogram<UInt64>(
             highestTrackableValue: 60_000_000, numberOfSignificantValueDigits: .three)
+        /// The longest latency of requests that should have started in each tenth of a second, in microseconds.
+        var longest: [UInt64] = []
         var count = 0
         /// From the first request to the last answer.
         var seconds = 0.0
@@ -45,6 +47,25 @@ struct Load: Sendable {
         /// With ``Load/keepsAnswers``: each request that was answered.
         var answers: [TimedAnswer] = []
         var perSecond: Double { seconds > 0 ? Double(count) / seconds : 0 }
+
+        /// - Parameters:
+        ///   - microseconds: From when it should have started until it was answered.
+        ///   - nanoseconds: When that was, from the first request on.
+        mutating func record(_ microseconds: UInt64, after nanoseconds: UInt64) {
+            latency.record(microseconds)
+            let tenth = Int(nanoseconds / 100_000_000)
+            while longest.count <= tenth { longest.append(0) }
+            longest[tenth] = max(longest[tenth], microseconds)
+        }
+
+        /// The slowest, each of another tenth of a second, slowest first.
+        func slowest(_ count: Int) -> [(tenth: Int, microseconds: UInt64)] {
+            Array(
+                longest.enumerated().sorted { ($0.element, $1.offset) > ($1.element, $0.offset) }.prefix(
+                    count
+                )
+                .filter { $0.element > 0 }.map { (tenth: $0.offset, microseconds: $0.element) })
+        }
     }
 
     /// When one request should have started and when it was answered, by ``now()``.
@@ -199,7 +220,7 @@ struct Load: Sendable {
         func note(_ status: Int, startedAt: UInt64) {
             let now = Load.now()
             let count = state.withLock { state in
-                state.measured.latency.record((now - startedAt) / 1_000)
+                state.measured.record((now - startedAt) / 1_000, after: startedAt - begin)
                 state.measured.countByStatus[status, default: 0] += 1
                 if load.keepsAnswers {
                     state.measured.answers.append(
@@ -218,7 +239,7 @@ struct Load: Sendable {
                     // A request that was due and never sent has waited until now at least.
                     while due(state.started, perSecond: perSecond) < state.end {
                         let start = due(state.started, perSecond: perSecond)
-                        state.measured.latency.record((Load.now() - start) / 1_000)
+                        state.measured.record((Load.now() - start) / 1_000, after: start - begin)
                         state.measured.countByStatus[0, default: 0] += 1
                         state.started += 1
                     }

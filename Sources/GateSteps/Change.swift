@@ -316,14 +316,11 @@ package struct Resealing: Sendable, Hashable {
     package var key: String
     /// Rows of the pass that were looked at, over restarts.
     package var visitedRowCount: Int64
-    /// Rows of the pass that could not be read: they keep their key.
-    package var unreadableRowCount: Int64
     package var isDone: Bool
 
-    package init(key: String, visitedRowCount: Int64, unreadableRowCount: Int64, isDone: Bool) {
+    package init(key: String, visitedRowCount: Int64, isDone: Bool) {
         self.key = key
         self.visitedRowCount = visitedRowCount
-        self.unreadableRowCount = unreadableRowCount
         self.isDone = isDone
     }
 }

@@ -116,8 +116,6 @@ package struct OutboxRecord: Hashable, Sendable {
     package var mayHaveArrived: Bool
     /// Cancelled while a hand-over was under way: should the hop not have it, it is not tried again.
     package var isCancelled = false
-    /// The sealed content could not be read: ``headers``, ``body`` and ``facts`` are empty, ``eventTag`` is `nil`.
-    package var isDamaged = false
 
     package init(
         message: MessageID, send: SendID, subject: SubjectID, destination: Tag, request: AttestedRequest,

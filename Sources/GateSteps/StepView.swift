@@ -338,9 +338,7 @@ package struct StepView: HistoryReading {
         return record
     }
 
-    /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
-    /// ``OutboxRecord/isDamaged``, and one that cannot be read at all is left out; both are in
-    /// the damaged rows that the store lists.
+    /// Rows of this send that wait.
     package func outbox(of send: SendID) throws -> [OutboxRecord] {
         // A send of this very batch has nothing in the store.
         let isNew = change.sends.contains { $0.id == send } || state.isNew(send)
@@ -399,15 +397,14 @@ package struct StepView: HistoryReading {
     package func insertOutbox(_ record: consuming OutboxRecord) throws { write(.insert(record)) }
     /// Adds a row that goes to the relay from memory.
     package func offerOutbox(_ record: consuming OutboxRecord) throws { write(.offer(record)) }
-    /// Replaces the row with the same message id. An ``OutboxRecord/isDamaged`` row is refused: its content would be
-    /// replaced by nothing.
+    /// Replaces the row with the same message id.
     package func updateOutbox(_ record: consuming OutboxRecord) throws { write(.update(record)) }
     /// Marks that a hand-over is about to be tried. Until its result is written, it is not known whether the hop has
     /// the message.
     package func markAttempt(_ message: MessageID, at now: Instant) throws {
         write(.attempt(message, at: now))
     }
-    /// Moves a row's time without opening it, which also works for one that is damaged.
+    /// Moves a row's time without opening it.
     package func postponeOutbox(_ message: MessageID, until: Instant) throws {
         write(.postpone(message, until: until))
     }

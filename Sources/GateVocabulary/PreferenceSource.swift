@@ -9,6 +9,8 @@ package enum PreferenceSource: String, CaseIterable, Sendable, Hashable {
     case adminOverride = "admin_override"
     /// The gateway's drift audit suppressed a category at a device, or let it go again.
     case driftAudit = "drift_audit"
+    /// What is stored of the person was not what the trail tells, so that it is not known whether they said no.
+    case stateAudit = "state_audit"
     /// It follows from a consent that was given, refused or withdrawn otherwise than in the app; how is said by that record.
     case consent
     /// It follows from a reply to a text or an e-mail.

@@ -250,8 +250,11 @@ extension PreferenceRecord {
     /// Whether an audit switched it off, and no recipient.
     package var isSuppression: Bool { source == .driftAudit && state.isOff }
 
+    /// Whether it switches off what may have been switched off in what was stored before (``PreferenceSource/stateAudit``).
+    package var isClosing: Bool { source == .stateAudit && state.isOff }
+
     /// Whether both are choices about the same thing, so that the later one replaces the earlier.
-    fileprivate func isSameChoice(as other: PreferenceRecord) -> Bool {
+    package func isSameChoice(as other: PreferenceRecord) -> Bool {
         scope == other.scope && channel == other.channel && destination == other.destination
     }
 }

@@ -25,11 +25,6 @@ final class Connection: @unchecked Sendable {
     /// What the parameters of the change that runs point to.
     private let boundMemory: UnsafeMutableRawBufferPointer
     private let damages: DamageLog
-    /// Authenticates rows of this connection; `nil` where nothing is written and nothing checked.
-    private let codes: RowCodes?
-    /// On the connection that writes, once ``keepSums(of:in:)`` was called.
-    private(set) var sums: RowSums?
-    private var writeSums: StatementText?
     private var isClosed = false
     private var isInTransaction = false
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
@@ -40,35 +35,46 @@ final class Connection: @unchecked Sendable {
     /// Where the connection writes to a file.
     private let log: LogSynchronization?
     let pageByteCount: Int
+    /// Between the connection and its files; `nil` for one in memory, and where no page is held against its code.
+    private let pages: PageFile?
 
+    /// - Parameters:
+    ///   - pages: Holds every page against its code. Without, pages are read as they are, and written without one.
+    ///   - mark: Of a connection that writes: told what of its log is durable.
     /// - Throws: `StoreError` or ``StoreOpeningError``.
     init(
         path: String, file: String, role: Role, cacheByteCount: Int, busyTimeoutMilliseconds: Int,
-        damages: DamageLog = DamageLog(), index: HMACKey? = nil
+        damages: DamageLog = DamageLog(), pages: PageFile? = nil, mark: LogMark? = nil
     ) throws {
         _ = Self.isConfigured
+        self.pages = pages
         self.file = file
         self.damages = damages
-        codes = try index.map { try RowCodes(index: $0) }
         let isLogEmpty = StateDirectory.byteCount(at: path + "-wal") == 0
-        let handle = try Self.open(path: path, file: file, role: role)
+        let handle = try Self.open(path: path, file: file, role: role, isPaged: pages != nil)
         do {
+            if let pages {
+                try Self.check(PageFiles.attach(pages, to: handle), handle, file: file)
+                try Self.check(sendgate_keep_log_at_close(handle, 1), handle, file: file)
+            }
             try Self.check(sqlite3_busy_timeout(handle, Int32(busyTimeoutMilliseconds)), handle, file: file)
-            if let codes { try Self.check(codes.register(on: handle), handle, file: file) }
             try Self.configure(handle, file: file, role: role, cacheByteCount: cacheByteCount)
+            if pages != nil { try Self.run("PRAGMA cache_spill = 0", on: handle, file: file) }
             pageByteCount =
                 Int(try Self.value(of: "PRAGMA page_size", on: handle, file: file))
                 ?? Int(SENDGATE_PAGE_BYTE_COUNT)
             if case .writer = role {
                 // Reads the first page, which opens the log.
                 _ = try Self.value(of: "PRAGMA schema_version", on: handle, file: file)
-                log = try LogSynchronization(of: handle, name: file, isEmpty: isLogEmpty)
+                log = try LogSynchronization(
+                    of: handle, name: file, isEmpty: isLogEmpty, pages: pages, mark: mark)
             } else {
                 log = nil
             }
         } catch {
             sqlite3_close_v2(handle)
-            throw error
+            guard let what = pages?.takeDamage() else { throw error }
+            throw StoreError.damaged(table: "schema", what)
         }
         self.handle = handle
         boundMemory = .allocate(byteCount: 16_384, alignment: 8)
@@ -98,7 +104,10 @@ final class Connection: @unchecked Sendable {
 
     /// Opens the file without a mutex of SQLite's own: ``lock`` admits one thread at a time
     /// (sqlite.org/threadsafe.html, multi-thread mode).
-    private static func open(path: String, file: String, role: Role) throws -> OpaquePointer {
+    private static func open(path: String, file: String, role: Role, isPaged: Bool) throws -> OpaquePointer {
+        if isPaged, !PageFiles.isRegistered {
+            throw StoreError.unavailable("SQLite takes no layer between itself and `\(file)`")
+        }
         let access =
             switch role {
             case .reader: SQLITE_OPEN_READONLY
@@ -106,7 +115,8 @@ final class Connection: @unchecked Sendable {
             }
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(
-            path, &opened, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+            path, &opened, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+            isPaged ? PageFiles.name : nil)
         guard let handle = opened else {
             throw StoreFailure.error(code: code, message: "no memory", file: file, table: "schema")
         }
@@ -119,15 +129,19 @@ final class Connection: @unchecked Sendable {
     }
 
     /// Waits for what is under way and closes the file; using the connection afterwards throws.
-    func close() {
+    ///
+    /// - Parameter movingLog: Whether the log is moved into the database first, and deleted: by the last connection to it, and
+    ///   only where the database was found to be what it should.
+    func close(movingLog: Bool = false) {
         lock.withLock {
             guard !isClosed else { return }
+            // What cannot be moved now, after a failed synchronization above all, is in the log for the next start.
+            if movingLog, (try? emptyLog()) != nil { sendgate_keep_log_at_close(handle, 0) }
             isClosed = true
             log?.close()
             for statement in prepared { sqlite3_finalize(statement) }
             prepared = []
             _ = sqlite3_wal_hook(handle, nil, nil)
-            _ = sqlite3_preupdate_hook(handle, nil, nil)
             // A failure leaves an unused descriptor open; there is nothing to do about it at the end.
             sqlite3_close_v2(handle)
         }
@@ -226,13 +240,28 @@ final class Connection: @unchecked Sendable {
     /// One value of a pragma, or of a statement with one column.
     func pragma(_ text: String) throws -> String {
         guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
-        return try Self.value(of: text, on: handle, file: file)
+        return try namingPages { try Self.value(of: text, on: handle, file: file) }
+    }
+
+    /// Runs a statement of no text of its own; gives damage that it meets the page's name.
+    private func namingPages<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            throw damage(of: "schema") ?? error
+        }
+    }
+
+    /// The page that was refused last, with the table that needed it, once; noted.
+    private func damage(of table: String) -> StoreError? {
+        guard let what = pages?.takeDamage() else { return nil }
+        damages.note(StoredDamage(table: table, row: nil, what: what))
+        return StoreError.damaged(table: table, what)
     }
 
     /// Statements that run once, such as the schema's.
     func script(_ sql: String) throws {
-        try Self.run(sql, on: handle, file: file)
-        sums?.endStatement(succeeded: true)
+        try namingPages { try Self.run(sql, on: handle, file: file) }
     }
 
     // MARK: Transactions
@@ -246,28 +275,14 @@ final class Connection: @unchecked Sendable {
         lostTransaction = false
         try change(writing ? Self.beginWriting : Self.beginReading)
         isInTransaction = true
-        sums?.mark()
     }
 
     /// When this throws `StoreError.unavailable`, nothing was committed and the transaction is over.
     ///
-    /// - Parameters:
-    ///   - synchronizing: Whether everything is durable when this returns; else once ``synchronize()`` has returned.
-    ///   - anchor: A statement that writes more of the row with the sums, which are its first parameter.
+    /// - Parameter synchronizing: Whether everything is durable when this returns; else once ``synchronize()`` has returned.
     /// - Throws: Also `StoreError.lostDurability`, when the commit is written and may not be on disk.
-    func commit(
-        synchronizing: Bool = true, _ anchor: (text: StatementText, bind: (inout Binder) -> Void)? = nil
-    ) throws {
+    func commit(synchronizing: Bool = true) throws {
         do {
-            if let sums, let writeSums, anchor != nil || !sums.isWritten {
-                let count = try change(anchor?.text ?? writeSums) {
-                    $0.add(sums.bytes)
-                    anchor?.bind(&$0)
-                }
-                guard count == 1 else {
-                    throw StoreError.damaged(table: writeSums.table, "its only row is missing")
-                }
-            }
             if let log {
                 try log.writing {
                     logState.pointee.wasWritten = false
@@ -277,7 +292,6 @@ final class Connection: @unchecked Sendable {
             } else {
                 try change(Self.commitText)
             }
-            sums?.didCommit()
             isInTransaction = false
         } catch {
             rollBack()
@@ -292,7 +306,6 @@ final class Connection: @unchecked Sendable {
     func rollBack() {
         isInTransaction = false
         lostTransaction = false
-        sums?.goBack()
         // Nothing to do when SQLite has rolled back by itself. A rollback in memory cannot fail in another
         // way that would leave a transaction open, and the next `begin` would say so.
         if !isClosed, sqlite3_get_autocommit(handle) == 0 { _ = try? change(Self.rollbackText) }
@@ -320,12 +333,8 @@ final class Connection: @unchecked Sendable {
         let statement = try bound(text, bind, memory: boundMemory)
         defer { sqlite3_reset(statement) }
         let code = sqlite3_step(statement)
-        let isDone = code == SQLITE_DONE || code == SQLITE_ROW
-        sums?.endStatement(succeeded: isDone)
-        guard isDone else { throw failure(code, text) }
-        let count = Int(sqlite3_changes(handle))
-        if let damaged = sums?.takeDamaged(), !damaged.isEmpty { try refuse(damaged, changedBy: text) }
-        return count
+        guard code == SQLITE_DONE || code == SQLITE_ROW else { throw failure(code, text, isChange: true) }
+        return Int(sqlite3_changes(handle))
     }
 
     /// The same for a change that deletes rows and leaves their bytes in the pages it frees, until these are used again:
@@ -346,20 +355,6 @@ final class Connection: @unchecked Sendable {
         try result.get()
     }
 
-    /// Refuses a change to rows that were altered before it.
-    private func refuse(
-        _ damaged: [(table: String, key: [StoredCell])], changedBy text: StatementText
-    ) throws {
-        if text.damage == .known { return }
-        for (table, key) in damaged {
-            let damage = StoredDamage(table: table, row: key.name, what: RowSums.wrongCode)
-            damages.note(damage)
-            guard text.damage == .overwritten else {
-                throw StoreError.damaged(table: table, row: damage.row, damage.what)
-            }
-        }
-    }
-
     /// Reads the first row, if there is one.
     func first<Value>(
         _ text: StatementText, _ bind: (inout Binder) -> Void = { _ in },
@@ -371,25 +366,6 @@ final class Connection: @unchecked Sendable {
             return false
         }
         return value
-    }
-
-    /// Reads every row that can be read; damaged ones are noted and left out.
-    func everyReadable<Value>(
-        _ text: StatementText, _ bind: (inout Binder) -> Void = { _ in },
-        read: (inout StoredRow) throws -> Value
-    ) throws -> [Value] {
-        var values: [Value] = []
-        try scan(text, bind) { row in
-            if let value = try readable(&row, read) { values.append(value) }
-            return true
-        }
-        return values
-    }
-
-    /// What `read` makes of a row; `nil` when it is damaged, which is noted.
-    func readable<Value>(_ row: inout StoredRow, _ read: (inout StoredRow) throws -> Value) throws -> Value? {
-        let name = row
-        return try damages.readable(row.table, row: name.name) { try read(&row) }
     }
 
     /// Reads every row.
@@ -413,14 +389,10 @@ final class Connection: @unchecked Sendable {
         let statement = try bound(text, bind, memory: nil)
         defer { sqlite3_reset(statement) }
         while true {
-            let code = sqlite3_step(statement)
-            // A statement that changes rows and returns them has changed them all when it returns the first.
-            sums?.endStatement(succeeded: code == SQLITE_ROW || code == SQLITE_DONE)
-            switch code {
+            switch sqlite3_step(statement) {
             case SQLITE_ROW:
                 var row = StoredRow(statement, of: text)
-                let name = row
-                guard try damages.noting(text.table, row: name.name, { try read(&row) }) else { return }
+                guard try read(&row) else { return }
             case SQLITE_DONE: return
             case let code: throw failure(code, text)
             }
@@ -455,38 +427,14 @@ final class Connection: @unchecked Sendable {
         return statement
     }
 
-    private func failure(_ code: Int32, _ text: StatementText) -> any Error {
+    private func failure(_ code: Int32, _ text: StatementText, isChange: Bool = false) -> any Error {
         if isInTransaction && sqlite3_get_autocommit(handle) != 0 { lostTransaction = true }
+        if code & 0xFF == SQLITE_CORRUPT, let damage = damage(of: text.table) {
+            // SQLite undoes no change of a single row: it may have written the row and not what an index says of it.
+            if isChange, isInTransaction { lostTransaction = true }
+            return damage
+        }
         return Self.failure(code, on: handle, file: file, table: text.table)
-    }
-
-    // MARK: Rows as they were written
-
-    /// From here on the sums of tables are kept in the column `sums` of the last of them, and start as it has them.
-    ///
-    /// - Precondition: The connection writes, has an index key, and no transaction is open.
-    func keepSums(of tables: [TableShape]) throws {
-        guard let codes, let table = tables.last else {
-            preconditionFailure("sums are kept where rows are authenticated")
-        }
-        let anchor = table.name
-        let kept = RowSums(tables.dropLast(), anchor: table, codes: codes)
-        let read = StatementText(anchor, "SELECT only, sums FROM \(anchor)")
-        let bytes = try first(read) { row in
-            _ = row.integer()
-            return row.byteArray()
-        }
-        guard let bytes else { throw StoreError.damaged(table: anchor, "its only row is missing") }
-        try kept.load(bytes, anchor: anchor)
-        kept.attach(to: handle)
-        sums = kept
-        let counts = table.columns.contains("generation") ? ", generation = generation + 1" : ""
-        writeSums = StatementText(anchor, "UPDATE \(anchor) SET sums = ?\(counts)", damage: .overwritten)
-    }
-
-    /// Whether no row was written to a table that was not deleted again. On the connection that writes.
-    func isEmpty(_ table: String) -> Bool {
-        sums.flatMap { sums in sums.position(of: table).map { sums.sums[$0].rowCount == 0 } } ?? false
     }
 
     // MARK: The write-ahead log
@@ -498,9 +446,9 @@ final class Connection: @unchecked Sendable {
     ///
     /// - Throws: `StoreError.lostDurability` when that synchronization failed.
     func moveLog(largerThan byteCount: Int) throws {
-        guard Int(logState.pointee.pageCount) * pageByteCount >= byteCount else { return }
+        guard logByteCount >= byteCount else { return }
         do {
-            let code = try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+            let code = try checkpoint(SQLITE_CHECKPOINT_PASSIVE).code
             // Otherwise a reader of an old snapshot is in the way; the next commit tries again.
             if code == SQLITE_OK { logState.pointee.pageCount = 0 }
         } catch StoreError.unavailable {
@@ -508,57 +456,139 @@ final class Connection: @unchecked Sendable {
         }
     }
 
+    /// How long the log was after the newest commit of this connection that wrote to it.
+    var logByteCount: Int { Int(logState.pointee.pageCount) * pageByteCount }
+
+    /// Moves what another connection committed, as far as all readers see it, and makes the database durable so far: else the
+    /// checkpoint that moves the rest would have all of it to write.
+    ///
+    /// - Returns: How many frames are left.
+    func moveLogBesideWriter() throws -> Int {
+        let leftCount = try checkpoint(SQLITE_CHECKPOINT_PASSIVE).leftCount
+        let file = try openFile().file
+        let code = file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
+        guard code == SQLITE_OK else {
+            throw StoreError.lostDurability("`\(self.file)` could not be synchronized (\(code))")
+        }
+        return leftCount
+    }
+
+    private static let anyRow = StatementText("schema", "SELECT 1 FROM sqlite_schema LIMIT 1")
+
+    /// Begins to read what is committed now.
+    func beginSnapshot() throws {
+        try begin(writing: false)
+        // A transaction sees what is there at its first read.
+        _ = try first(Self.anyRow) { _ in true }
+    }
+
+    /// Calls nothing durable any more. On any thread, inside `exclusively` or not.
+    func lose(_ error: StoreError) { log?.lose(error) }
+
+    /// Runs `body` while this connection commits nothing. On any thread, inside `exclusively` or not.
+    func betweenCommits<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try log?.betweenCommits(body) ?? body()
+    }
+
+    /// Moves what can be moved without waiting for a reader.
+    ///
+    /// - Returns: Whether all of the log is in the database.
+    func moveWholeLog() throws -> Bool { try checkpoint(SQLITE_CHECKPOINT_PASSIVE).isWhole }
+
     /// Moves the log, while nothing else synchronizes it.
     ///
-    /// - Returns: `SQLITE_OK`, `SQLITE_BUSY` or `SQLITE_LOCKED`, with extended codes.
-    private func checkpoint(_ mode: Int32) throws -> Int32 {
-        func run() throws -> Int32 {
-            let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, nil, nil)
+    /// - Returns: `SQLITE_OK`, `SQLITE_BUSY` or `SQLITE_LOCKED`, with extended codes, and whether all of it is in the database.
+    private func checkpoint(_ mode: Int32) throws -> (code: Int32, isWhole: Bool, leftCount: Int) {
+        func run() throws -> (result: (code: Int32, isWhole: Bool, leftCount: Int), isWhole: Bool) {
+            var (frameCount, movedCount): (Int32, Int32) = (-1, -1)
+            let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, &frameCount, &movedCount)
             switch code & 0xFF {
-            case SQLITE_OK, SQLITE_BUSY, SQLITE_LOCKED: return code
+            case SQLITE_OK, SQLITE_BUSY, SQLITE_LOCKED:
+                let isWhole = code == SQLITE_OK && frameCount == movedCount
+                return ((code, isWhole, Int(frameCount - movedCount)), isWhole)
             default:
+                // What was answered is in that frame and nowhere else.
+                if let what = pages?.takeDamage() { throw StoreError.lostDurability(what) }
                 throw StoreFailure.error(
                     code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
                     file: file, table: "log")
             }
         }
-        return try log?.moving(run) ?? run()
+        return try log?.moving(run) ?? run().result
     }
 
     /// Moves the whole log into the database and cuts the file to nothing. Waits for readers of older
     /// snapshots up to the busy timeout.
     func emptyLog() throws {
-        let code = try checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
-        guard code == SQLITE_OK else {
-            throw StoreFailure.error(
-                code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
-                file: file, table: "log")
+        // The mark says that the log is moved before it is cut.
+        for mode in [SQLITE_CHECKPOINT_FULL, SQLITE_CHECKPOINT_TRUNCATE] {
+            guard try checkpoint(mode).code == SQLITE_OK else {
+                throw StoreFailure.error(
+                    code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
+                    file: file, table: "log")
+            }
         }
         logState.pointee.pageCount = 0
     }
 
-    /// Gives the raw bytes of the database file, piece by piece, as they are on disk, through SQLite's own
-    /// descriptor: closing another one would drop its locks (sqlite.org/howtocorrupt.html, section 2.2).
-    func scanFile(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    /// The open database file, to be read past SQLite's cache through its own descriptor: closing another one would drop its
+    /// locks (sqlite.org/howtocorrupt.html, section 2.2).
+    private func openFile() throws -> (file: UnsafeMutablePointer<sqlite3_file>, byteCount: Int64) {
+        guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
         var pointer: UnsafeMutablePointer<sqlite3_file>?
+        var byteCount: Int64 = 0
         guard sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &pointer) == SQLITE_OK,
             let opened = pointer, let methods = opened.pointee.pMethods?.pointee,
-            let fileSize = methods.xFileSize, let read = methods.xRead
+            methods.xFileSize?(opened, &byteCount) == SQLITE_OK
         else { throw StoreError.unavailable("`\(file)` cannot be read back") }
-        var byteCount: Int64 = 0
-        guard fileSize(opened, &byteCount) == SQLITE_OK else {
-            throw StoreError.unavailable("`\(file)` cannot be measured")
-        }
-        var piece = [UInt8](repeating: 0, count: 1 << 20)
-        var offset: Int64 = 0
-        while offset < byteCount {
-            let count = Int(min(Int64(piece.count), byteCount - offset))
-            let code = piece.withUnsafeMutableBytes { read(opened, $0.baseAddress, Int32(count), offset) }
-            guard code == SQLITE_OK else {
-                throw StoreError.unavailable("`\(file)` cannot be read back (\(code))")
+        return (opened, byteCount)
+    }
+
+    /// Gives the pages of the database file, one after the other, as they are on disk.
+    func scanFile(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        let (opened, byteCount) = try openFile()
+        try withUnsafeTemporaryAllocation(byteCount: PageCode.pageByteCount, alignment: 16) { page in
+            for number in 0..<byteCount / Int64(page.count) {
+                let code = opened.pointee.pMethods.pointee.xRead(
+                    opened, page.baseAddress, Int32(page.count), number * Int64(page.count))
+                if let damage = damage(of: "schema") { throw damage }
+                guard code == SQLITE_OK else {
+                    throw StoreError.unavailable("`\(file)` cannot be read back (\(code))")
+                }
+                try body(UnsafeRawBufferPointer(page))
             }
-            try piece.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-            offset += Int64(count)
+        }
+    }
+
+    /// How many pages the database has, in its file or in the log.
+    func databasePageCount() throws -> Int64 { Int64(try pragma("PRAGMA page_count")) ?? 0 }
+
+    /// How many pages the database file has now, one that is cut off counted as one. Some may be in the log only.
+    func pageCountOnDisk() throws -> Int64 {
+        let size = Int64(PageCode.pageByteCount)
+        return (try openFile().byteCount + size - 1) / size
+    }
+
+    /// Holds pages of the file, as they are on disk, against their codes.
+    ///
+    /// - Returns: Those that are not as they were written, and what is wrong with each. Until the log was moved that proves nothing:
+    ///   one may lie in the log only, or be half written.
+    func wrongPages(_ numbers: Range<Int64>) throws -> [(number: Int64, what: String)] {
+        let (opened, _) = try openFile()
+        return try withUnsafeTemporaryAllocation(byteCount: PageCode.pageByteCount, alignment: 16) { page in
+            var wrong: [(number: Int64, what: String)] = []
+            for number in numbers where number != PageCode.lockBytePage {
+                let code = opened.pointee.pMethods.pointee.xRead(
+                    opened, page.baseAddress, Int32(page.count), (number - 1) * Int64(page.count))
+                if let what = pages?.takeDamage() {
+                    wrong.append((number, what))
+                } else if code != SQLITE_OK {
+                    throw StoreError.unavailable(
+                        "page \(number) of `\(file)` cannot be read: look at the disk and the kernel's log (\(code))"
+                    )
+                }
+            }
+            return wrong
         }
     }
 }

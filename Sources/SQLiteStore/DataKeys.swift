@@ -27,26 +27,16 @@ final class DataKeys: Sendable {
     static let settingName = "data_key"
 
     private static let setting = StatementText(
-        Schema.setting.name,
-        "SELECT name, \(Schema.setting.isAltered), value FROM setting WHERE name = ?")
+        Schema.setting.name, "SELECT value FROM setting WHERE name = ?")
 
     /// The cipher with the key that sealed last, when the store has been told of one.
     ///
-    /// - Throws: ``StoreOpeningError`` when that key is not loaded, or the setting is damaged.
+    /// - Throws: ``StoreOpeningError`` when that key is not loaded.
     static func resumed(_ cipher: RowCipher, in gate: Connection) throws -> RowCipher {
-        let found = try gate.first(setting, { $0.add(settingName) }) { row in
-            _ = row.text()
-            return (isAltered: row.flag(), key: row.text())
+        guard let key = try gate.first(setting, { $0.add(settingName) }, read: { $0.text() }) else {
+            return cipher
         }
-        guard let found else { return cipher }
-        guard !found.isAltered else {
-            throw StoreOpeningError.damaged(
-                file: Schema.gate.file, table: Schema.setting.name, row: settingName,
-                what: RowSums.wrongCode)
-        }
-        guard let resumed = cipher.promoting(found.key) else {
-            throw StoreOpeningError.missingDataKey(id: found.key)
-        }
+        guard let resumed = cipher.promoting(key) else { throw StoreOpeningError.missingDataKey(id: key) }
         return resumed
     }
 }

@@ -14,12 +14,11 @@ extension OutboxRecord {
 }
 
 extension GateReading {
-    /// What ``outboxHead(from:)`` reads.
+    /// What ``boundOutboxHead(from:)`` reads.
     static let outboxHeadColumns =
         """
-        message, send, subject, destination, caller, type, channel, critical, category, tier, state, form,
-        interruption, key, decided_at, not_before, expires_at, attempt_count, attempted_at,
-        max(is_damaged, \(Schema.outbox.isAltered))
+        number, rank, message, send, subject, destination, caller, type, channel, critical, category, tier, state, form,
+        interruption, key, decided_at, not_before, expires_at, attempt_count, attempted_at
         """
     private static let columns = "\(outboxHeadColumns), sealed"
     private static let byMessage = StatementText("outbox", "SELECT \(columns) FROM outbox WHERE message = ?")
@@ -42,12 +41,12 @@ extension GateReading {
     }
 
     final func outbox(of send: SendID) throws -> [OutboxRecord] {
-        try gate.everyReadable(Self.bySend, { $0.add(send) }) { try outboxRecord(from: &$0) }
+        try gate.every(Self.bySend, { $0.add(send) }) { try outboxRecord(from: &$0) }
             + offered(of: send)
     }
 
     final func outbox(of subject: SubjectID) throws -> [OutboxRecord] {
-        try gate.everyReadable(Self.bySubject, { $0.add(subject) }) { try outboxRecord(from: &$0) }
+        try gate.every(Self.bySubject, { $0.add(subject) }) { try outboxRecord(from: &$0) }
             + offered(of: subject)
     }
 
@@ -62,27 +61,20 @@ extension GateReading {
     }
 
     private func outboxRecord(from row: inout StoredRow) throws -> OutboxRecord {
-        var record = try outboxHead(from: &row)
-        // What stands in clear is enough to take out an unreadable message.
-        let content = try gate.readable(&row) { row in
-            guard !record.isDamaged else { throw StoreError.damaged(table: row.table, RowSums.wrongCode) }
-            do {
-                return try OutboxRecord.Content(
-                    sealedFields: try open(
-                        row.byteArray(), in: SendColumns.outbox, row: SendColumns.outboxRow(record)))
-            } catch StoreError.damaged(_, nil, let what) {
-                throw StoreError.damaged(table: row.table, what)
-            }
-        }
-        guard let content else {
-            record.isDamaged = true
-            return record
-        }
-        record.take(content)
+        var (record, bound) = try boundOutboxHead(from: &row)
+        record.take(
+            try OutboxRecord.Content(
+                sealedFields: try open(row.byteArray(), in: SendColumns.outbox, row: bound)))
         return record
     }
 
-    final func outboxHead(from row: inout StoredRow) throws -> OutboxRecord {
+    private func outboxHead(from row: inout StoredRow) throws -> OutboxRecord {
+        try boundOutboxHead(from: &row).record
+    }
+
+    /// What stands in clear of a waiting message, and what its sealed part is bound to.
+    final func boundOutboxHead(from row: inout StoredRow) throws -> (record: OutboxRecord, row: [UInt8]) {
+        let (number, rank) = (row.integer(), row.integer())
         let message = try row.id(MessageID.self)
         let send = try row.id(SendID.self)
         let subject = try row.id(SubjectID.self)
@@ -102,14 +94,13 @@ extension GateReading {
         let expiresAt = try row.instant()
         let attemptCount = Int(try row.count())
         let attemptedAt = try row.optionalInstant()
-        var record = OutboxRecord(
+        let record = OutboxRecord(
             message: message, send: send, subject: subject, destination: destination, request: request,
             category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
             headers: [], body: [], facts: [], decidedAt: decidedAt, notBefore: notBefore,
             expiresAt: expiresAt,
             attemptCount: attemptCount, attemptedAt: attemptedAt, mayHaveArrived: attemptCount > 0)
-        record.isDamaged = row.flag()
-        return record
+        return (record, SendColumns.outboxRow(record, number: number, rank: rank))
     }
 
     // MARK: Whose turn it is
@@ -165,9 +156,8 @@ extension GateReading {
                 } read: { row in
                     lastTime = row.integer()
                     lastNumber = row.integer()
-                    // A row whose id cannot be read can be neither claimed nor put off, and hides no other.
-                    let message = try gate.readable(&row) { try $0.id(MessageID.self) }
-                    if let message, !excluding.contains(message) {
+                    let message = try row.id(MessageID.self)
+                    if !excluding.contains(message) {
                         piece.append(Head(time: lastTime, number: lastNumber, message: message))
                     }
                     isExhausted = piece.count < pieceCount
@@ -231,11 +221,8 @@ extension GateReading {
             depth.rowCount += Int(count.rowCount)
             if Rank.all(in: .security).contains(count.rank) { depth.securityRowCount += Int(count.rowCount) }
             depth.byteCount += count.byteCount
-            // Rows of a caller whose name is lost are still counted, under no name.
-            let name = try damages.readable("word", row: "\(count.caller)") {
-                try strings.text(of: count.caller, in: gate)
-            }
-            if let name { depth.rowCountByCaller[CallerName(name), default: 0] += Int(count.rowCount) }
+            let caller = CallerName(try strings.text(of: count.caller, in: gate))
+            depth.rowCountByCaller[caller, default: 0] += Int(count.rowCount)
         }
         return depth
     }

@@ -32,23 +32,15 @@ extension GateReading {
     private static let keyPlace = StatementText(
         "device_key",
         """
-        SELECT k.key, k.person, p.subject FROM device_key AS k LEFT JOIN person AS p ON p.number = k.person WHERE k.key = ?
+        SELECT p.subject FROM device_key AS k LEFT JOIN person AS p ON p.number = k.person WHERE k.key = ?
         """)
     private static let laterKeys = StatementText(
         "device_key", "SELECT key FROM device_key WHERE key > ? ORDER BY key LIMIT ?")
     private static let tokenPlace = StatementText(
         "push_token",
         """
-        SELECT t.code, t.person, p.subject FROM push_token AS t LEFT JOIN person AS p ON p.number = t.person
-        WHERE t.code = ?
+        SELECT p.subject FROM push_token AS t LEFT JOIN person AS p ON p.number = t.person WHERE t.code = ?
         """)
-
-    /// The person that a look-up's row is about.
-    private static func subject(_ row: inout StoredRow) throws -> SubjectID {
-        _ = row.byteArray()
-        let person = row.integer()
-        return try DamageLog.placing("person", row: "\(person)") { try row.id(SubjectID.self) }
-    }
 
     final func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID] {
         var keys: [KeyID] = []
@@ -67,11 +59,8 @@ extension GateReading {
     }
 
     final func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord? {
-        let place = try gate.first(Self.keyPlace, { $0.add(key) }, read: Self.subject)
-        guard let place else {
-            try damages.refuseMiss(in: "device_key")
-            return nil
-        }
+        let place = try gate.first(Self.keyPlace, { $0.add(key) }, read: { try $0.id(SubjectID.self) })
+        guard let place else { return nil }
         guard let record = try state(of: place)?.key(key) else {
             throw StoreError.damaged(
                 table: "device_key", row: key.hexadecimal, "the index leads to somebody without this key")
@@ -81,11 +70,8 @@ extension GateReading {
 
     final func device(withToken identity: String) throws -> DeviceRecord? {
         let code = mappings.code(ofToken: identity)
-        let place = try gate.first(Self.tokenPlace, { $0.add(code) }, read: Self.subject)
-        guard let place else {
-            try damages.refuseMiss(in: "push_token")
-            return nil
-        }
+        let place = try gate.first(Self.tokenPlace, { $0.add(code) }, read: { try $0.id(SubjectID.self) })
+        guard let place else { return nil }
         let device = try state(of: place)?.devices.first { $0.isActive && $0.tokenIdentity == identity }
         guard let device else {
             throw StoreError.damaged(
@@ -98,7 +84,7 @@ extension GateReading {
     private static let addressPlaces = StatementText(
         "address_code",
         """
-        SELECT a.code, a.person, p.subject FROM address_code AS a LEFT JOIN person AS p ON p.number = a.person
+        SELECT p.subject FROM address_code AS a LEFT JOIN person AS p ON p.number = a.person
         WHERE a.code = ?
         """)
 
@@ -107,9 +93,7 @@ extension GateReading {
     }
 
     final func mailboxHolders(of hash: [UInt8]) throws -> [SubjectID] {
-        // A missing row may be that of a person who must not be written to again.
-        try damages.refuseMiss(in: "address_code")
-        return try gate.every(Self.addressPlaces, { $0.add(hash) }, read: Self.subject)
+        try gate.every(Self.addressPlaces, { $0.add(hash) }, read: { try $0.id(SubjectID.self) })
     }
 
     private static let peopleAfter = StatementText(
@@ -117,7 +101,7 @@ extension GateReading {
 
     /// On the index alone.
     final func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
-        try gate.everyReadable(Self.peopleAfter) {
+        try gate.every(Self.peopleAfter) {
             $0.add(subject?.bytes ?? [])
             $0.add(Int64(limit))
         } read: {
@@ -128,8 +112,8 @@ extension GateReading {
     // MARK: Ledgers
 
     private static let ledger = StatementText(
-        "ledger", key: 3,
-        "SELECT person, kind, position, sealed FROM ledger WHERE person = ? AND kind = ? ORDER BY position")
+        "ledger",
+        "SELECT position, sealed FROM ledger WHERE person = ? AND kind = ? ORDER BY position")
 
     final func consentRecords(of subject: SubjectID) throws -> [ConsentRecord] {
         try ledger(.consent, of: subject, count: try state(of: subject)?.consentCount) { fields, position in
@@ -153,13 +137,9 @@ extension GateReading {
             $0.add(person)
             $0.add(kind.rawValue)
         } read: { row in
-            _ = (row.integer(), row.integer())
             let position = row.integer()
-            return try damages.noting(LedgerKind.table, row: "\(person)/\(kind.rawValue)/\(position)") {
-                let fields = try open(
-                    row.byteArray(), in: LedgerKind.column, row: kind.row(subject, position))
-                return try read(fields, position)
-            }
+            let fields = try open(row.byteArray(), in: LedgerKind.column, row: kind.row(subject, position))
+            return try read(fields, position)
         }
         guard records.count == count else {
             throw StoreError.damaged(

@@ -9,9 +9,12 @@ enum SendColumns {
     static let event = SealedColumn("event", "sealed")
 
     /// The columns that the sealed part of a waiting message is bound to: every column in clear that is written
-    /// together with it. A deferred request that passed for a finished body would leave the gateway as it is.
-    static func outboxRow(_ record: OutboxRecord) -> [UInt8] {
+    /// together with it. A deferred request that passed for a finished body would leave the gateway as it is. Its times of trying are
+    /// not among them, which change without the content being opened.
+    static func outboxRow(_ record: OutboxRecord, number: Int64, rank: Int64) -> [UInt8] {
         var fields = FieldWriter(version: 1)
+        fields.put(number)
+        fields.put(rank)
         fields.put(record.message)
         fields.put(record.send)
         fields.put(record.subject)
@@ -31,25 +34,51 @@ enum SendColumns {
         return fields.bytes
     }
 
-    /// The columns that the sealed part of a send is bound to: every column in clear that never changes, but its
-    /// number; its entry's index, which `SendRecord.entry(in:)` compares with the entry; and its look-up keys, which
-    /// are computed from it again where they are damaged (``SendLookups``). All of them are in the row's code.
-    static func sendRow(_ record: SendRecord, caller: Int64) -> [UInt8] {
+    /// Numbers that stand in a send's row for what its record says by name.
+    struct SendNumbers {
+        var number: Int64
+        var caller: Int64
+        var person: Int64?
+        var type: Int64?
+    }
+
+    /// The columns that the sealed part of a send is bound to: every column in clear that never changes.
+    static func sendRow(_ record: SendRecord, _ numbers: SendNumbers) -> [UInt8] {
         var fields = FieldWriter(capacity: 128)
-        writeSendRow(record, caller: caller, to: &fields)
+        writeSendRow(record, numbers, to: &fields)
         return fields.bytes
     }
 
-    /// Writes ``sendRow(_:caller:)``.
-    static func writeSendRow(_ record: SendRecord, caller: Int64, to fields: inout FieldWriter) {
+    /// Writes ``sendRow(_:_:)``.
+    static func writeSendRow(_ record: SendRecord, _ numbers: SendNumbers, to fields: inout FieldWriter) {
         fields.put(byte: 1)
+        fields.put(numbers.number)
         fields.put(record.id)
-        fields.put(caller)
+        fields.put(numbers.caller)
+        fields.put(record.idHash)
         fields.put(record.contentMAC)
         fields.put(record.subject) { $0.put($1) }
+        fields.put(numbers.person) { $0.put($1) }
+        fields.put(numbers.type) { $0.put($1) }
         fields.put(optional: record.category)
         fields.put(record.channel)
         fields.put(record.receivedAt)
+        fields.put(Int64(bitPattern: record.entryIndex))
+    }
+
+    /// The columns that the sealed part of an event is bound to: all others.
+    static func eventRow(_ record: EventRecord, caller: Int64, sendNumber: Int64?) -> [UInt8] {
+        var fields = FieldWriter(version: 1)
+        fields.put(record.cursor)
+        fields.put(caller)
+        fields.put(record.send)
+        fields.put(sendNumber) { $0.put($1) }
+        fields.put(record.subject) { $0.put($1) }
+        fields.put(record.event)
+        fields.put(record.destination) { $0.put($1) }
+        fields.put(record.at)
+        fields.put(record.entryIndex) { $0.put(Int64(bitPattern: $1)) }
+        return fields.bytes
     }
 }
 
@@ -62,11 +91,10 @@ enum HistoryKind {
 extension GateReading {
     // MARK: Decided sends
 
-    private static let sendColumns =
-        """
-        id, \(Schema.send.isAltered), caller, id_hash, content_mac, subject, category, channel, received_at, entry_index,
-        sealed
-        """
+    /// What ``sendHead(from:)`` reads.
+    static let sendHeadColumns =
+        "number, id, caller, id_hash, content_mac, subject, person, type, category, channel, received_at, entry_index"
+    private static let sendColumns = "\(sendHeadColumns), sealed"
     // Reads the index alone: nearly every request's id is new.
     private static let numberByHash = StatementText(
         "send", "SELECT number FROM send INDEXED BY send_by_hash WHERE id_hash = ? AND caller = ?")
@@ -86,8 +114,6 @@ extension GateReading {
 
     final func send(caller: CallerName, idHash: [UInt8]) throws -> SendRecord? {
         guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return nil }
-        // An id that was accepted may be one whose row is gone, and goes twice then: that does less harm than
-        // refusing every notice.
         let number = try idHash.withUnsafeBytes { idHash in
             try gate.first(Self.numberByHash) {
                 $0.add(uncopied: idHash)
@@ -176,31 +202,36 @@ extension GateReading {
             row.integer()
         }
         return try numbers.compactMap { number in
-            try gate.everyReadable(Self.sendByNumber, { $0.add(number) }) { try send(from: &$0) }.first
+            try gate.first(Self.sendByNumber, { $0.add(number) }) { try send(from: &$0) }
         }
     }
 
-    private func send(from row: inout StoredRow) throws -> SendRecord {
+    /// What stands in clear of a send, and what its sealed part is bound to.
+    final func sendHead(from row: inout StoredRow) throws -> (record: SendRecord, row: [UInt8]) {
+        let number = row.integer()
         let id = try row.id(SendID.self)
-        guard !row.flag() else { throw StoreError.damaged(table: Schema.send.name, RowSums.wrongCode) }
         let callerNumber = row.integer()
         let caller = CallerName(try strings.text(of: callerNumber, in: gate))
         let idHash = row.byteArray()
         let contentMAC = row.byteArray()
         let subject = try row.optionalID(SubjectID.self)
+        let numbers = SendColumns.SendNumbers(
+            number: number, caller: callerNumber, person: row.optionalInteger(), type: row.optionalInteger())
         let category = try row.optionalCode(Category.self)
         let channel = try row.code(Channel.self)
         let receivedAt = try row.instant()
         let entryIndex = UInt64(try row.count())
-        var record = SendRecord(
+        let record = SendRecord(
             id: id, caller: caller, idHash: idHash, contentMAC: contentMAC, subject: subject,
             type: TypeID(""), category: category, channel: channel, receivedAt: receivedAt,
             entryIndex: entryIndex, requestID: "", destinationNames: [:])
+        return (record, SendColumns.sendRow(record, numbers))
+    }
+
+    private func send(from row: inout StoredRow) throws -> SendRecord {
+        var (record, bound) = try sendHead(from: &row)
         let details = try SendRecord.Details(
-            sealedFields: try open(
-                row.byteArray(), in: SendColumns.send,
-                row: SendColumns.sendRow(record, caller: callerNumber))
-        )
+            sealedFields: try open(row.byteArray(), in: SendColumns.send, row: bound))
         record.type = details.type
         record.requestID = details.requestID
         record.destinationNames = details.destinationNames
@@ -246,7 +277,7 @@ extension GateReading {
     }
 
     private static let toldEvent = StatementText(
-        "dedupe", key: 2, "SELECT person, event, send, at FROM dedupe WHERE person = ? AND event = ?")
+        "dedupe", "SELECT event, send, at FROM dedupe WHERE person = ? AND event = ?")
 
     final func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) throws -> DedupeRecord? {
         guard let person = try person(subject) else { return nil }
@@ -254,15 +285,17 @@ extension GateReading {
             $0.add(person)
             $0.add(eventTag)
         } read: { row in
-            _ = row.integer()
-            return DedupeRecord(eventTag: try row.id(), send: try row.optionalID(), at: try row.instant())
+            DedupeRecord(eventTag: try row.id(), send: try row.optionalID(), at: try row.instant())
         }
     }
 
     // MARK: Events
 
+    /// What ``eventHead(from:)`` reads.
+    static let eventHeadColumns =
+        "cursor, caller, send, send_number, subject, event, destination, at, entry"
     private static let eventColumns =
-        "cursor, \(Schema.event.isAltered), caller, send, subject, event, destination, at, entry, sealed"
+        "\(eventHeadColumns), sealed"
     private static let eventsAfter = StatementText(
         "event", "SELECT \(eventColumns) FROM event WHERE caller = ? AND cursor > ? ORDER BY cursor LIMIT ?")
     private static let eventsOfSend = StatementText(
@@ -273,32 +306,21 @@ extension GateReading {
 
     final func events(of caller: CallerName, after cursor: Int64, limit: Int) throws -> [EventRecord] {
         guard let callerNumber = try strings.number(of: caller.text, in: gate) else { return [] }
-        // Damaged ones are stepped over, however many they are: the caller goes on after the last that it was given.
-        var events: [EventRecord] = []
-        var last = cursor
-        var isAtEnd = limit <= 0
-        while events.count < limit, !isAtEnd {
-            var rowCount = 0
-            events += try gate.everyReadable(Self.eventsAfter) {
-                $0.add(callerNumber)
-                $0.add(last)
-                $0.add(Int64(limit - events.count))
-            } read: { row in
-                rowCount += 1
-                last = row.key.first?.integer ?? last
-                return try event(from: &row)
-            }
-            isAtEnd = rowCount == 0
+        return try gate.every(Self.eventsAfter) {
+            $0.add(callerNumber)
+            $0.add(cursor)
+            $0.add(Int64(max(limit, 0)))
+        } read: {
+            try event(from: &$0)
         }
-        return events
     }
 
     final func events(of send: SendID) throws -> [EventRecord] {
-        var events = try gate.everyReadable(Self.eventsOfStraySend, { $0.add(send) }) {
+        var events = try gate.every(Self.eventsOfStraySend, { $0.add(send) }) {
             try event(from: &$0)
         }
         if let number = try number(of: send) {
-            events += try gate.everyReadable(Self.eventsOfSend, { $0.add(number) }) { try event(from: &$0) }
+            events += try gate.every(Self.eventsOfSend, { $0.add(number) }) { try event(from: &$0) }
         }
         return events
     }
@@ -307,17 +329,24 @@ extension GateReading {
         try gate.first(Self.sendNumber, { $0.add(send) }, read: { $0.integer() })
     }
 
-    private func event(from row: inout StoredRow) throws -> EventRecord {
+    /// What stands in clear of an event, and what its sealed part is bound to.
+    final func eventHead(from row: inout StoredRow) throws -> (record: EventRecord, row: [UInt8]) {
         let cursor = try row.count()
-        guard !row.flag() else { throw StoreError.damaged(table: Schema.event.name, RowSums.wrongCode) }
-        let caller = CallerName(try strings.text(of: row.integer(), in: gate))
-        var record = EventRecord(
-            cursor: cursor, caller: caller, send: try row.id(), subject: try row.optionalID(),
-            event: try row.code(), destination: try row.optionalID(), at: try row.instant(), reason: nil,
+        let caller = row.integer()
+        let send = try row.id(SendID.self)
+        let sendNumber = row.optionalInteger()
+        let record = EventRecord(
+            cursor: cursor, caller: CallerName(try strings.text(of: caller, in: gate)), send: send,
+            subject: try row.optionalID(), event: try row.code(), destination: try row.optionalID(),
+            at: try row.instant(), reason: nil,
             entryIndex: row.optionalInteger().map(UInt64.init(bitPattern:)))
+        return (record, SendColumns.eventRow(record, caller: caller, sendNumber: sendNumber))
+    }
+
+    private func event(from row: inout StoredRow) throws -> EventRecord {
+        var (record, bound) = try eventHead(from: &row)
         if let sealed = row.optionalByteArray() {
-            let plain = try open(
-                sealed, in: SendColumns.event, row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
+            let plain = try open(sealed, in: SendColumns.event, row: bound)
             record.reason = String(decoding: plain, as: UTF8.self)
         }
         return record

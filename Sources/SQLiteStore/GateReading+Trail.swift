@@ -7,11 +7,11 @@ extension GateReading {
     private static let entriesFrom = StatementText(
         "entry",
         """
-        SELECT number, \(Schema.entry.isAltered), count, bytes FROM entry
+        SELECT number, count, bytes FROM entry
         WHERE number >= ifnull((SELECT max(number) FROM entry WHERE number <= ?), 0) ORDER BY number
         """)
     private static let setting = StatementText(
-        Schema.setting.name, "SELECT name, \(Schema.setting.isAltered), value FROM setting WHERE name = ?")
+        Schema.setting.name, "SELECT value FROM setting WHERE name = ?")
 
     final func entryCount() throws -> UInt64 { try currentSequences().entryCount }
     final func publishedSize() throws -> UInt64 { try currentSequences().publishedSize }
@@ -24,8 +24,6 @@ extension GateReading {
         var entries: [StoredEntry] = []
         try gate.scan(Self.entriesFrom, { $0.add(number) }) { row in
             let first = try row.count()
-            // Other bytes would be answered, or published, and were never recorded.
-            guard !row.flag() else { throw StoreError.damaged(table: "entry", RowSums.wrongCode) }
             let count = try row.count()
             guard first + count > number else { return true }
             for entry in try EntrySegment.entries(row.byteArray(), from: UInt64(first), count: Int(count))
@@ -59,12 +57,6 @@ extension GateReading {
     }
 
     final func setting(_ name: String) throws -> String? {
-        let value = try gate.first(Self.setting, { $0.add(name) }) { row in
-            _ = row.text()
-            guard !row.flag() else { throw StoreError.damaged(table: Schema.setting.name, RowSums.wrongCode) }
-            return row.text()
-        }
-        if value == nil { try damages.refuseMiss(in: Schema.setting.name) }
-        return value
+        try gate.first(Self.setting, { $0.add(name) }) { $0.text() }
     }
 }

@@ -12,14 +12,9 @@ class GateReading: StoreReading {
     let mappings: SubjectMappings
     /// A connection to `subjects.db` with a snapshot open, for the length of the body.
     let subjects: Connection
-    let damages: DamageLog
     private(set) var isOpen = true
 
-    init(
-        gate: Connection, subjects: Connection, strings: StringTable, mappings: SubjectMappings,
-        damages: DamageLog
-    ) {
-        self.damages = damages
+    init(gate: Connection, subjects: Connection, strings: StringTable, mappings: SubjectMappings) {
         openGate = gate
         self.subjects = subjects
         self.strings = strings
@@ -57,8 +52,8 @@ class GateReading: StoreReading {
             counters.add(rank: row.rank, caller: row.caller, rows: 1, bytes: row.byteCount)
         }
     }
-    /// The opened rows of `offered`.
-    final var openedOffers: [Int64: OpenedOffers] = [:]
+    /// The opened rows of `offered`, each with the contents of its messages by their numbers.
+    final var openedOffers: [Int64: [Int64: OutboxRecord.Content]] = [:]
 
     // MARK: The mapping
 
@@ -74,17 +69,11 @@ class GateReading: StoreReading {
     }
 
     func subject(of user: UserID) throws -> Subject? {
-        try unlessErased(try known(try withMappings { try mappings.find(user, in: $0, on: contexts) }))
+        try unlessErased(try withMappings { try mappings.find(user, in: $0, on: contexts) })
     }
 
     final func subject(_ id: SubjectID) throws -> Subject? {
-        try unlessErased(try known(try withMappings { try mappings.find(id, in: $0, on: contexts) }))
-    }
-
-    /// Registers no user anew while a mapping may be damaged: the user's withdrawals would be lost with it.
-    final func known(_ subject: Subject?) throws -> Subject? {
-        if subject == nil { try damages.refuseMiss(in: "subject") }
-        return subject
+        try unlessErased(try withMappings { try mappings.find(id, in: $0, on: contexts) })
     }
 
     /// A mapping that is marked for destruction and not yet destroyed counts as destroyed.
@@ -112,7 +101,7 @@ class GateReading: StoreReading {
         let number = try gate.first(Self.personNumber, { $0.add(subject) }) {
             try Self.personNumber(from: &$0)
         }
-        if let number { newestPerson = (subject, number) } else { try damages.refuseMiss(in: "person") }
+        if let number { newestPerson = (subject, number) }
         return number
     }
 
@@ -136,15 +125,13 @@ class GateReading: StoreReading {
 
     /// The person as their row says.
     final func storedPerson(_ subject: SubjectID) throws -> StoredPerson? {
-        let stored = try gate.first(Self.personState, { $0.add(subject) }) { row in
+        try gate.first(Self.personState, { $0.add(subject) }) { row in
             let number = try Self.personNumber(from: &row)
             let fields = try open(
                 row.byteArray(), in: Self.stateColumn, row: Self.stateRow(subject, number))
             return StoredPerson(
                 number: number, state: try RecipientState(sealedFields: fields, subject: subject))
         }
-        if stored == nil { try damages.refuseMiss(in: RecipientState.table) }
-        return stored
     }
 
     func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {

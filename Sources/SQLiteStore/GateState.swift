@@ -21,14 +21,14 @@ struct Sequences: Equatable {
     private static let read = StatementText(
         "sequences",
         """
-        SELECT only, entry_count, published_size, newest_entry_time, event_cursor, send_number,
+        SELECT entry_count, published_size, newest_entry_time, event_cursor, send_number,
             outbox_number, person_number, subjects_generation, ended_offers, clock_wall, clock_uptime, clock_boot
         FROM sequences
         """)
     private static let write = StatementText(
         "sequences",
         """
-        UPDATE sequences SET sums = ?, entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
+        UPDATE sequences SET entry_count = ?, published_size = ?, newest_entry_time = ?, event_cursor = ?,
             send_number = ?, outbox_number = ?, person_number = ?, subjects_generation = ?, ended_offers = ?,
             clock_wall = ?, clock_uptime = ?, clock_boot = ?
         """)
@@ -38,7 +38,6 @@ struct Sequences: Equatable {
     init(from gate: Connection) throws {
         let found = try gate.first(Self.read) { row in
             var sequences = Sequences()
-            _ = row.integer()
             sequences.entryCount = UInt64(try row.count())
             sequences.publishedSize = UInt64(try row.count())
             sequences.newestEntryTime = try row.optionalInstant()
@@ -64,108 +63,46 @@ struct Sequences: Equatable {
         self = found
     }
 
-    private static let newestNumbers = StatementText(
-        "sequences",
-        """
-        SELECT 1, (SELECT max(number) FROM entry), (SELECT count FROM entry ORDER BY number DESC LIMIT 1),
-            (SELECT time FROM entry ORDER BY number DESC LIMIT 1),
-            (SELECT max(number) FROM send), (SELECT max(cursor) FROM event),
-            (SELECT max(number) FROM outbox), (SELECT max(last) FROM offered), (SELECT max(number) FROM person)
-        """)
-
-    /// Compares each series with its newest row. Of the entries, those of the bundle that is filling are always
-    /// there, so when there is none, all are published. Numbers are never given twice: a series with a row newer than
-    /// expected continues after that row.
-    ///
-    /// - Throws: `StoreError.damaged` when the entries do not end where they should.
-    mutating func reconcile(with gate: Connection, _ damages: DamageLog) throws {
-        let series: [(table: String, number: WritableKeyPath<Sequences, Int64>)] = [
-            ("send", \.sendNumber), ("event", \.eventCursor), ("outbox", \.outboxNumber),
-            ("offered", \.outboxNumber), ("person", \.personNumber),
-        ]
-        let newest = try gate.first(Self.newestNumbers) { row in
-            _ = row.integer()
-            let entry = (
-                number: row.optionalInteger(), count: row.optionalInteger() ?? 0, time: row.optionalInteger()
-            )
-            return (entry: entry, rows: series.map { _ in row.optionalInteger() ?? 0 })
-        }
-        guard let newest else { return }
-        let end = newest.entry.number.map { $0 &+ newest.entry.count } ?? Int64(clamping: publishedSize)
-        guard Int64(clamping: entryCount) == end else {
-            throw StoreError.damaged(
-                table: "sequences", row: "1",
-                "it says that there are \(entryCount) entries, and `entry` ends before \(end)")
-        }
-        guard newest.entry.time == nil || newest.entry.time == newestEntryTime?.milliseconds else {
-            throw StoreError.damaged(
-                table: "sequences", row: "1",
-                "it says another time than the newest row of `entry`, \(newest.entry.number ?? 0)")
-        }
-        for (series, row) in zip(series, newest.rows) where row > self[keyPath: series.number] {
-            guard row <= (series.table == "person" ? GateReading.personMax : StoredRow.countMax) else {
-                damages.note(
-                    StoredDamage(table: series.table, row: "\(row)", what: "no row is given such a number"))
-                continue
-            }
-            damages.note(
-                StoredDamage(
-                    table: "sequences", row: "1",
-                    what:
-                        "it says that \(self[keyPath: series.number]) is the newest number of `\(series.table)`, which has row \(row)"
-                ))
-            self[keyPath: series.number] = row
-        }
-    }
-
     private static let unpublished = StatementText(
         "entry",
         """
-        SELECT number, \(Schema.entry.isAltered), count FROM entry
+        SELECT number, count FROM entry
         WHERE number >= ifnull((SELECT max(number) FROM entry WHERE number <= ?), 0) ORDER BY number
         """)
 
-    /// Requires every entry that the trail's directory does not have yet, unaltered. A missing one could never be
+    /// Requires every entry that the trail's directory does not have yet, and none behind them. A missing one could never be
     /// published, and so nothing after it either.
     func requireUnpublished(in gate: Connection) throws {
-        func damaged(_ number: Int64, _ what: String) -> StoreOpeningError {
-            .damaged(file: gate.file, table: "entry", row: "\(number)", what: what)
-        }
         var next = Int64(clamping: publishedSize)
-        let rows = try gate.every(Self.unpublished, { $0.add(next) }) { row in
-            (number: row.integer(), isAltered: row.flag(), end: row.integer())
-        }.map { row in (number: row.number, isAltered: row.isAltered, end: row.number &+ row.end) }
-        for row in rows {
-            guard next < Int64(clamping: entryCount), row.number <= next else { break }
-            guard !row.isAltered else { throw damaged(row.number, RowSums.wrongCode) }
-            next = max(next, row.end)
+        try gate.scan(Self.unpublished, { $0.add(next) }) { row in
+            let number = try row.count()
+            guard number <= next else { return false }
+            next = max(next, number + (try row.count()))
+            return true
         }
         guard next == Int64(clamping: entryCount) else {
-            throw damaged(next, "it is missing, and was not published yet")
+            throw StoreOpeningError.damaged(
+                file: gate.file, table: "entry", row: "\(next)", what: "there are to be \(entryCount) entries"
+            )
         }
     }
 
-    /// Commits with the row of the sums, which is this one.
-    func commit(to gate: Connection, synchronizing: Bool = true) throws {
-        try gate.commit(
-            synchronizing: synchronizing,
-            (
-                Self.write,
-                {
-                    $0.add(Int64(clamping: entryCount))
-                    $0.add(Int64(clamping: publishedSize))
-                    $0.add(newestEntryTime)
-                    $0.add(eventCursor)
-                    $0.add(sendNumber)
-                    $0.add(outboxNumber)
-                    $0.add(personNumber)
-                    $0.add(subjectsGeneration)
-                    $0.add(endedOffers.bytes)
-                    $0.add(newestEntryClock?.wall)
-                    $0.add(newestEntryClock?.uptime)
-                    $0.add(newestEntryClock?.boot)
-                }
-            ))
+    func write(to gate: Connection) throws {
+        let count = try gate.change(Self.write) {
+            $0.add(Int64(clamping: entryCount))
+            $0.add(Int64(clamping: publishedSize))
+            $0.add(newestEntryTime)
+            $0.add(eventCursor)
+            $0.add(sendNumber)
+            $0.add(outboxNumber)
+            $0.add(personNumber)
+            $0.add(subjectsGeneration)
+            $0.add(endedOffers.bytes)
+            $0.add(newestEntryClock?.wall)
+            $0.add(newestEntryClock?.uptime)
+            $0.add(newestEntryClock?.boot)
+        }
+        guard count == 1 else { throw StoreError.damaged(table: "sequences", "its only row is missing") }
     }
 }
 
@@ -189,64 +126,21 @@ struct OutboxCounters {
     var isEmpty: Bool { counts.allSatisfy { $0.rowCount == 0 } }
 
     private static let read = StatementText(
-        "outbox_counters", key: 2, "SELECT rank, caller, row_count, byte_count FROM outbox_counters")
+        "outbox_counters", "SELECT rank, caller, row_count, byte_count FROM outbox_counters")
     private static let write = StatementText(
         "outbox_counters",
         """
         INSERT INTO outbox_counters VALUES (?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET row_count = excluded.row_count, byte_count = excluded.byte_count
-        """, damage: .overwritten)
+        """)
 
     init() {}
 
     init(from gate: Connection) throws {
-        counts = try gate.everyReadable(Self.read) { row in
+        counts = try gate.every(Self.read) { row in
             Count(
                 rank: row.integer(), caller: row.integer(), rowCount: try row.count(),
-                byteCount: row.byteCount())
-        }
-    }
-
-    private static let rowCounts = StatementText(
-        "outbox", "SELECT rank, caller, count(*) FROM outbox GROUP BY rank, caller")
-    private static let rowWeights = StatementText(
-        "outbox",
-        """
-        SELECT rank, caller, count(*), sum(min(max(byte_count, 0), 1 << 40)) FROM outbox GROUP BY rank, caller
-        """)
-
-    /// Counts the rows along their index, and their bytes as well where the counters do not agree: a rank that is
-    /// taken for empty would never be searched, and its messages would wait for ever.
-    init(recountedIn gate: Connection, _ damages: DamageLog) throws {
-        struct Place: Hashable {
-            let rank: Int64
-            let caller: Int64
-        }
-        try self.init(from: gate)
-        var known: [Place: Int64] = [:]
-        for count in counts where count.rowCount > 0 {
-            known[Place(rank: count.rank, caller: count.caller)] = count.rowCount
-        }
-        var found: [Place: Int64] = [:]
-        try gate.scan(Self.rowCounts) { row in
-            found[Place(rank: row.integer(), caller: row.integer())] = row.integer()
-            return true
-        }
-        guard known != found else { return }
-        for place in Set(known.keys).union(found.keys) where known[place] != found[place] {
-            damages.note(
-                StoredDamage(
-                    table: "outbox_counters", row: "\(place.rank)/\(place.caller)",
-                    what: "it counts \(known[place] ?? 0) rows where `outbox` has \(found[place] ?? 0)"))
-        }
-        for index in counts.indices {
-            counts[index].rowCount = 0
-            counts[index].byteCount = 0
-            counts[index].isChanged = true
-        }
-        try gate.scan(Self.rowWeights) { row in
-            add(rank: row.integer(), caller: row.integer(), rows: row.integer(), bytes: row.byteCount())
-            return true
+                byteCount: try row.count())
         }
     }
 

@@ -4,13 +4,13 @@ import GatewayPipeline
 
 extension GateReading {
     private static let dutyColumns = """
-        d.person, d.duty, p.subject, d.state, d.send, d.caller, d.type, d.must_go_by, d.within, d.due_at
+        d.duty, p.subject, d.state, d.send, d.caller, d.type, d.must_go_by, d.within, d.due_at
         FROM duty AS d JOIN person AS p ON p.number = d.person
         """
     private static let dutyOfPerson = StatementText(
-        "duty", key: 2, "SELECT \(dutyColumns) WHERE d.person = ? AND d.duty = ?")
+        "duty", "SELECT \(dutyColumns) WHERE d.person = ? AND d.duty = ?")
     private static let overdue = StatementText(
-        "duty", key: 2, "SELECT \(dutyColumns) WHERE d.due_at <= ? ORDER BY d.due_at LIMIT ?")
+        "duty", "SELECT \(dutyColumns) WHERE d.due_at <= ? ORDER BY d.due_at LIMIT ?")
 
     final func duty(_ duty: Tag, of subject: SubjectID) throws -> DutyRecord? {
         guard let person = try person(subject) else { return nil }
@@ -23,8 +23,7 @@ extension GateReading {
     }
 
     final func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord] {
-        // A damaged duty is noted, and keeps no other from being raised.
-        try gate.everyReadable(Self.overdue) {
+        try gate.every(Self.overdue) {
             $0.add(now)
             $0.add(Int64(max(limit, 0)))
         } read: { row in
@@ -33,9 +32,8 @@ extension GateReading {
     }
 
     private func duty(_ row: inout StoredRow) throws -> DutyRecord {
-        let person = row.integer()
         let duty: Tag = try row.id()
-        let subject: SubjectID = try DamageLog.placing("person", row: "\(person)") { try row.id() }
+        let subject: SubjectID = try row.id()
         let state: DutyRecord.State =
             switch row.integer() {
             case 0: .owed

@@ -11,11 +11,7 @@ extension GateTransaction {
         "outbox",
         "UPDATE outbox SET attempt_count = attempt_count + 1, attempted_at = ? WHERE message = ?")
     private static let postpone = StatementText(
-        "outbox",
-        """
-        UPDATE outbox SET not_before = ?, is_damaged = max(is_damaged, \(Schema.outbox.isAltered))
-        WHERE message = ?
-        """, damage: .known)
+        "outbox", "UPDATE outbox SET not_before = ? WHERE message = ?")
     private static let remove = StatementText(
         "outbox", "DELETE FROM outbox WHERE message = ? RETURNING rank, caller, byte_count")
 
@@ -23,24 +19,20 @@ extension GateTransaction {
         try requireNew(record.message)
         let number = sequences.outboxNumber + 1
         let (row, sealed) = try sealed(record, number: number)
-        try insert(row, sealed: sealed, isDamaged: false)
+        try insert(row, sealed: sealed)
         sequences.outboxNumber = number
     }
 
     func updateOutbox(_ record: OutboxRecord) throws {
-        guard !record.isDamaged else {
-            throw StoreConflict(
-                table: "outbox", message: "message \(record.message) cannot be read, so not be rewritten")
-        }
         try queueOffered(record.message)
         let known = try gate.first(Self.weight, { $0.add(record.message) }) { row in
-            (number: row.integer(), rank: row.integer(), caller: row.integer(), byteCount: row.byteCount())
+            (number: row.integer(), rank: row.integer(), caller: row.integer(), byteCount: try row.count())
         }
         guard let known else {
             throw StoreConflict(table: "outbox", message: "there is no message \(record.message)")
         }
         let (row, sealed) = try sealed(record, number: known.number)
-        try write(row, sealed: sealed, isDamaged: false, with: Self.update)
+        try write(row, sealed: sealed, with: Self.update)
         counters.add(rank: known.rank, caller: known.caller, rows: -1, bytes: -known.byteCount)
     }
 
@@ -48,10 +40,8 @@ extension GateTransaction {
     private func sealed(_ record: OutboxRecord, number: Int64) throws -> (row: StoredMessage, sealed: [UInt8])
     {
         let content = OutboxRecord.Content(record)
-        let sealed = try content.withSealedFields {
-            try seal($0, in: SendColumns.outbox, row: SendColumns.outboxRow(record))
-        }
-        return (try stored(record, content, number: number), sealed)
+        let row = try stored(record, content, number: number)
+        return (row, try content.withSealedFields { try seal($0, in: SendColumns.outbox, row: row.bound) })
     }
 
     /// A message in its row's form.
@@ -65,14 +55,12 @@ extension GateTransaction {
             byteCount: Int64(content.byteCount))
     }
 
-    func insert(_ row: StoredMessage, sealed: [UInt8], isDamaged: Bool) throws {
-        try write(row, sealed: sealed, isDamaged: isDamaged, with: Self.insert)
+    func insert(_ row: StoredMessage, sealed: [UInt8]) throws {
+        try write(row, sealed: sealed, with: Self.insert)
     }
 
     /// Writes the row and adds it to the counters.
-    private func write(
-        _ row: StoredMessage, sealed: [UInt8], isDamaged: Bool, with statement: StatementText
-    ) throws {
+    private func write(_ row: StoredMessage, sealed: [UInt8], with statement: StatementText) throws {
         let head = row.head
         // In the order of the table's columns, the number last.
         try gate.change(statement) {
@@ -97,7 +85,6 @@ extension GateTransaction {
             $0.add(Int64(head.attemptCount))
             $0.add(head.attemptedAt)
             $0.add(row.byteCount)
-            $0.add(isDamaged)
             $0.add(sealed)
             $0.add(row.number)
         }
@@ -117,7 +104,7 @@ extension GateTransaction {
     }
 
     func postponeOutbox(_ message: MessageID, until: Instant) throws {
-        try queueOffered(message, damage: .known)
+        try queueOffered(message)
         let count = try gate.change(Self.postpone) {
             $0.add(until)
             $0.add(message)
@@ -135,7 +122,7 @@ extension GateTransaction {
     /// Runs a `DELETE … RETURNING rank, caller, byte_count` and subtracts its rows from the counters.
     func removeOutboxRows(_ statement: StatementText, _ bind: (inout Binder) -> Void) throws {
         let removed = try gate.every(statement, bind) { row in
-            (rank: row.integer(), caller: row.integer(), byteCount: row.byteCount())
+            (rank: row.integer(), caller: row.integer(), byteCount: try row.count())
         }
         for row in removed {
             counters.add(rank: row.rank, caller: row.caller, rows: -1, bytes: -row.byteCount)

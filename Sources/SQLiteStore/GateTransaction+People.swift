@@ -5,11 +5,8 @@ import RecipientModel
 
 extension GateTransaction {
     private static let insertPerson = StatementText("person", "INSERT INTO person VALUES (?, ?, ?)")
-    // The whole row, because what is written is right whatever became of the row.
     private static let updatePerson = StatementText(
-        "person", "UPDATE person SET subject = ?, sealed = ? WHERE number = ?", damage: .overwritten)
-    private static let replacePerson = StatementText(
-        "person", "INSERT OR REPLACE INTO person (subject, sealed, number) VALUES (?, ?, ?)")
+        "person", "UPDATE person SET sealed = ? WHERE number = ?")
 
     /// The number of a pseudonym, given now if it has none.
     func makePerson(_ subject: SubjectID) throws -> Int64 {
@@ -60,16 +57,13 @@ extension GateTransaction {
     func writeStates(_ changed: [(person: StoredPerson, fields: [UInt8])]) throws {
         for (person, fields) in changed {
             let sealed = try seal(fields, of: person.state.subject, person.number)
-            func bind(_ binder: inout Binder) {
-                binder.add(person.state.subject)
-                binder.add(sealed)
-                binder.add(person.number)
+            let count = try gate.change(Self.updatePerson) {
+                $0.add(sealed)
+                $0.add(person.number)
             }
-            guard try gate.change(Self.updatePerson, bind) == 0 else { continue }
-            damages.note(
-                StoredDamage(
-                    table: "person", row: "\(person.number)", what: "it was missing, and is written anew"))
-            try gate.change(Self.replacePerson, bind)
+            guard count == 1 else {
+                throw StoreError.damaged(table: "person", row: "\(person.number)", "it is missing")
+            }
         }
     }
 
@@ -178,8 +172,7 @@ extension GateTransaction {
         "unsubscribe_link", "DELETE FROM unsubscribe_link WHERE person = ?")
     private static let markErased = StatementText("erasure", "INSERT OR IGNORE INTO erasure VALUES (?)")
 
-    /// Opens nothing but rows of `offered` that other persons' messages share: one that no longer authenticates must not keep
-    /// a person from being forgotten.
+    /// Opens nothing but rows of `offered` that other persons' messages share.
     func eraseSubject(_ subject: SubjectID) throws {
         try removeOffered(of: subject)
         try removeOutboxRows(Self.outboxOfSubject) { $0.add(subject) }
@@ -203,5 +196,6 @@ extension GateTransaction {
         forgetPerson()
         forget(subject)
         try gate.change(Self.markErased) { $0.add(subject) }
+        writer.mayHaveErasures = true
     }
 }

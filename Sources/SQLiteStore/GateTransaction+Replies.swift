@@ -4,19 +4,16 @@ import GatewayPipeline
 
 extension GateReading {
     private static let reply = StatementText(
-        "reply", key: 2,
-        """
-        SELECT caller, id_hash, content_mac, entry, effect, at, address_hash, locale FROM reply WHERE caller = ? AND id_hash = ?
-        """)
+        "reply",
+        "SELECT content_mac, entry, effect, at, address_hash, locale FROM reply WHERE caller = ? AND id_hash = ?"
+    )
 
     final func reply(_ key: RequestKey) throws -> ReplyRecord? {
         guard let caller = try strings.number(of: key.caller.text, in: gate) else { return nil }
-        let reply = try gate.first(Self.reply) {
+        return try gate.first(Self.reply) {
             $0.add(caller)
             $0.add(key.idHash)
         } read: { row in
-            _ = row.integer()
-            _ = row.byteArray()
             var record = ReplyRecord(
                 key: key, contentMAC: row.byteArray(), entryIndex: UInt64(bitPattern: row.integer()),
                 effect: try row.code(), at: try row.instant())
@@ -25,22 +22,13 @@ extension GateReading {
             }
             return record
         }
-        if reply == nil { try damages.refuseMiss(in: "reply") }
-        return reply
     }
 
     private static let confirmed = StatementText(
-        "reply", key: 2,
-        "SELECT caller, id_hash, at FROM reply WHERE address_hash = ? ORDER BY at DESC LIMIT 1")
+        "reply", "SELECT at FROM reply WHERE address_hash = ? ORDER BY at DESC LIMIT 1")
 
     final func confirmed(_ addressHash: [UInt8]) throws -> Instant? {
-        let moment = try gate.first(Self.confirmed, { $0.add(addressHash) }) { row in
-            _ = row.integer()
-            _ = row.byteArray()
-            return try row.instant()
-        }
-        if moment == nil { try damages.refuseMiss(in: "reply") }
-        return moment
+        try gate.first(Self.confirmed, { $0.add(addressHash) }) { try $0.instant() }
     }
 }
 

@@ -31,7 +31,8 @@ extension GateTransaction {
             $0.add(send.receivedAt)
             $0.add(Int64(bitPattern: send.entryIndex))
             $0.add(forwardedAt)
-            try addSealed(send, caller: caller, to: &$0)
+            try addSealed(
+                send, .init(number: number, caller: caller, person: person, type: type), to: &$0)
         }
         sequences.sendNumber = number
         sendNumbers[send.id] = number
@@ -39,9 +40,11 @@ extension GateTransaction {
     }
 
     /// Seals what is private of a send into the memory that its statement reads.
-    private func addSealed(_ send: SendRecord, caller: Int64, to binder: inout Binder) throws {
+    private func addSealed(
+        _ send: SendRecord, _ numbers: SendColumns.SendNumbers, to binder: inout Binder
+    ) throws {
         sendFields.removeAll()
-        SendColumns.writeSendRow(send, caller: caller, to: &sendFields)
+        SendColumns.writeSendRow(send, numbers, to: &sendFields)
         let rowByteCount = sendFields.count
         SendRecord.Details(
             type: send.type, requestID: send.requestID, destinationNames: send.destinationNames
@@ -130,10 +133,12 @@ extension GateTransaction {
         let caller = try strings.makeNumber(of: record.caller.text, in: gate)
         let sendNumber = try knownNumber(of: record.send)
         // A provider's reason may quote a token, so it is sealed although most are plain codes.
+        var placed = record
+        placed.cursor = cursor
         let reason = try record.reason.map {
             try seal(
                 Array($0.utf8), in: SendColumns.event,
-                row: withUnsafeBytes(of: cursor.bigEndian) { Array($0) })
+                row: SendColumns.eventRow(placed, caller: caller, sendNumber: sendNumber))
         }
         try gate.change(Self.insertEvent) {
             $0.add(cursor)
@@ -224,13 +229,9 @@ extension GateTransaction {
                 $0.add(numbers.lowerBound)
                 $0.add(numbers.upperBound)
             } read: { row in
-                let old = try gate.readable(&row) { row in
-                    OldRow(
-                        number: row.integer(), subject: try row.optionalID(), at: try row.instant(),
-                        forwardedAt: try row.optionalInstant())
-                }
-                // A damaged row stays, and hides none of those behind it.
-                guard let old else { return true }
+                let old = OldRow(
+                    number: row.integer(), subject: try row.optionalID(), at: try row.instant(),
+                    forwardedAt: try row.optionalInstant())
                 guard old.at < before else { return false }
                 if (old.forwardedAt ?? old.at) < before { sends.append(old) }
                 return sends.count < prunedRowCountMax
@@ -245,7 +246,7 @@ extension GateTransaction {
                 count += try forget(HistoryKind.forward, of: subject, at: forwardedAt, number: send.number)
             }
             // Its younger events are found through it no longer.
-            let events = try gate.everyReadable(Self.eventsOfSend, { $0.add(send.number) }) { row in
+            let events = try gate.every(Self.eventsOfSend, { $0.add(send.number) }) { row in
                 (cursor: row.integer(), at: try row.instant())
             }
             for event in events {
@@ -263,10 +264,8 @@ extension GateTransaction {
                 $0.add(cursors.lowerBound)
                 $0.add(cursors.upperBound)
             } read: { row in
-                let old = try gate.readable(&row) {
-                    OldRow(number: $0.integer(), subject: try $0.optionalID(), at: try $0.instant())
-                }
-                guard let old else { return true }
+                let old = OldRow(
+                    number: row.integer(), subject: try row.optionalID(), at: try row.instant())
                 guard old.at < before else { return false }
                 events.append(old)
                 return events.count < prunedRowCountMax

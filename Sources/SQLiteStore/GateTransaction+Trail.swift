@@ -7,8 +7,7 @@ extension GateTransaction {
         "entry", "INSERT INTO entry (number, count, time, bytes) VALUES (?, ?, ?, ?)")
     private static let deleteEntries = StatementText("entry", "DELETE FROM entry WHERE number < ?")
     private static let putSetting = StatementText(
-        "setting", "INSERT INTO setting VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-        damage: .overwritten)
+        "setting", "INSERT INTO setting VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value")
     private static let removeSetting = StatementText("setting", "DELETE FROM setting WHERE name = ?")
 
     /// Entries of one full bundle of the trail's directory (C2SP tlog-tiles).

@@ -50,7 +50,7 @@ final class GateTransaction: GateReading {
 
     init(
         writer: GateWriter, subjectsWriter: SubjectsWriter, subjects: Connection, mappings: SubjectMappings,
-        dataKeys: DataKeys, prunedRowCountMax: Int, damages: DamageLog, changeCount: Int
+        dataKeys: DataKeys, prunedRowCountMax: Int, changeCount: Int
     ) {
         segment = EntrySegment(expectedCount: changeCount)
         newOffers = OfferedSegment(expectedCount: changeCount)
@@ -61,8 +61,7 @@ final class GateTransaction: GateReading {
         counters = writer.counters
         self.prunedRowCountMax = prunedRowCountMax
         super.init(
-            gate: writer.connection, subjects: subjects, strings: writer.strings, mappings: mappings,
-            damages: damages)
+            gate: writer.connection, subjects: subjects, strings: writer.strings, mappings: mappings)
     }
 
     // The rows behind these are written once per transaction, so until then they are true only here.
@@ -159,7 +158,7 @@ final class GateTransaction: GateReading {
     // MARK: Pseudonyms
 
     override func isErased(_ subject: SubjectID) throws -> Bool {
-        try !gate.isEmpty(Schema.erasure.name) && super.isErased(subject)
+        try writer.mayHaveErasures && super.isErased(subject)
     }
 
     override func withMappings<Result>(_ body: (Connection) throws -> Result) throws -> Result {
@@ -189,6 +188,7 @@ final class GateTransaction: GateReading {
         do {
             try subjectsWriter.connection.exclusively {
                 try subjectsWriter.connection.begin(writing: true)
+                try SubjectMappings.countChange(in: subjectsWriter.connection)
             }
         } catch {
             subjectsWriter.giveBack()
@@ -323,11 +323,8 @@ final class GateTransaction: GateReading {
                 return try SubjectMappings.generation(in: mappings)
             }
         }
-        if sequences == writer.sequences {
-            try gate.commit(synchronizing: synchronizing)
-        } else {
-            try sequences.commit(to: gate, synchronizing: synchronizing)
-        }
+        if sequences != writer.sequences { try sequences.write(to: gate) }
+        try gate.commit(synchronizing: synchronizing)
         strings.commit()
         writer.sequences = sequences
         writer.counters = counters
@@ -350,7 +347,7 @@ final class GateTransaction: GateReading {
     /// Seals covered by one write of the count. A restart skips at most as many.
     private static let coveredSealCount: UInt64 = 1 << 16
     private static let putSealCount = StatementText(
-        "key_check", "UPDATE key_check SET seal_count = ? WHERE id = ?", damage: .overwritten)
+        "key_check", "UPDATE key_check SET seal_count = ? WHERE id = ?")
 
     /// Writes how many rows the current key will have sealed some time ahead, once what was written is used up.
     ///
@@ -372,7 +369,7 @@ final class GateTransaction: GateReading {
     func moveLogs(largerThan byteCount: Int) throws {
         defer { if writesMappings { endMappings() } }
         if writesMappings { try withMappings { try $0.moveLog(largerThan: byteCount) } }
-        try gate.moveLog(largerThan: byteCount)
+        try writer.mover.advance(gate, largerThan: byteCount)
     }
 
     func rollBack() {

@@ -3,8 +3,9 @@ import Dispatch
 /// What the one writer of `gate.db` keeps in memory between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.
 final class GateWriter: @unchecked Sendable {
-    // @unchecked is sound because `strings`, `sequences`, `counters`, `cache`, `offered` and `coveredSealCount` are touched only inside `connection`'s queue.
+    // @unchecked is sound because `strings`, `sequences`, `counters`, `cache`, `offered`, `coveredSealCount` and `mayHaveErasures` are touched only inside `connection`'s queue.
     let connection: Connection
+    let mover: LogMover
     let strings = StringTable()
     var sequences = Sequences()
     var counters = OutboxCounters()
@@ -12,9 +13,12 @@ final class GateWriter: @unchecked Sendable {
     let offered = OfferedMessages()
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0
+    /// `false` only where no mapping is marked for destruction, so that nearly no look-up asks.
+    var mayHaveErasures = true
 
-    init(_ connection: Connection, cachedPersonCountMax: Int) {
+    init(_ connection: Connection, _ mover: LogMover, cachedPersonCountMax: Int) {
         self.connection = connection
+        self.mover = mover
         cache = PeopleCache(countMax: cachedPersonCountMax)
     }
 }

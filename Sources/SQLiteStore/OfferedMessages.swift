@@ -242,6 +242,15 @@ struct OfferedSegment: ~Copyable {
         content.write(to: &contents)
     }
 
+    /// What the sealed part is bound to: the whole rest of the row.
+    static func bound(_ number: Int64, _ last: Int64, _ heads: [UInt8]) -> [UInt8] {
+        var row: [UInt8] = []
+        row.reserveCapacity(16 + heads.count)
+        withUnsafeBytes(of: number.bigEndian) { row += $0 }
+        withUnsafeBytes(of: last.bigEndian) { row += $0 }
+        return row + heads
+    }
+
     /// The sealed part of each, by its number.
     ///
     /// - Throws: `StoreError.damaged` where the bytes are not of so many messages.
@@ -258,6 +267,9 @@ struct OfferedSegment: ~Copyable {
 }
 
 extension StoredMessage {
+    /// What its sealed part is bound to in `outbox`.
+    var bound: [UInt8] { SendColumns.outboxRow(head, number: number, rank: rank) }
+
     /// Writes the clear part: the columns of `outbox` by which a message is found.
     func write(to fields: inout FieldWriter) {
         fields.put(number)
@@ -284,25 +296,16 @@ extension StoredMessage {
     }
 }
 
-/// The sealed part of a row of `offered`.
-struct OpenedOffers {
-    let isAltered: Bool
-    /// By the numbers of messages; empty when it cannot be read.
-    let contents: [Int64: OutboxRecord.Content]
-
-    subscript(_ row: StoredMessage) -> OutboxRecord.Content? { isAltered ? nil : contents[row.number] }
-}
-
 extension GateReading {
     private static let everyHead = StatementText(
         "offered", "SELECT number, last, heads FROM offered ORDER BY number")
     private static let segment = StatementText(
         "offered",
-        "SELECT number, last, heads, \(Schema.offered.isAltered), sealed FROM offered WHERE number = ?")
+        "SELECT last, heads, sealed FROM offered WHERE number = ?")
 
-    /// Every row whose clear part can be read, oldest first.
+    /// Every row, oldest first.
     final func storedOffers() throws -> [(segment: Int64, rows: [StoredMessage])] {
-        try gate.everyReadable(Self.everyHead) { row in
+        try gate.every(Self.everyHead) { row in
             let segment = row.integer()
             return (segment, try offers(in: segment, last: row.count(), heads: row.byteArray()))
         }
@@ -345,31 +348,35 @@ extension GateReading {
             record, number: number, segment: segment, caller: caller, type: type, byteCount: byteCount)
     }
 
-    /// The sealed part of a row; `nil` when there is no such row.
-    final func openOffers(_ segment: Int64) throws -> OpenedOffers? {
+    /// The sealed part of a row, by the numbers of its messages; `nil` when there is no such row.
+    final func openOffers(_ segment: Int64) throws -> [Int64: OutboxRecord.Content]? {
         if let opened = openedOffers[segment] { return opened }
         let opened = try gate.first(Self.segment, { $0.add(segment) }) { row in
-            row.skip(1)
-            let (last, heads, isAltered, sealed) = (
-                row.integer(), row.byteArray(), row.flag(), row.byteArray()
-            )
-            let contents = try damages.readable("offered", row: "\(segment)") {
-                guard !isAltered else { throw StoreError.damaged(table: "offered", RowSums.wrongCode) }
-                return try OfferedSegment.contents(
-                    open(sealed, in: OfferedSegment.column, row: heads),
-                    of: offers(in: segment, last: last, heads: heads).map(\.number))
-            }
-            return OpenedOffers(isAltered: isAltered, contents: contents ?? [:])
+            let (last, heads, sealed) = (row.integer(), row.byteArray(), row.byteArray())
+            return try OfferedSegment.contents(
+                open(sealed, in: OfferedSegment.column, row: OfferedSegment.bound(segment, last, heads)),
+                of: offers(in: segment, last: last, heads: heads).map(\.number))
         }
         openedOffers[segment] = opened
         return opened
     }
 
+    /// The sealed part of a message whose row is there.
+    fileprivate final func content(of row: StoredMessage) throws -> OutboxRecord.Content {
+        guard let content = try openOffers(row.segment)?[row.number] else {
+            throw StoreError.damaged(table: "offered", row: "\(row.segment)", "it lacks a message")
+        }
+        return content
+    }
+
     private func offered(_ isWanted: (OutboxRecord) -> Bool) throws -> [OutboxRecord] {
         try offeredRows().filter { isWanted($0.head) }.compactMap { row in
-            guard let opened = try openOffers(row.segment) else { return nil }
+            // A row that this transaction will write is not there yet.
+            guard let opened = try openOffers(row.segment), let content = opened[row.number] else {
+                return nil
+            }
             var record = row.head
-            if let content = opened[row] { record.take(content) } else { record.isDamaged = true }
+            record.take(content)
             return record
         }
     }
@@ -401,7 +408,6 @@ extension GateTransaction {
         "offered", "UPDATE offered SET last = ?, heads = ?, sealed = ? WHERE number = ?")
     private static let deleteOffered = StatementText(
         "offered", "DELETE FROM offered WHERE number BETWEEN ? AND ?")
-    private static let offeredNumbers = StatementText("offered", "SELECT number FROM offered")
     private static let isQueued = StatementText("outbox", "SELECT number FROM outbox WHERE message = ?")
 
     /// Writes a new message that goes to the relay from memory: into one row with all others of its commit.
@@ -433,8 +439,9 @@ extension GateTransaction {
     func writeOffered() throws {
         guard let number = newOffers.number else { return }
         let heads = newOffers.heads.bytes
+        let bound = OfferedSegment.bound(number, newOffers.last, heads)
         let sealed = try newOffers.contents.withUnsafeBytes {
-            try seal($0, in: OfferedSegment.column, row: heads)
+            try seal($0, in: OfferedSegment.column, row: bound)
         }
         try sealed.withUnsafeBytes { sealed in
             _ = try gate.change(Self.insertOffered) {
@@ -456,7 +463,7 @@ extension GateTransaction {
     }
 
     /// Deletes the rows whose messages have all ended, and notes which of the others have. Results come in the order of offers,
-    /// so that rows end side by side. A row that is gone already is named by the integrity check.
+    /// so that rows end side by side.
     func deleteEndedOffers() throws {
         guard !endedOffers.isEmpty else { return }
         endedOffers.sort { $0.number < $1.number }
@@ -489,39 +496,25 @@ extension GateTransaction {
         endedOffers = []
     }
 
-    /// Removes an erased person's messages from the rows they share with others: each row is written anew without
-    /// them. Where a row cannot be read, the others' messages wait in `outbox`, as damage.
+    /// Removes an erased person's messages from the rows they share with others: each row is written anew without them.
     func removeOffered(of subject: SubjectID) throws {
         try writeOffered()
-        let segments = writer.offered.segments
-        for segment in segments where segment.subjects.contains(subject) {
+        for segment in writer.offered.segments where segment.subjects.contains(subject) {
             let rows = writer.offered.all.filter { $0.segment == segment.number }
             for row in rows where row.head.subject == subject { _ = try removeOffered(row.head.message) }
             let others = rows.filter { $0.head.subject != subject }
-            guard !others.isEmpty, let opened = try openOffers(segment.number) else { continue }
-            if others.allSatisfy({ opened[$0] != nil }) {
-                try rewrite(segment.number, others, opened)
-            } else {
-                for row in others { try queueOffered(row.head.message, damage: .known) }
-            }
-        }
-        // Also unreadable rows of an earlier process.
-        let known = Set(segments.map(\.number))
-        let stored = try gate.every(Self.offeredNumbers) { $0.integer() }
-        for number in stored where !known.contains(number) {
-            try gate.change(Self.deleteOffered) {
-                $0.add(number)
-                $0.add(number)
-            }
+            if !others.isEmpty { try rewrite(segment.number, others) }
         }
     }
 
     /// Writes a row anew with some of its messages.
-    private func rewrite(_ number: Int64, _ rows: [StoredMessage], _ opened: OpenedOffers) throws {
+    private func rewrite(_ number: Int64, _ rows: [StoredMessage]) throws {
         var segment = OfferedSegment(expectedCount: rows.count)
-        for row in rows { if let content = opened[row] { segment.append(row, content) } }
+        for row in rows { segment.append(row, try content(of: row)) }
         let heads = segment.heads.bytes
-        let sealed = try seal(segment.contents.bytes, in: OfferedSegment.column, row: heads)
+        let sealed = try seal(
+            segment.contents.bytes, in: OfferedSegment.column,
+            row: OfferedSegment.bound(number, segment.last, heads))
         try gate.change(Self.updateOffered) {
             $0.add(segment.last)
             $0.add(heads)
@@ -532,60 +525,30 @@ extension GateTransaction {
         writer.offered.setSubjects(rows.map(\.head.subject), ofSegment: number)
     }
 
-    /// Whether a row has the message; a pending row is written first.
-    private func isStored(_ row: StoredMessage) throws -> Bool {
-        if row.segment == newOffers.number { try writeOffered() }
-        return try openOffers(row.segment) != nil
-    }
-
     /// Moves a message that was offered to `outbox`, where it waits.
-    ///
-    /// - Parameter damage: How a change to an altered row is treated.
-    func queueOffered(_ message: MessageID, damage: StatementText.DamagePolicy = .refused) throws {
+    func queueOffered(_ message: MessageID) throws {
         guard let row = writer.offered[message] else { return }
-        guard try isStored(row), let opened = try openOffers(row.segment) else {
-            throw StoreError.damaged(table: "offered", row: "\(row.segment)", "it is missing")
-        }
-        guard !opened.isAltered || damage != .refused else {
-            throw StoreError.damaged(table: "offered", row: "\(row.segment)", RowSums.wrongCode)
-        }
+        if row.segment == newOffers.number { try writeOffered() }
+        let content = try content(of: row)
         _ = try removeOffered(message)
-        try queue(row, opened[row])
+        try queue(row, content)
     }
 
-    /// - Parameter content: `nil` when it cannot be read: then the message waits as damage.
-    private func queue(_ row: StoredMessage, _ content: OutboxRecord.Content?) throws {
-        let sealed = try content.map {
-            try seal($0.sealedFields, in: SendColumns.outbox, row: SendColumns.outboxRow(row.head))
-        }
-        try insert(row, sealed: sealed ?? [], isDamaged: sealed == nil)
+    private func queue(_ row: StoredMessage, _ content: OutboxRecord.Content) throws {
+        try insert(row, sealed: try seal(content.sealedFields, in: SendColumns.outbox, row: row.bound))
     }
 
-    /// Moves messages that an earlier process offered without a result to `outbox`, where they wait as tried ones. An
-    /// unreadable row stays where it is.
+    /// Moves messages that an earlier process offered without a result to `outbox`, where they wait as tried ones.
     func queueOfferedOfEarlierProcess() throws {
-        var ended = NumberRanges()
         for (segment, rows) in try storedOffers() {
-            guard let opened = try openOffers(segment) else { continue }
-            var left: [StoredMessage] = []
             for row in rows where !sequences.endedOffers.contains(row.number) {
-                let content = opened[row]
-                do {
-                    try queue(row, content)
-                } catch is StoreConflict where content == nil {
-                    // Its number or its id is that of another.
-                    left.append(row)
-                }
-            }
-            guard left.isEmpty else {
-                for row in rows where !left.contains(where: { $0 === row }) { ended.insert(row.number) }
-                continue
+                try queue(row, try content(of: row))
             }
             try gate.change(Self.deleteOffered) {
                 $0.add(segment)
                 $0.add(segment)
             }
         }
-        sequences.endedOffers = ended
+        sequences.endedOffers = NumberRanges()
     }
 }

@@ -9,27 +9,13 @@ import Synchronization
 final class StatementText: Sendable {
     let sql: String
     let table: String
-    /// How many of the leading columns are the row's key, which names the row in an error.
-    let keyColumnCount: Int
-    /// How a change to an altered row is treated.
-    enum DamagePolicy {
-        /// The change is undone, because afterwards the row would have a valid code.
-        case refused
-        /// The row is replaced, so the damage is gone; it is reported.
-        case overwritten
-        /// The damage is known already, and repaired, or marked in the row itself.
-        case known
-    }
-    let damage: DamagePolicy
     /// The index of the compiled statement in every connection.
     let place = StatementText.count.add(1, ordering: .relaxed).oldValue
     private static let count = Atomic(0)
 
-    init(_ table: String, key keyColumnCount: Int = 1, _ sql: String, damage: DamagePolicy = .refused) {
-        self.damage = damage
+    init(_ table: String, _ sql: String) {
         self.table = table
         self.sql = sql
-        self.keyColumnCount = keyColumnCount
     }
 }
 
@@ -129,15 +115,6 @@ struct Binder {
         note(sqlite3_bind_blob64(statement, position, bytes.baseAddress, UInt64(bytes.count), nil))
     }
 
-    mutating func add(_ cell: StoredCell) {
-        switch cell {
-        case .null: addNull()
-        case .integer(let integer): add(integer)
-        case .blob(let bytes): add(bytes)
-        case .text(let bytes): add(String(decoding: bytes, as: UTF8.self))
-        }
-    }
-
     mutating func add(_ bytes: [UInt8]?) {
         if let bytes { add(bytes) } else { addNull() }
     }
@@ -164,13 +141,12 @@ struct Binder {
 /// The present row of a statement, read column by column from the left. Valid until the next step.
 struct StoredRow {
     private let statement: OpaquePointer
-    private let source: StatementText
-    var table: String { source.table }
+    private let table: String
     private var position: Int32 = -1
 
     init(_ statement: OpaquePointer, of text: StatementText) {
         self.statement = statement
-        source = text
+        table = text.table
     }
 
     private mutating func nextPosition() -> Int32 {
@@ -200,9 +176,6 @@ struct StoredRow {
         return integer
     }
 
-    /// A byte count that is subtracted from a sum while its row is deleted, damaged or not; so this does not throw.
-    mutating func byteCount() -> Int64 { min(max(integer(), 0), 1 << 40) }
-
     mutating func flag() -> Bool { integer() != 0 }
 
     mutating func instant() throws -> Instant {
@@ -215,28 +188,6 @@ struct StoredRow {
         guard Instant.storable.contains(integer) else { throw damaged("is no time") }
         return Instant(milliseconds: integer)
     }
-
-    /// The name of the row in an error: its leading columns, which every statement makes the row's key.
-    var name: String {
-        key.name
-    }
-
-    /// The values of the leading columns, whether they were read or not.
-    var key: [StoredCell] {
-        (0..<Int32(source.keyColumnCount)).map { StoredCell(sqlite3_column_value(statement, $0)) }
-    }
-
-    /// The code of a row, as a term of its table's sum.
-    mutating func code() -> TableSum {
-        let position = nextPosition()
-        return TableSum(
-            code: UnsafeRawBufferPointer(
-                start: sqlite3_column_blob(statement, position),
-                count: Int(sqlite3_column_bytes(statement, position))))
-    }
-
-    /// Steps over columns.
-    mutating func skip(_ count: Int) { position += Int32(count) }
 
     mutating func code<Code: StoredCode>(_ type: Code.Type = Code.self) throws -> Code {
         guard let value = Code(code: integer()) else { throw damaged("is no \(Code.self)") }

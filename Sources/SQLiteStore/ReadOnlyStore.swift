@@ -13,7 +13,7 @@ package final class ReadOnlyStore: GateStore {
     private let directory: StateDirectory
     private let readers: ReaderPool
     private let mappings: SubjectMappings
-    private let damages = DamageLog()
+    private let damageLog = DamageLog()
 
     /// - Parameter readingKeys: Called once the directory's lock is held, when no other process changes them.
     /// - Throws: ``StoreOpeningError``, also where there is nothing to read, else `StoreError`.
@@ -21,26 +21,31 @@ package final class ReadOnlyStore: GateStore {
         directory path: String, limits: SQLiteStoreLimits = SQLiteStoreLimits(),
         readingKeys: () throws -> (cipher: RowCipher, index: HMACKey)
     ) throws {
-        directory = try StateDirectory(path: path, isReadOnly: true)
+        let directory = try StateDirectory(path: path, isReadOnly: true)
+        self.directory = directory
         let (cipher, index) = try readingKeys()
         guard directory.isDatabase(.gate), directory.isDatabase(.subjects) else {
             throw StoreOpeningError.system(
                 operation: "read", path: "\(path)/\(Schema.gate.file)", code: ENOENT)
         }
-        let damages = damages
+        let damages = damageLog
         func open(_ schema: Schema) throws -> Connection {
-            let connection = try Connection(
-                path: "\(path)/\(schema.file)", file: schema.file, role: .reader,
-                cacheByteCount: limits.readerCacheByteCount,
-                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: index)
+            try directory.requireLayout(of: schema)
+            let keys = PageKeys(index: index, file: schema.file)
+            let mark = try LogMark(besides: "\(path)/\(schema.file)", keys: keys, isReadOnly: true)
+            let logEnd = try mark.settle()
+            let connection = try SQLiteStore.tellingOfWrongKey {
+                try Connection(
+                    path: "\(path)/\(schema.file)", file: schema.file, role: .reader,
+                    cacheByteCount: limits.readerCacheByteCount,
+                    busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages,
+                    pages: try PageFile(keys, logEnd: logEnd))
+            }
             try connection.exclusively { try schema.require(connection) }
             return connection
         }
         let gate = try open(.gate)
-        let (resumed, known) = try gate.exclusively {
-            (try DataKeys.resumed(cipher, in: gate), try SQLiteStore.knownDamage(in: gate))
-        }
-        for (table, places) in known { damages.setClosed(table, places.values.contains(false)) }
+        let resumed = try gate.exclusively { try DataKeys.resumed(cipher, in: gate) }
         mappings = SubjectMappings(cipher: resumed, index: index)
         readers = ReaderPool([Reader(gate: gate, subjects: try open(.subjects))])
     }
@@ -52,15 +57,15 @@ package final class ReadOnlyStore: GateStore {
     }
 
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
-        try readers.lend { try $0.read(mappings, damages, body) }
+        try readers.lend { try $0.read(mappings, damageLog, body) }
     }
 
     package var dataKeyUse: DataKeyUse {
         DataKeyUse(key: mappings.cipher.currentKeyID, sealCount: mappings.cipher.sealCount)
     }
 
-    package var damagedRows: [StoredDamage] { damages.damages }
-    package func note(_ damage: StoredDamage) { damages.note(damage) }
+    package var damages: [StoredDamage] { damageLog.damages }
+    package func note(_ damage: StoredDamage) { damageLog.note(damage) }
 
     private static let refusal = StoreError.unavailable("the store was opened to be read only")
 
@@ -76,5 +81,6 @@ package final class ReadOnlyStore: GateStore {
     }
     package func synchronize() throws { throw Self.refusal }
     package func finishErasures() throws { throw Self.refusal }
-    package func checkRows(countMax: Int) throws -> Bool { throw Self.refusal }
+    package func checkPages(countMax: Int) throws -> Bool { throw Self.refusal }
+    package var pageCheck: PageCheck { PageCheck() }
 }

@@ -32,7 +32,7 @@ final class Reader: @unchecked Sendable {
                 _ = try Sequences(from: gate)
                 try subjects.begin(writing: false)
                 let reading = GateReading(
-                    gate: gate, subjects: subjects, strings: strings, mappings: mappings, damages: damages)
+                    gate: gate, subjects: subjects, strings: strings, mappings: mappings)
                 defer { reading.close() }
                 return try damages.noting { try body(reading) }
             }

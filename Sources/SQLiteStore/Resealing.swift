@@ -4,8 +4,8 @@ import GatewayPipeline
 
 /// A table with sealed values, for a pass over its rows.
 ///
-/// The statements of a page return the row's key, whether it is sealed under the current key, whether it was altered,
-/// the sealed value where neither is so, and then the columns that ``binding`` reads.
+/// The statements of a page return the row's key, whether it is sealed under the current key, the sealed value where it is not,
+/// and then the columns that ``binding`` reads.
 private struct SealedTable: Sendable {
     let name: String
     let column: SealedColumn
@@ -22,7 +22,7 @@ private struct SealedTable: Sendable {
     ///   - key: The primary key's columns, integers all.
     ///   - more: What `binding` reads, as SQL.
     init(
-        _ table: AuthenticatedTable, _ column: SealedColumn, sealed: String = "sealed", key: [String],
+        _ table: StoredTable, _ column: SealedColumn, sealed: String = "sealed", key: [String],
         more: String = "NULL", isOfSubjects: Bool = false,
         binding: @escaping @Sendable (inout StoredRow, [Int64], GateReading) throws -> [UInt8]
     ) {
@@ -36,18 +36,15 @@ private struct SealedTable: Sendable {
         // The head of a value, as long as that of one under the current key.
         let isCurrent = "(\(sealed) IS NULL OR substr(\(sealed), 1, ?1) = ?2)"
         page = StatementText(
-            name, key: key.count,
+            name,
             """
-            SELECT \(keys), \(isCurrent), CASE WHEN \(isCurrent) THEN 0 ELSE \(table.isAltered) END,
-                CASE WHEN \(isCurrent) THEN NULL ELSE \(sealed) END, \(more)
+            SELECT \(keys), \(isCurrent), CASE WHEN \(isCurrent) THEN NULL ELSE \(sealed) END, \(more)
             FROM \(name) WHERE (\(keys)) > (\(marks)) ORDER BY \(keys) LIMIT ?
             """)
         write = StatementText(
-            name, key: key.count,
-            "UPDATE \(name) SET \(sealed) = ? WHERE (\(keys)) = (\(marks))")
+            name, "UPDATE \(name) SET \(sealed) = ? WHERE (\(keys)) = (\(marks))")
         lag = StatementText(name, "SELECT count(*) FROM \(name) WHERE NOT \(isCurrent)")
-        use = StatementText(
-            name, key: key.count, "SELECT \(keys) FROM \(name) WHERE substr(\(sealed), 1, ?1) = ?2")
+        use = StatementText(name, "SELECT 1 FROM \(name) WHERE substr(\(sealed), 1, ?1) = ?2 LIMIT 1")
     }
 
     static let all: [SealedTable] = [
@@ -68,25 +65,16 @@ private struct SealedTable: Sendable {
             return kind.row(try row.id(), key[2])
         },
         SealedTable(
-            Schema.send, SendColumns.send, key: ["number"],
-            more: "id, caller, content_mac, subject, category, channel, received_at"
-        ) { row, _, _ in
-            let (id, caller) = (try row.id(SendID.self), row.integer())
-            let record = SendRecord(
-                id: id, caller: CallerName(""), idHash: [], contentMAC: row.byteArray(),
-                subject: try row.optionalID(), type: TypeID(""), category: try row.optionalCode(),
-                channel: try row.code(), receivedAt: try row.instant(), entryIndex: 0, requestID: "",
-                destinationNames: [:])
-            return SendColumns.sendRow(record, caller: caller)
-        },
-        SealedTable(Schema.event, SendColumns.event, key: ["cursor"]) { _, key, _ in
-            withUnsafeBytes(of: key[0].bigEndian) { Array($0) }
-        },
-        SealedTable(Schema.outbox, SendColumns.outbox, key: ["number"], more: GateReading.outboxHeadColumns) {
-            row, _, reading in SendColumns.outboxRow(try reading.outboxHead(from: &row))
-        },
-        SealedTable(Schema.offered, OfferedSegment.column, key: ["number"], more: "heads") { row, _, _ in
-            row.byteArray()
+            Schema.send, SendColumns.send, key: ["number"], more: GateReading.sendHeadColumns
+        ) { row, _, reading in try reading.sendHead(from: &row).row },
+        SealedTable(
+            Schema.event, SendColumns.event, key: ["cursor"], more: GateReading.eventHeadColumns
+        ) { row, _, reading in try reading.eventHead(from: &row).row },
+        SealedTable(
+            Schema.outbox, SendColumns.outbox, key: ["number"], more: GateReading.outboxHeadColumns
+        ) { row, _, reading in try reading.boundOutboxHead(from: &row).row },
+        SealedTable(Schema.offered, OfferedSegment.column, key: ["number"], more: "last, heads") {
+            row, key, _ in OfferedSegment.bound(key[0], row.integer(), row.byteArray())
         },
     ]
 }
@@ -99,7 +87,6 @@ private struct ResealingPlace {
     var table = 0
     var rowKey: [Int64] = []
     var visited: Int64 = 0
-    var unreadable: Int64 = 0
 
     init(of key: String) { self.key = key }
 
@@ -107,18 +94,18 @@ private struct ResealingPlace {
     init?(_ text: String?, of key: String) {
         let words = (text ?? "").split(separator: " ")
         let numbers = words.dropFirst().map { Int64($0) }
-        guard words.count >= 4, words[0] == key, numbers.allSatisfy({ $0 != nil }) else { return nil }
+        guard words.count >= 3, words[0] == key, numbers.allSatisfy({ $0 != nil }) else { return nil }
         let values = numbers.compactMap { $0 }
         guard SealedTable.all.indices.contains(Int(clamping: values[0])) else { return nil }
         self.key = key
         table = Int(values[0])
-        (visited, unreadable) = (values[1], values[2])
-        rowKey = Array(values[3...])
+        visited = values[1]
+        rowKey = Array(values[2...])
         guard rowKey.isEmpty || rowKey.count == SealedTable.all[table].keyCount else { return nil }
     }
 
     var text: String {
-        ([key] + ([Int64(table), visited, unreadable] + rowKey).map { "\($0)" }).joined(separator: " ")
+        ([key] + ([Int64(table), visited] + rowKey).map { "\($0)" }).joined(separator: " ")
     }
 }
 
@@ -140,8 +127,7 @@ extension GateTransaction {
         }
         let isDone = place.table == SealedTable.all.count
         try setSetting(ResealingPlace.settingName, to: isDone ? nil : place.text)
-        return Resealing(
-            key: key, visitedRowCount: place.visited, unreadableRowCount: place.unreadable, isDone: isDone)
+        return Resealing(key: key, visitedRowCount: place.visited, isDone: isDone)
     }
 
     /// - Returns: How many rows were checked; fewer than `rowCountMax` when the table ended.
@@ -149,7 +135,7 @@ extension GateTransaction {
         of table: SealedTable, rowCountMax: Int, at place: inout ResealingPlace
     ) throws -> Int {
         let start = place.rowKey
-        var (count, unreadable, last) = (0, Int64(0), start)
+        var (count, last) = (0, start)
         var found: [(key: [Int64], sealed: [UInt8])] = []
         let look: (Connection) throws -> Void = { [self] connection in
             try connection.scan(table.page) {
@@ -158,30 +144,19 @@ extension GateTransaction {
                 $0.add(Int64(rowCountMax))
             } read: { row in
                 count += 1
-                let name = row.name
                 let key = (0..<table.keyCount).map { _ in row.integer() }
                 last = key
-                let (isCurrent, isAltered) = (row.flag(), row.flag())
-                guard !isCurrent else { return true }
+                guard !row.flag() else { return true }
                 let sealed = row.byteArray()
-                let anew = try damages.readable(table.name, row: name) { () throws -> [UInt8] in
-                    guard !isAltered else { throw StoreError.damaged(table: table.name, RowSums.wrongCode) }
-                    let binding = try table.binding(&row, key, self)
-                    return try seal(
-                        try open(sealed, in: table.column, row: binding), in: table.column, row: binding)
-                }
-                if let anew {
-                    found.append((key, anew))
-                } else if try !isLossAccepted(table.name, name) {
-                    unreadable += 1
-                }
+                let binding = try table.binding(&row, key, self)
+                let plain = try open(sealed, in: table.column, row: binding)
+                found.append((key, try seal(plain, in: table.column, row: binding)))
                 return true
             }
         }
         if table.isOfSubjects { try withMappings(look) } else { try look(gate) }
         place.rowKey = last
         place.visited += Int64(count)
-        place.unreadable += unreadable
         guard !found.isEmpty else { return count }
         let write: (Connection) throws -> Void = { connection in
             for row in found {
@@ -202,24 +177,6 @@ extension GateTransaction {
 }
 
 extension GateReading {
-    private static let isAccepted = StatementText(
-        Schema.damage.name, key: 2,
-        "SELECT origin, place, is_accepted FROM damage WHERE origin = ? AND place = ?")
-
-    /// Whether an operator has accepted that the row is lost: an unreadable row needs no key.
-    fileprivate func isLossAccepted(_ table: String, _ row: String) throws -> Bool {
-        try gate.first(
-            Self.isAccepted,
-            {
-                $0.add(table)
-                $0.add(row)
-            },
-            read: { row in
-                _ = (row.text(), row.text())
-                return row.flag()
-            }) ?? false
-    }
-
     fileprivate func bindHead(to binder: inout Binder) {
         let head = cipher.currentHead
         binder.add(Int64(head.count))
@@ -256,16 +213,13 @@ extension GateReading {
 
     final func hasValues(under key: String) throws -> Bool {
         let head = RowCipher.head(of: key)
-        let look: (Connection, SealedTable) throws -> Bool = { [self] connection, table in
-            var isFound = false
-            try connection.scan(table.use) {
+        let look: (Connection, SealedTable) throws -> Bool = { connection, table in
+            try connection.first(table.use) {
                 $0.add(Int64(head.count))
                 $0.add(head)
-            } read: { row in
-                isFound = try !isLossAccepted(table.name, row.name)
-                return !isFound
-            }
-            return isFound
+            } read: { _ in
+                true
+            } ?? false
         }
         return try SealedTable.all.contains { table in
             try table.isOfSubjects ? withMappings { try look($0, table) } : look(gate, table)

@@ -4,7 +4,8 @@ package import OpenSSLCrypto
 import Synchronization
 
 /// Seals what must not be readable in the files: AES-256-GCM under the data key, bound to the exact
-/// table, column and row, so that no ciphertext can be moved.
+/// table, column and row, and to the columns that the row is looked up by, so that no ciphertext can be moved and no look-up led
+/// to another's.
 ///
 /// Stored bytes: kid length (u8) ‖ kid ‖ nonce[12] ‖ ciphertext ‖ tag[16]. The key id travels with every
 /// value, so rows sealed before a rotation stay readable as long as the older key is loaded.

@@ -9,6 +9,8 @@ import Synchronization
 /// - `gate.db`: everything, keyed by pseudonym; `subjects.db`: which user has which pseudonym. Both in WAL mode; the store
 ///   synchronizes the logs itself (``LogSynchronization``), so that the next batch is stepped while the last one is made
 ///   durable.
+/// - Every page of both has a code, which is checked whenever it is read from the disk (``PageFile``), and beside each there is a
+///   mark of what its log must hold after the process has ended (``LogMark``).
 /// - One writer: `commit` runs one `BEGIN IMMEDIATE … COMMIT` at a time; `read` uses a small pool of
 ///   read-only connections beside it.
 /// - A failed synchronization is remembered: from then on every call throws
@@ -28,8 +30,8 @@ package final class SQLiteStore: GateStore {
     /// Why no call is served any more: a lost synchronization, or the end.
     private let stopped = Mutex<StoreError?>(nil)
     private let directory: StateDirectory
-    let damages: DamageLog
-    let integrity: IntegrityCheck
+    private let damageLog: DamageLog
+    private let scrub: PageScrub
 
     /// Opens the store, makes it when it is new, and finishes erasures that a crash left half done.
     ///
@@ -37,7 +39,7 @@ package final class SQLiteStore: GateStore {
     ///   - path: The state directory; made with mode 0700 when it does not exist (its parent must).
     ///   - cipher: Every data key. The one that the store was last told to seal with seals; else the current one.
     ///   - indexKey: What user ids are looked up under. It can never change for a directory.
-    ///   - damageFound: Told of each damaged row once, on the thread that read it; must not block.
+    ///   - damageFound: Told once of each damaged page, on the thread that read it; must not block.
     /// - Throws: ``StoreOpeningError`` for what a person must put right, else `StoreError`.
     package convenience init(
         directory path: String, cipher: RowCipher, indexKey: HMACKey,
@@ -54,45 +56,63 @@ package final class SQLiteStore: GateStore {
         readingKeys: () throws -> (cipher: RowCipher, index: HMACKey)
     ) throws {
         let damages = DamageLog(isFound: damageFound)
-        self.damages = damages
+        damageLog = damages
         let directory = try StateDirectory(path: path)
         var (cipher, indexKey) = try readingKeys()
         try Self.requireSubjects(in: directory)
         let gatePath = try directory.prepareFile(Schema.gate.file)
         let subjectsPath = try directory.prepareFile(Schema.subjects.file)
-        try directory.synchronize()
-        func open(_ path: String, _ schema: Schema, _ role: Connection.Role, cache: Int) throws -> Connection
-        {
+        for schema in [Schema.subjects, Schema.gate] { try directory.requireLayout(of: schema) }
+        let pageKeys = { (schema: Schema) in PageKeys(index: indexKey, file: schema.file) }
+        let (subjectsKeys, gateKeys) = (pageKeys(.subjects), pageKeys(.gate))
+        func open(
+            _ path: String, _ keys: PageKeys, _ role: Connection.Role, cache: Int, mark: LogMark? = nil,
+            logEnd: LogEnd = LogEnd()
+        ) throws -> Connection {
             try Connection(
-                path: path, file: schema.file, role: role, cacheByteCount: cache,
-                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages, index: indexKey)
+                path: path, file: keys.file, role: role, cacheByteCount: cache,
+                busyTimeoutMilliseconds: limits.busyTimeoutMilliseconds, damages: damages,
+                pages: try PageFile(keys, logEnd: logEnd), mark: mark)
         }
+        // Both before either is opened: a log that is refused is left as it is.
+        let subjectsMark = try LogMark(besides: subjectsPath, keys: subjectsKeys)
+        let gateMark = try LogMark(besides: gatePath, keys: gateKeys)
+        let (subjectsEnd, gateEnd) = (try subjectsMark.settle(), try gateMark.settle())
+        try directory.synchronize()
         let mappings = SubjectMappings(cipher: cipher, index: indexKey)
 
-        let subjects = try open(
-            subjectsPath, .subjects, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount)
-        let subjectTables = try subjects.exclusively {
+        let subjects = try Self.tellingOfWrongKey {
+            try open(
+                subjectsPath, subjectsKeys, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount,
+                mark: subjectsMark, logEnd: subjectsEnd)
+        }
+        try subjects.exclusively {
             try Schema.subjects.prepare(subjects)
-            let tables = try Schema.subjects.shapes(heldAgainst: subjects, index: indexKey)
+            try Schema.subjects.requireOwn(subjects)
             try mappings.checkIndexKey(in: subjects)
-            try Self.checkAnchor(of: .subjects, tables, in: subjects)
-            try subjects.keepSums(of: tables)
-            return Array(tables.dropLast())
+        }
+        if directory.byteCount(of: Schema.gate.file) == 0,
+            directory.byteCount(of: Schema.gate.file + "-wal") == 0,
+            try subjects.exclusively({ try SubjectMappings.hasAny(in: subjects) })
+        {
+            throw StoreOpeningError.gateMissing(
+                file: Schema.gate.file, besides: Schema.subjects.file, path: directory.path)
         }
         let gate = try open(
-            gatePath, .gate, .writer(byteCountMax: limits.gateByteCountMax),
-            cache: limits.writerCacheByteCount)
-        let writer = GateWriter(gate, cachedPersonCountMax: limits.cachedPersonCountMax)
-        let gateTables = try gate.exclusively {
+            gatePath, gateKeys, .writer(byteCountMax: limits.gateByteCountMax),
+            cache: limits.writerCacheByteCount, mark: gateMark, logEnd: gateEnd)
+        try gate.exclusively {
             try Schema.gate.prepare(gate)
-            let tables = try Schema.gate.shapes(heldAgainst: gate, index: indexKey)
-            try Self.checkAnchor(of: .gate, tables, in: gate)
-            try gate.keepSums(of: tables)
-            try Self.checkRequired(tables, in: gate)
+            try Schema.gate.requireOwn(gate)
+        }
+        let mover = LogMover(
+            try open(gatePath, gateKeys, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount),
+            pinnedBy: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount))
+        let writer = GateWriter(gate, mover, cachedPersonCountMax: limits.cachedPersonCountMax)
+        try gate.exclusively {
             cipher = try DataKeys.resumed(cipher, in: gate)
             try gate.writing { try Self.checkDataKey(cipher, in: gate) }
             writer.sequences = try Sequences(from: gate)
-            try writer.sequences.reconcile(with: gate, damages)
             try writer.sequences.requireUnpublished(in: gate)
             guard
                 try subjects.exclusively({ try SubjectMappings.generation(in: subjects) })
@@ -101,27 +121,24 @@ package final class SQLiteStore: GateStore {
                 throw StoreOpeningError.subjectsBehind(
                     file: Schema.subjects.file, besides: Schema.gate.file, path: directory.path)
             }
-            writer.counters = try OutboxCounters(recountedIn: gate, damages)
-            return Array(tables.dropLast())
+            writer.counters = try OutboxCounters(from: gate)
         }
-        let known = try gate.exclusively { try Self.knownDamage(in: gate) }
-        damages.note(known: known)
-        integrity = IntegrityCheck(
+        scrub = PageScrub(
             [
                 .init(
-                    tables: gateTables, writer: gate,
-                    reader: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount)),
+                    writer: gate,
+                    reader: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount)),
                 .init(
-                    tables: subjectTables, writer: subjects,
-                    reader: try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount)),
-            ], known: known)
+                    writer: subjects,
+                    reader: try open(subjectsPath, subjectsKeys, .reader, cache: limits.readerCacheByteCount)),
+            ], damages: damages, directory: directory.path)
         let readers = try (0..<limits.readerCount).map { _ in
             Reader(
-                gate: try open(gatePath, .gate, .reader, cache: limits.readerCacheByteCount),
-                subjects: try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount))
+                gate: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount),
+                subjects: try open(subjectsPath, subjectsKeys, .reader, cache: limits.readerCacheByteCount))
         }
         self.readers = ReaderPool(readers)
-        subjectsForWriting = try open(subjectsPath, .subjects, .reader, cache: limits.readerCacheByteCount)
+        subjectsForWriting = try open(subjectsPath, subjectsKeys, .reader, cache: limits.readerCacheByteCount)
         subjectsWriter = SubjectsWriter(subjects)
         self.writer = writer
         self.dataKeys = DataKeys(cipher)
@@ -132,27 +149,15 @@ package final class SQLiteStore: GateStore {
         try subjects.synchronize()
         try gate.synchronize()
         try finishErasures()
-        try checkAtStart()
         try queueOffered()
     }
 
-    /// Whole before anything is answered where that is quick, else at least what is looked up by name.
-    private func checkAtStart() throws {
-        let isSmall = integrity.rowCount <= limits.checkedRowCountAtStartMax
-        for file in integrity.files {
-            for table in file.tables where isSmall || Self.smallTables.contains(table.name) {
-                let walk = try file.writer.exclusively {
-                    try IntegrityCheck.walked(table, on: file.writer)
-                }
-                try settle(walk, of: file)
-            }
-        }
-    }
+    private static let anyOffered = StatementText("offered", "SELECT 1 FROM offered LIMIT 1")
 
     /// Messages that an earlier process offered without a result wait again.
     private func queueOffered() throws {
         try writer.connection.exclusively {
-            guard !writer.connection.isEmpty(Schema.offered.name) else { return }
+            guard try writer.connection.first(Self.anyOffered, read: { _ in true }) != nil else { return }
             try subjectsForWriting.exclusively {
                 try writer.connection.begin(writing: true)
                 let transaction = transaction()
@@ -160,10 +165,6 @@ package final class SQLiteStore: GateStore {
                 do {
                     try transaction.queueOfferedOfEarlierProcess()
                     try transaction.commit()
-                } catch let conflict as StoreConflict {
-                    // Rows of `outbox` that are damaged are in the way: a start that stops would deliver none.
-                    transaction.rollBack()
-                    damages.note(StoredDamage(table: "offered", row: nil, what: conflict.message))
                 } catch {
                     transaction.rollBack()
                     throw error
@@ -182,9 +183,18 @@ package final class SQLiteStore: GateStore {
         throw StoreOpeningError.subjectsMissing(file: subjects, besides: gate, path: directory.path)
     }
 
+    /// Opens a database: its first page has another code also under another index key.
+    static func tellingOfWrongKey(_ body: () throws -> Connection) throws -> Connection {
+        do {
+            return try body()
+        } catch let error as StoreError where error.damage != nil {
+            throw StoreOpeningError.wrongIndexKey
+        }
+    }
+
     private static let keyCheck = SealedColumn("key_check", "sealed")
     private static let readKeyCheck = StatementText(
-        "key_check", "SELECT id, sealed, seal_count FROM key_check WHERE id = ?")
+        "key_check", "SELECT sealed, seal_count FROM key_check WHERE id = ?")
     private static let keyCheckText = Array("sendgate".utf8)
     private static let writeKeyCheck = StatementText(
         "key_check", "INSERT INTO key_check (id, sealed) VALUES (?, ?)")
@@ -193,14 +203,10 @@ package final class SQLiteStore: GateStore {
     static func checkDataKey(_ cipher: RowCipher, in gate: Connection) throws {
         let id = cipher.currentKeyID
         let found = try gate.first(readKeyCheck, { $0.add(id) }) { row in
-            _ = row.text()
-            return (sealed: row.byteArray(), sealCount: row.integer())
+            (sealed: row.byteArray(), sealCount: try row.count())
         }
         if let found {
-            // A count that cannot be is no reason not to start, and reason enough to ask for a new key.
-            let isCount = (0...StoredRow.countMax).contains(found.sealCount)
-            cipher.resumeSealCount(
-                at: isCount ? UInt64(found.sealCount) : DataKeyUse.sealCountToRotateAt)
+            cipher.resumeSealCount(at: UInt64(found.sealCount))
             guard cipher.isCurrent(found.sealed),
                 found.sealed.count == cipher.byteCount(of: keyCheckText.count)
             else {
@@ -231,10 +237,11 @@ package final class SQLiteStore: GateStore {
         // Connections that only read close first, so that the writing ones, closing last, can fold their logs
         // into the databases; the directory's lock goes when everything is closed.
         readers.close()
-        integrity.close()
+        scrub.close()
         subjectsForWriting.close()
-        subjectsWriter.connection.close()
-        writer.connection.close()
+        writer.mover.close()
+        subjectsWriter.connection.close(movingLog: true)
+        writer.connection.close(movingLog: true)
         directory.unlock()
     }
 
@@ -262,7 +269,7 @@ package final class SQLiteStore: GateStore {
                     }
                 }
                 state.begin(at: try reading.trailTail())
-                try damages.noting { try reading.answer(asks, into: state) }
+                try reading.answer(asks, into: state)
                 reading.keepRead()
             }
         }
@@ -282,7 +289,7 @@ package final class SQLiteStore: GateStore {
     private func transaction(of changeCount: Int = 1) -> GateTransaction {
         GateTransaction(
             writer: writer, subjectsWriter: subjectsWriter, subjects: subjectsForWriting, mappings: mappings,
-            dataKeys: dataKeys, prunedRowCountMax: limits.prunedRowCountMax, damages: damages,
+            dataKeys: dataKeys, prunedRowCountMax: limits.prunedRowCountMax,
             changeCount: changeCount)
     }
 
@@ -294,9 +301,7 @@ package final class SQLiteStore: GateStore {
         defer { transaction.close() }
         do {
             while position < changes.count {
-                prunedRowCount += try damages.noting {
-                    try transaction.write(changes[position], entries: &entries)
-                }
+                prunedRowCount += try transaction.write(changes[position], entries: &entries)
                 position += 1
             }
         } catch {
@@ -305,7 +310,7 @@ package final class SQLiteStore: GateStore {
             return .refused(change: position, error)
         }
         do {
-            try damages.noting { try transaction.commit(synchronizing: false) }
+            try transaction.commit(synchronizing: false)
         } catch {
             transaction.rollBack()
             throw error
@@ -327,7 +332,7 @@ package final class SQLiteStore: GateStore {
     package func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
         try refuseWhenStopped()
         // What `body` throws was found in the snapshot as well, which may show a commit that a power cut would take back.
-        let result = Swift.Result { try readers.lend { try $0.read(mappings, damages, body) } }
+        let result = Swift.Result { try readers.lend { try $0.read(mappings, damageLog, body) } }
         try synchronize()
         return try result.get()
     }
@@ -340,9 +345,16 @@ package final class SQLiteStore: GateStore {
     /// Adds a data key that was made while the store is open. It seals once a commit says so (``Change/dataKey``).
     package func add(_ key: RowCipher.Key) { dataKeys.add(key) }
 
-    package var damagedRows: [StoredDamage] { damages.damages }
+    package var damages: [StoredDamage] { damageLog.damages }
 
-    package func note(_ damage: StoredDamage) { damages.note(damage) }
+    package func checkPages(countMax: Int) throws -> Bool {
+        try refuseWhenStopped()
+        return try watchingDurability { try scrub.advance(pageCountMax: countMax) }
+    }
+
+    package var pageCheck: PageCheck { scrub.state }
+
+    package func note(_ damage: StoredDamage) { damageLog.note(damage) }
 
     func refuseWhenStopped() throws {
         if let error = stopped.withLock({ $0 }) { throw error }
@@ -360,8 +372,7 @@ package final class SQLiteStore: GateStore {
 
     // MARK: Forgetting
 
-    private static let marked = StatementText(
-        "erasure", "SELECT subject FROM erasure WHERE NOT \(Schema.erasure.isAltered)")
+    private static let marked = StatementText("erasure", "SELECT subject FROM erasure")
     private static let unmark = StatementText("erasure", "DELETE FROM erasure WHERE subject = ?")
 
     /// - Note: Rewrites `subjects.db` in memory first (about 230 bytes a person), because a temporary file
@@ -371,7 +382,9 @@ package final class SQLiteStore: GateStore {
         try watchingDurability {
             let gate = writer.connection
             let subjects = try gate.exclusively {
-                try gate.everyReadable(Self.marked) { try $0.id(SubjectID.self) }
+                let subjects = try gate.every(Self.marked) { try $0.id(SubjectID.self) }
+                if subjects.isEmpty { writer.mayHaveErasures = false }
+                return subjects
             }
             guard !subjects.isEmpty else { return }
             // A mapping that is destroyed cannot come back, so the marks are durable first.
@@ -386,14 +399,17 @@ package final class SQLiteStore: GateStore {
                 try gate.begin(writing: true)
                 do {
                     for subject in subjects { try gate.change(Self.unmark) { $0.add(subject) } }
-                    try sequences.commit(to: gate)
+                    try sequences.write(to: gate)
+                    try gate.commit()
                 } catch {
                     gate.rollBack()
                     throw error
                 }
                 writer.sequences = sequences
+                // Others may have been marked meanwhile.
+                writer.mayHaveErasures = try gate.first(Self.marked) { _ in true } ?? false
                 // The log still holds the pages as they were before the person was erased.
-                try gate.emptyLog()
+                try writer.mover.pausing { try gate.emptyLog() }
             }
         }
     }

@@ -21,15 +21,11 @@ package struct SQLiteStoreLimits: Hashable, Sendable {
     /// Rows that one call of `prune` deletes at most; call again until it returns 0.
     package var prunedRowCountMax: Int
 
-    /// Rows up to which a start holds every row against its code before it answers anything. Beyond it only the
-    /// tables of a few rows; the others are checked while the gateway runs.
-    package var checkedRowCountAtStartMax: Int64
-
     package init(
         readerCount: Int = 4, gateByteCountMax: Int64 = 1 << 40, writerCacheByteCount: Int = 64 << 20,
         readerCacheByteCount: Int = 8 << 20, logByteCountBeforeCheckpoint: Int = 32 << 20,
         busyTimeoutMilliseconds: Int = 5_000, cachedPersonCountMax: Int = 24_576,
-        prunedRowCountMax: Int = 10_000, checkedRowCountAtStartMax: Int64 = 200_000
+        prunedRowCountMax: Int = 10_000
     ) {
         precondition(readerCount >= 1 && cachedPersonCountMax >= 0 && prunedRowCountMax >= 1)
         self.readerCount = readerCount
@@ -40,6 +36,5 @@ package struct SQLiteStoreLimits: Hashable, Sendable {
         self.busyTimeoutMilliseconds = busyTimeoutMilliseconds
         self.cachedPersonCountMax = cachedPersonCountMax
         self.prunedRowCountMax = prunedRowCountMax
-        self.checkedRowCountAtStartMax = checkedRowCountAtStartMax
     }
 }

@@ -10,8 +10,6 @@ struct Schema: Sendable {
     let file: String
     /// Four ASCII letters as a big-endian integer.
     let applicationID: Int32
-    /// The table of one row that has the sums of all others in its column `sums`.
-    let anchor: String
     let steps: [String]
 
     /// Brings the file up to date. Call inside the writing connection.
@@ -54,34 +52,8 @@ struct Schema: Sendable {
     }
 }
 
-/// A table's columns, in the order in which its rows' codes cover them.
-struct TableShape: Sendable {
-    let name: String
-    /// All but `mac`, in the table's order.
-    let columns: [String]
-    /// Positions of the primary key's columns, in the key's order.
-    let key: [Int]
-    /// The key, the code and whether a row was altered, of so many rows: the first, and those after a key.
-    let first: StatementText
-    let next: StatementText
-
-    init(name: String, columns: [String], key: [Int]) {
-        self.name = name
-        self.columns = columns
-        self.key = key
-        let names = key.map { columns[$0] }.joined(separator: ", ")
-        let marks = key.map { _ in "?" }.joined(separator: ", ")
-        let isDamaged = columns.contains("is_damaged") ? "is_damaged OR " : ""
-        let selected = "\(names), mac, \(isDamaged)mac IS NOT \(RowCodes.call(name, columns)) FROM \(name)"
-        first = StatementText(name, key: key.count, "SELECT \(selected) ORDER BY \(names) LIMIT ?")
-        next = StatementText(
-            name, key: key.count,
-            "SELECT \(selected) WHERE (\(names)) > (\(marks)) ORDER BY \(names) LIMIT ?")
-    }
-}
-
-/// A table whose rows are authenticated by all their columns: the only declaration of its columns.
-struct AuthenticatedTable: Sendable {
+/// The only declaration of a table's columns.
+struct StoredTable: Sendable {
     let name: String
     private let columns: [(name: String, definition: String)]
     private let key: String?
@@ -97,8 +69,7 @@ struct AuthenticatedTable: Sendable {
 
     var text: String {
         let lines =
-            columns.map { "\($0.name) \($0.definition)" } + ["mac BLOB NOT NULL AS (\(code())) STORED"]
-            + (key.map { ["PRIMARY KEY (\($0))"] } ?? [])
+            columns.map { "\($0.name) \($0.definition)" } + (key.map { ["PRIMARY KEY (\($0))"] } ?? [])
         return """
             CREATE TABLE \(name) (
                 \(lines.joined(separator: ",\n    "))
@@ -121,77 +92,47 @@ struct AuthenticatedTable: Sendable {
     }
 
     private var boundColumns: [String] { columns.map(\.name).filter { $0 != "number" } }
-
-    /// The code of a row, as SQL.
-    ///
-    /// - Parameter values: Expressions in the place of columns.
-    func code(_ values: [String: String] = [:]) -> String {
-        RowCodes.call(name, columns.map { values[$0.name] ?? $0.name })
-    }
-
-    /// Whether a row was altered, as SQL: 0 or 1.
-    var isAltered: String { "(mac IS NOT \(code()))" }
 }
 
 extension Schema {
     private static func table(
         _ name: String, _ columns: KeyValuePairs<String, String>, key: String? = nil
-    ) -> String { AuthenticatedTable(name, columns, key: key).text }
+    ) -> String { StoredTable(name, columns, key: key).text }
 
     private static let objects = StatementText(
         "sqlite_schema", "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
-    private static let columnsOfTables = StatementText(
-        "sqlite_schema", key: 2,
-        """
-        SELECT m.name, c.name, c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
-        WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid
-        """)
-
     private static func texts(of connection: Connection) throws -> [String: String] {
         Dictionary(
             try connection.every(objects) { ($0.text(), $0.text()) }, uniquingKeysWith: { one, _ in one })
     }
 
-    /// The tables this build makes, the anchor last. Made in memory, because a file may say something else.
+    /// Requires the tables and indexes that this build makes, made in memory: another build's have other columns, and without a
+    /// constraint or an index gets in what it kept out.
     ///
-    /// - Throws: ``StoreOpeningError/damaged(file:table:row:what:)`` when the file's own text of any is another one: a
-    ///   constraint or an index that is gone lets in what it kept out.
-    func shapes(heldAgainst connection: Connection, index: HMACKey) throws -> [TableShape] {
+    /// - Throws: ``StoreOpeningError/otherSchema(file:name:)`` for one that has another text in the file.
+    func requireOwn(_ connection: Connection) throws {
         let scratch = try Connection(
-            path: ":memory:", file: file, role: .scratch, cacheByteCount: 1 << 20,
-            busyTimeoutMilliseconds: 0, index: index)
+            path: ":memory:", file: file, role: .scratch, cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 0)
         defer { scratch.close() }
-        return try scratch.exclusively {
+        let wanted = try scratch.exclusively {
             try prepare(scratch)
-            let (wanted, found) = (try Self.texts(of: scratch), try Self.texts(of: connection))
-            for name in Set(wanted.keys).union(found.keys).sorted() where wanted[name] != found[name] {
-                throw StoreOpeningError.damaged(
-                    file: file, table: "sqlite_schema", row: name, what: "it is not what this build makes")
-            }
-            var columns: [String: [(name: String, key: Int64)]] = [:]
-            try scratch.scan(Self.columnsOfTables) {
-                columns[$0.text(), default: []].append((name: $0.text(), key: $0.integer()))
-                return true
-            }
-            let names = columns.keys.sorted().filter { $0 != anchor } + [anchor]
-            return names.map { name in
-                let all = columns[name, default: []].filter { $0.name != "mac" }
-                return TableShape(
-                    name: name, columns: all.map(\.name),
-                    key: all.indices.filter { all[$0].key > 0 }.sorted { all[$0].key < all[$1].key })
-            }
+            return try Self.texts(of: scratch)
+        }
+        let found = try Self.texts(of: connection)
+        for name in Set(wanted.keys).union(found.keys).sorted() where wanted[name] != found[name] {
+            throw StoreOpeningError.otherSchema(file: file, name: name)
         }
     }
 }
 
 extension Schema {
-    static let entry = AuthenticatedTable(
+    static let entry = StoredTable(
         "entry",
         [
             "number": "INTEGER PRIMARY KEY", "count": "INTEGER NOT NULL CHECK (count > 0)",
             "time": "INTEGER NOT NULL", "bytes": "BLOB NOT NULL",
         ])
-    static let send = AuthenticatedTable(
+    static let send = StoredTable(
         "send",
         [
             "number": "INTEGER PRIMARY KEY", "id": "BLOB NOT NULL",
@@ -203,7 +144,7 @@ extension Schema {
             "forwarded_at": "INTEGER", "sealed": "BLOB NOT NULL",
         ])
 
-    static let event = AuthenticatedTable(
+    static let event = StoredTable(
         "event",
         [
             "cursor": "INTEGER PRIMARY KEY", "caller": "INTEGER NOT NULL",
@@ -212,7 +153,7 @@ extension Schema {
             "entry": "INTEGER", "sealed": "BLOB",
         ])
 
-    static let outbox = AuthenticatedTable(
+    static let outbox = StoredTable(
         "outbox",
         [
             "number": "INTEGER PRIMARY KEY", "message": "BLOB NOT NULL", "send": "BLOB NOT NULL",
@@ -231,42 +172,33 @@ extension Schema {
             "attempt_count": "INTEGER NOT NULL CHECK (attempt_count >= 0)",
             "attempted_at": "INTEGER",
             "byte_count": "INTEGER NOT NULL CHECK (byte_count >= 0)",
-            // Set when a row that was not as it had been written is put off: the code is right again then.
-            "is_damaged": "INTEGER NOT NULL DEFAULT 0 CHECK (is_damaged IN (0, 1))",
             "sealed": "BLOB NOT NULL",
         ])
 
-    static let offered = AuthenticatedTable(
+    static let offered = StoredTable(
         "offered",
         [
             "number": "INTEGER PRIMARY KEY", "last": "INTEGER NOT NULL CHECK (last >= number)",
             "heads": "BLOB NOT NULL", "sealed": "BLOB NOT NULL",
         ])
 
-    static let person = AuthenticatedTable(
+    static let person = StoredTable(
         "person",
         [
             "number": "INTEGER PRIMARY KEY", "subject": "BLOB NOT NULL UNIQUE", "sealed": "BLOB NOT NULL",
         ])
 
     /// Events that are only appended: kind 0 consents, 1 choices; `position` counts from 1 without a gap.
-    static let ledger = AuthenticatedTable(
+    static let ledger = StoredTable(
         "ledger",
         [
             "person": "INTEGER NOT NULL", "kind": "INTEGER NOT NULL CHECK (kind IN (0, 1))",
             "position": "INTEGER NOT NULL", "sealed": "BLOB NOT NULL",
         ], key: "person, kind, position")
 
-    static let erasure = AuthenticatedTable("erasure", ["subject": "BLOB NOT NULL"], key: "subject")
+    static let erasure = StoredTable("erasure", ["subject": "BLOB NOT NULL"], key: "subject")
 
-    static let damage = AuthenticatedTable(
-        "damage",
-        [
-            "origin": "TEXT NOT NULL", "place": "TEXT NOT NULL",
-            "is_accepted": "INTEGER NOT NULL CHECK (is_accepted IN (0, 1))",
-        ], key: "origin, place")
-
-    static let setting = AuthenticatedTable(
+    static let setting = StoredTable(
         "setting", ["name": "TEXT NOT NULL", "value": "TEXT NOT NULL"], key: "name")
 
     /// Everything but the mapping of users to pseudonyms. Keyed by pseudonym; what a person could be known by is in `sealed`
@@ -282,9 +214,9 @@ extension Schema {
     /// - names that repeat (callers, registered types) are numbers through `word`. Only closed names go there:
     ///   a type that is not registered is the caller's text, and stays sealed in its send.
     ///
-    /// Constraints on values catch a slip; what is damaged on purpose is noticed by `mac` (see ``RowCodes``).
+    /// Constraints on values catch a slip; what is damaged is noticed by the code of its page (see ``PageFile``).
     static let gate = Schema(
-        file: "gate.db", applicationID: 0x5347_6742, anchor: "sequences",
+        file: "gate.db", applicationID: 0x5347_6742,
         steps: [
             [
                 table("word", ["id": "INTEGER PRIMARY KEY", "text": "TEXT NOT NULL UNIQUE"]),
@@ -409,9 +341,8 @@ extension Schema {
                         "outbox_number": "INTEGER NOT NULL", "person_number": "INTEGER NOT NULL",
                         "subjects_generation": "INTEGER NOT NULL", "ended_offers": "BLOB NOT NULL",
                         "clock_wall": "INTEGER", "clock_uptime": "INTEGER", "clock_boot": "TEXT",
-                        "sums": "BLOB NOT NULL",
                     ]),
-                "INSERT INTO sequences VALUES (1, 0, 0, NULL, 0, 0, 0, 0, 0, x'', NULL, NULL, NULL, x'');\n",
+                "INSERT INTO sequences VALUES (1, 0, 0, NULL, 0, 0, 0, 0, 0, x'', NULL, NULL, NULL);\n",
                 setting.text,
                 // A known text under each data key ever used here, to tell a wrong key at once; and how many rows the key
                 // has sealed, rounded up: written ahead, so that a crash forgets none.
@@ -421,14 +352,11 @@ extension Schema {
                         "id": "TEXT NOT NULL", "sealed": "BLOB NOT NULL",
                         "seal_count": "INTEGER NOT NULL DEFAULT 0 CHECK (seal_count >= 0)",
                     ], key: "id"),
-                // What the integrity check found of any table and could not put right. `place` is the row, or empty for
-                // rows that are missing.
-                damage.text,
             ].joined()
         ])
 
     /// The mapping: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.
-    static let subject = AuthenticatedTable(
+    static let subject = StoredTable(
         "subject",
         [
             "number": "INTEGER PRIMARY KEY", "user": "BLOB NOT NULL UNIQUE",
@@ -436,7 +364,7 @@ extension Schema {
         ])
 
     static let subjects = Schema(
-        file: "subjects.db", applicationID: 0x5347_7342, anchor: "index_check",
+        file: "subjects.db", applicationID: 0x5347_7342,
         steps: [
             [
                 subject.text,
@@ -446,7 +374,7 @@ extension Schema {
                     "index_check",
                     [
                         "only": "INTEGER PRIMARY KEY CHECK (only = 1)", "code": "BLOB NOT NULL",
-                        "generation": "INTEGER NOT NULL", "sums": "BLOB NOT NULL",
+                        "generation": "INTEGER NOT NULL",
                     ]),
             ].joined()
         ])

@@ -147,6 +147,29 @@ final class StateDirectory: Sendable {
         return pread(file, &id, 4, 68) == 4 && Int32(bigEndian: id) == schema.applicationID
     }
 
+    /// Requires that a database with anything in it is of this program, and has pages with room for their codes.
+    ///
+    /// - Warning: As for ``prepareFile(_:)``.
+    func requireLayout(of schema: Schema) throws {
+        let file = open(path + "/" + schema.file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        var header = [UInt8](repeating: 0, count: PageFile.headerByteCount)
+        let magic = Array("SQLite format 3\0".utf8)
+        // What begins otherwise is damaged, and SQLite says so.
+        guard pread(file, &header, header.count, 0) == header.count, header.starts(with: magic) else {
+            return
+        }
+        try header.withUnsafeBytes { header in
+            let id = Int32(bigEndian: header.loadUnaligned(fromByteOffset: 68, as: Int32.self))
+            guard PageFile.hasLayout(header.baseAddress!) else {
+                throw id == schema.applicationID
+                    ? StoreOpeningError.otherLayout(file: schema.file)
+                    : .notOurs(file: schema.file, applicationID: id)
+            }
+        }
+    }
+
     /// Size of one file in bytes; 0 when it does not exist. Asks by name: see the warning above.
     func byteCount(of name: String) -> Int64 { Self.byteCount(at: path + "/" + name) }
 

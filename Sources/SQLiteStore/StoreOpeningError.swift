@@ -23,6 +23,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case olderSchema(file: String, found: Int, newestKnown: Int)
     /// There is a `gate.db` and no `subjects.db`.
     case subjectsMissing(file: String, besides: String, path: String)
+    /// There are people in `subjects.db` and nothing in `gate.db`.
+    case gateMissing(file: String, besides: String, path: String)
     /// `subjects.db` is older than `gate.db`: people registered since would be unknown.
     case subjectsBehind(file: String, besides: String, path: String)
     /// The index key is not the one the mappings were made with: every user would look unregistered.
@@ -33,6 +35,12 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case missingDataKey(id: String)
     /// A row that everything else hangs on is not what was written; `row` is `nil` where rows are missing.
     case damaged(file: String, table: String, row: String?, what: String)
+    /// The log of a database ends before what an earlier process of this boot made durable; both are counts of frames.
+    case logDamaged(file: String, frameCount: Int64, markedFrameCount: Int64)
+    /// A database whose pages have no room for codes.
+    case otherLayout(file: String)
+    /// A database with another table or index of this name than this build makes.
+    case otherSchema(file: String, name: String)
     /// A setting SQLite must confirm reads back differently.
     case settingRefused(file: String, setting: String, wanted: String, found: String)
     /// The operating system refused `operation`; `code` is `errno`.
@@ -59,16 +67,24 @@ extension StoreOpeningError: CustomStringConvertible {
             "`\(file)` has schema version \(found), and \(newestKnown) is what this build reads"
         case .subjectsMissing(let file, let gate, let path):
             "`\(path)` has `\(gate)` but no `\(file)`: who everybody in it is would be lost"
+        case .gateMissing(let file, let subjects, let path):
+            "`\(path)` has people in `\(subjects)` and nothing in `\(file)`: what each of them wanted would be lost"
         case .subjectsBehind(let file, let gate, let path):
             "`\(file)` in `\(path)` is older than `\(gate)`: who was registered or forgotten since would not be known"
         case .wrongIndexKey:
-            "the index key is not the one this state directory was made with: `index_check` row 1 of `subjects.db` is of another key, or was altered"
+            "the index key is not the one this state directory was made with: `index_check` row 1 of `subjects.db` is of another key, or was altered, or the first page of a database is damaged"
         case .wrongDataKey(let id):
             "the data key `\(id)` is not the one this state directory was sealed with: `key_check` row \(id) of `gate.db` does not open under it, or was altered"
         case .missingDataKey(let id):
             "the data key `\(id)`, which seals what this state directory takes in, is missing"
         case .damaged(let file, let table, let row, let what):
             "in `\(file)`, \(StoredDamage(table: table, row: row, what: what))"
+        case .logDamaged(let file, let frameCount, let markedFrameCount):
+            "`\(file)` is damaged: \(frameCount) frames of it can be read, and \(markedFrameCount) were made durable; what was answered since would be forgotten"
+        case .otherLayout(let file):
+            "`\(file)` has no room for page codes: another build made it, or its first page is damaged"
+        case .otherSchema(let file, let name):
+            "in `\(file)`, `\(name)` is not what this build makes: another build or another program made it"
         case .settingRefused(let file, let setting, let wanted, let found):
             "SQLite keeps \(setting) at `\(found)` for `\(file)`, but it must be `\(wanted)`"
         case .system(let operation, let path, let code):
@@ -86,7 +102,8 @@ extension StoreOpeningError: CustomStringConvertible {
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"
         case .newerSchema: "install the build that wrote it; schemas only go forward"
         case .olderSchema: "start the gateway once with this build, which brings it up to date"
-        case .subjectsMissing(let file, let gate, _), .subjectsBehind(let file, let gate, _):
+        case .subjectsMissing(let file, let gate, _), .subjectsBehind(let file, let gate, _),
+            .gateMissing(let file, let gate, _):
             "restore `\(file)` and `\(gate)` together from one backup, or start with an empty state directory"
         case .wrongIndexKey:
             "configure the index key that belongs to this state directory; if it does, restore both databases from one backup"
@@ -95,6 +112,10 @@ extension StoreOpeningError: CustomStringConvertible {
         case .missingDataKey(let id):
             "put `\(id).key` back into the key directory: without it devices, addresses and waiting messages cannot be read"
         case .damaged: "restore both databases from one backup; nothing was changed"
+        case .logDamaged:
+            "put both databases of one backup into an empty state directory, and restore what is missing from the trail (`sendgate restore`); nothing was changed"
+        case .otherLayout, .otherSchema:
+            "start with an empty state directory, or restore both databases from one backup of this build"
         case .settingRefused(_, "page_size", _, _):
             "another build made it: start with an empty state directory, or restore one from the trail"
         case .settingRefused: "use a SQLite built with write-ahead logging and default durability"

@@ -71,7 +71,7 @@ extension PreferenceState: StoredCode {
 extension PreferenceSource: StoredCode {
     static let codes: [PreferenceSource] = [
         .inAppSettings, .osSettingsSync, .inAppStepUp, .unsubscribeLink, .adminOverride, .driftAudit,
-        .consent, .reply, .sharedAddress, .restore,
+        .consent, .reply, .sharedAddress, .restore, .stateAudit,
     ]
 }
 extension ReplyEffect: StoredCode {

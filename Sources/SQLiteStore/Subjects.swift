@@ -15,7 +15,7 @@ struct SubjectMappings: Sendable {
 
     static let tagKey = SealedColumn("subject", "tag_key")
 
-    private static let columns = "number, user, subject, tag_key"
+    private static let columns = "user, subject, tag_key"
     private static let byUser = StatementText("subject", "SELECT \(columns) FROM subject WHERE user = ?")
     private static let bySubject = StatementText(
         "subject", "SELECT \(columns) FROM subject WHERE subject = ?")
@@ -24,7 +24,7 @@ struct SubjectMappings: Sendable {
         """
         INSERT INTO subject (user, subject, tag_key) VALUES (?, ?, ?)
         ON CONFLICT (user) DO UPDATE SET subject = excluded.subject, tag_key = excluded.tag_key
-        """, damage: .overwritten)
+        """)
 
     /// What the row of a user is found by. The label keeps these codes apart from every other use of the key.
     private func key(of user: UserID) -> [UInt8] {
@@ -51,7 +51,6 @@ struct SubjectMappings: Sendable {
     }
 
     private func open(_ row: inout StoredRow, on contexts: AES256GCMContexts) throws -> Subject {
-        _ = row.integer()
         let key = row.byteArray()
         let id = try row.id(SubjectID.self)
         var tagKey = try cipher.open(
@@ -92,6 +91,7 @@ struct SubjectMappings: Sendable {
     /// afterwards.
     func delete(_ subjects: [SubjectID], in connection: Connection) throws -> [[UInt8]] {
         var remnants: [[UInt8]] = []
+        try Self.countChange(in: connection)
         for subject in subjects {
             try connection.scan(Self.doomed, { $0.add(subject) }) { row in
                 remnants.append(row.byteArray())
@@ -105,21 +105,28 @@ struct SubjectMappings: Sendable {
 
     // MARK: The right key
 
-    private static let readCheck = StatementText("index_check", "SELECT only, code FROM index_check")
+    private static let readCheck = StatementText("index_check", "SELECT code FROM index_check")
     private static let anySubject = StatementText("subject", "SELECT number FROM subject LIMIT 1")
     private static let writeCheck = StatementText(
-        "index_check", "INSERT INTO index_check VALUES (1, ?, 0, x'')")
+        "index_check", "INSERT INTO index_check VALUES (1, ?, 0)")
+
+    /// Whether any user has a pseudonym.
+    static func hasAny(in connection: Connection) throws -> Bool {
+        try connection.first(anySubject) { _ in true } ?? false
+    }
 
     private static let readGeneration = StatementText(
-        "index_check", "SELECT only, generation FROM index_check")
+        "index_check", "SELECT generation FROM index_check")
+    private static let raiseGeneration = StatementText(
+        "index_check", "UPDATE index_check SET generation = generation + 1")
+
+    /// Call in each transaction that changes mappings.
+    static func countChange(in connection: Connection) throws { try connection.change(raiseGeneration) }
 
     /// How often `subjects.db` was changed, as the open transaction or the last commit has it. `gate.db` remembers the one it
     /// was committed after: a `subjects.db` of an earlier generation was put back.
     static func generation(in connection: Connection) throws -> Int64 {
-        let found = try connection.first(readGeneration) { row in
-            _ = row.integer()
-            return try row.count()
-        }
+        let found = try connection.first(readGeneration) { try $0.count() }
         guard let found else { throw StoreError.damaged(table: "index_check", "its only row is missing") }
         return found
     }
@@ -127,10 +134,7 @@ struct SubjectMappings: Sendable {
     /// Notices a wrong index key when the store opens, rather than as a million unknown recipients.
     func checkIndexKey(in connection: Connection) throws {
         let code = index.authenticate(Array("sendgate/index-check/v1".utf8))
-        let found = try connection.first(Self.readCheck) { row in
-            _ = row.integer()
-            return row.byteArray()
-        }
+        let found = try connection.first(Self.readCheck) { $0.byteArray() }
         if let found {
             guard found.count == code.count else {
                 throw StoreOpeningError.damaged(

@@ -171,6 +171,15 @@ struct Wiring {
         let health = RelayHealth()
         let ledger = ReloadLedger(clock: clock, logger: logger)
         let persons = PersonCount(store: store, policy: policy, clock: clock)
+        let statePass = StatePass(store, directory: configuration.stateDirectory) {
+            StateComparison(
+                store: store, trail: try TrailDirectoryReader(openingAt: configuration.trailDirectory),
+                trust: TrailTrust(
+                    origin: origin,
+                    keys: [library.signingKey]
+                        + gateKeys.keyring.earlierTrailKeys(origin: origin, trusted: true)),
+                retentionMilliseconds: configuration.limits.retentionMilliseconds, clock: clock)
+        }
         let keyHolder = try KeyHolder(
             keys, as: keyring, prefix: configuration.isDevelopment ? "dev-" : "",
             trailOrigin: origin,
@@ -179,7 +188,7 @@ struct Wiring {
             store: store, publisher: publisher, policy: policy, clock: clock, health: health, reloads: ledger,
             keys: gateKeys, privateKeys: keyHolder,
             limits: configuration.limits, stateDirectory: configuration.stateDirectory,
-            persons: persons,
+            persons: persons, statePass: statePass,
             endpoint: { endpointBox.value?.metrics() })
         self.healthChecks = healthChecks
         self.keyHolder = keyHolder
@@ -213,7 +222,8 @@ struct Wiring {
             recordCounts: { [gateway] in gateway.recordCounts(isLast: $0) },
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
-            checkRows: { try store.checkRows(countMax: $0) }, countPersons: { try persons.advance() },
+            checkPages: { try store.checkPages(countMax: $0) }, statePass: statePass,
+            countPersons: { try persons.advance() },
             driftSchedule: configuration.driftSchedule,
             eraseUnneededKeys: { try keyHolder.followAgain() }, logger: logger)
         reload = PolicyReload(gateway: gateway)

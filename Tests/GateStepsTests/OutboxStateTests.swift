@@ -7,23 +7,19 @@ import Testing
 @Suite struct OutboxStateTests {
     /// States that a row of the table is about; what it does not name may be anything.
     struct States: Sendable {
-        var isDamaged: Bool?
         var pending = OutboxState.Pending.allCases
         var content = OutboxRecord.State.allCases
 
         static let any = States()
-        static let damaged = States(isDamaged: true)
-        static let readable = States(isDamaged: false)
-        static func readable(
+        static func only(
             _ pending: OutboxState.Pending..., content: [OutboxRecord.State] = OutboxRecord.State.allCases
         ) -> States {
-            States(isDamaged: false, pending: pending, content: content)
+            States(pending: pending, content: content)
         }
         static func content(_ content: OutboxRecord.State) -> States { States(content: [content]) }
 
         func include(_ state: OutboxState) -> Bool {
-            isDamaged.map { $0 == state.isDamaged } != false && pending.contains(state.pending)
-                && content.contains(state.content)
+            pending.contains(state.pending) && content.contains(state.content)
         }
     }
 
@@ -46,43 +42,38 @@ import Testing
     static let later = Instant(milliseconds: 1_800_000_000_000)
 
     static let turns: [Row] = [
-        Row(.turn(isFresh: true), .damaged, .reportDamage, .reportDamage, .reportDamage),
         Row(
-            .turn(isFresh: true), .readable(.cancellation), .withdraw(.cancelled), .giveUp(.cancelled),
+            .turn(isFresh: true), .only(.cancellation), .withdraw(.cancelled), .giveUp(.cancelled),
             .giveUp(.cancelled)),
-        Row(.turn(isFresh: true), .readable(.retry, content: [.ready]), .handOver, .handOver, .handOver),
+        Row(.turn(isFresh: true), .only(.retry, content: [.ready]), .handOver, .handOver, .handOver),
         Row(
-            .turn(isFresh: true), .readable(.decision, content: [.ready]), .decide(.old), .decide(.old),
+            .turn(isFresh: true), .only(.decision, content: [.ready]), .decide(.old), .decide(.old),
             .decide(.old)),
         Row(
-            .turn(isFresh: true), .readable(.retry, .decision, content: [.deferred]), .compose,
+            .turn(isFresh: true), .only(.retry, .decision, content: [.deferred]), .compose,
             .giveUp(.damaged), .giveUp(.damaged)),
         Row(
-            .turn(isFresh: true), .readable(.retry, .decision, content: [.digesting]), .summarise,
+            .turn(isFresh: true), .only(.retry, .decision, content: [.digesting]), .summarise,
             .giveUp(.damaged), .giveUp(.damaged)),
-        Row(.turn(isFresh: false), .damaged, .reportDamage, .reportDamage, .reportDamage),
         Row(
-            .turn(isFresh: false), .readable(.cancellation), .withdraw(.cancelled), .giveUp(.cancelled),
+            .turn(isFresh: false), .only(.cancellation), .withdraw(.cancelled), .giveUp(.cancelled),
             .giveUp(.cancelled)),
         Row(
-            .turn(isFresh: false), .readable(.retry, content: [.ready]), .decide(.old), .handOver, .handOver),
+            .turn(isFresh: false), .only(.retry, content: [.ready]), .decide(.old), .handOver, .handOver),
         Row(
-            .turn(isFresh: false), .readable(.decision, content: [.ready]), .decide(.old), .decide(.old),
+            .turn(isFresh: false), .only(.decision, content: [.ready]), .decide(.old), .decide(.old),
             .decide(.old)),
         Row(
-            .turn(isFresh: false), .readable(.retry, .decision, content: [.deferred]), .compose,
+            .turn(isFresh: false), .only(.retry, .decision, content: [.deferred]), .compose,
             .giveUp(.damaged), .giveUp(.damaged)),
         Row(
-            .turn(isFresh: false), .readable(.retry, .decision, content: [.digesting]), .summarise,
+            .turn(isFresh: false), .only(.retry, .decision, content: [.digesting]), .summarise,
             .giveUp(.damaged), .giveUp(.damaged)),
         Row(
             .expired, States(pending: [.cancellation]), .withdraw(.cancelled), .giveUp(.cancelled),
             .giveUp(.cancelled)),
         Row(
-            .expired, States(isDamaged: true, pending: [.retry, .decision]), .withdraw(.damaged),
-            .giveUp(.damaged), .giveUp(.damaged)),
-        Row(
-            .expired, .readable(.retry, .decision), .withdraw(.expired), .giveUp(.expired),
+            .expired, .only(.retry, .decision), .withdraw(.expired), .giveUp(.expired),
             .giveUp(.expired)),
         Row(.recipientMissing, .any, .withdraw(.erased), .giveUp(.erased), .giveUp(.erased)),
         Row(
@@ -94,54 +85,40 @@ import Testing
     static let results: [Row] =
         [
             Row(.recalled, .any, .keep(.waiting), .keep(.waiting), .keep(.inDoubt)),
-            Row(.neverTaken, .damaged, .keep(.waiting), .keep(.waiting), .keep(.inDoubt)),
-            Row(.neverTaken, .readable(.retry), .keep(.waiting), .keep(.waiting), .keep(.inDoubt)),
-            Row(.neverTaken, .readable(.decision), .decide(.old), .decide(.old), .keep(.inDoubt)),
+            Row(.neverTaken, .only(.retry), .keep(.waiting), .keep(.waiting), .keep(.inDoubt)),
+            Row(.neverTaken, .only(.decision), .decide(.old), .decide(.old), .keep(.inDoubt)),
             Row(
-                .neverTaken, .readable(.cancellation), .withdraw(.cancelled), .withdraw(.cancelled),
+                .neverTaken, .only(.cancellation), .withdraw(.cancelled), .withdraw(.cancelled),
                 .keep(.inDoubt)),
             Row(.taken, .any, .end(.handedOver), .end(.handedOver), .end(.handedOver)),
             Row(.refused, .any, .end(.refusedByHop), .end(.refusedByHop), .end(.refusedByHop)),
             Row(
-                .failed(.ambiguous, mayRetry: true), .readable(.retry, .decision), .keep(.inDoubt),
+                .failed(.ambiguous, mayRetry: true), .only(.retry, .decision), .keep(.inDoubt),
                 .keep(.inDoubt), .keep(.inDoubt)),
             Row(
                 .failed(.ambiguous, mayRetry: true), States(pending: [.cancellation]), .giveUp(.cancelled),
                 .giveUp(.cancelled), .giveUp(.cancelled)),
             Row(
-                .failed(.ambiguous, mayRetry: true), States(isDamaged: true, pending: [.retry, .decision]),
-                .giveUp(.damaged), .giveUp(.damaged), .giveUp(.damaged)),
-            Row(
                 .failed(.ambiguous, mayRetry: false), States(pending: [.cancellation]), .giveUp(.cancelled),
                 .giveUp(.cancelled), .giveUp(.cancelled)),
             Row(
-                .failed(.ambiguous, mayRetry: false), States(isDamaged: true, pending: [.retry, .decision]),
-                .giveUp(.damaged), .giveUp(.damaged), .giveUp(.damaged)),
-            Row(
-                .failed(.ambiguous, mayRetry: false), .readable(.retry, .decision), .giveUp(.expired),
+                .failed(.ambiguous, mayRetry: false), .only(.retry, .decision), .giveUp(.expired),
                 .giveUp(.expired), .giveUp(.expired)),
         ]
         + [HandOverObstacle.busy, .notWritten].flatMap { obstacle in
             [
                 Row(
-                    .failed(obstacle, mayRetry: true), .readable(.retry), .keep(.waiting), .keep(.waiting),
+                    .failed(obstacle, mayRetry: true), .only(.retry), .keep(.waiting), .keep(.waiting),
                     .keep(.inDoubt)),
                 Row(
-                    .failed(obstacle, mayRetry: true), .readable(.decision), .decide(.old), .decide(.old),
+                    .failed(obstacle, mayRetry: true), .only(.decision), .decide(.old), .decide(.old),
                     .keep(.inDoubt)),
-                Row(
-                    .failed(obstacle, mayRetry: true), States(isDamaged: true, pending: [.retry, .decision]),
-                    .withdraw(.damaged), .withdraw(.damaged), .giveUp(.damaged)),
                 Row(
                     .failed(obstacle, mayRetry: true), States(pending: [.cancellation]),
                     .withdraw(.cancelled), .withdraw(.cancelled), .giveUp(.cancelled)),
                 Row(
-                    .failed(obstacle, mayRetry: false), .readable(.retry, .decision), .end(.expiredUnsent),
+                    .failed(obstacle, mayRetry: false), .only(.retry, .decision), .end(.expiredUnsent),
                     .end(.expiredUnsent), .giveUp(.expired)),
-                Row(
-                    .failed(obstacle, mayRetry: false),
-                    States(isDamaged: true, pending: [.retry, .decision]),
-                    .withdraw(.damaged), .withdraw(.damaged), .giveUp(.damaged)),
                 Row(
                     .failed(obstacle, mayRetry: false), States(pending: [.cancellation]),
                     .withdraw(.cancelled), .withdraw(.cancelled), .giveUp(.cancelled)),
@@ -151,29 +128,25 @@ import Testing
     static let changes: [Row] =
         [
             Row(
-                .cancelled, .readable, .withdraw(.cancelled), .remember(.cancellation),
+                .cancelled, .any, .withdraw(.cancelled), .remember(.cancellation),
                 .remember(.cancellation)),
-            Row(.cancelled, .damaged, .withdraw(.cancelled), .nothing, .nothing),
             Row(
-                .acknowledged, .readable, .withdraw(.acknowledged), .remember(.decision), .remember(.decision)
+                .acknowledged, .any, .withdraw(.acknowledged), .remember(.decision), .remember(.decision)
             ),
-            Row(.acknowledged, .damaged, .withdraw(.acknowledged), .nothing, .nothing),
             Row(
-                .restored, States(isDamaged: false, content: [.ready]), .remember(.decision),
+                .restored, States(content: [.ready]), .remember(.decision),
                 .remember(.decision), .remember(.decision)),
             Row(
-                .restored, States(isDamaged: false, content: [.deferred, .digesting]), .nothing,
+                .restored, States(content: [.deferred, .digesting]), .nothing,
                 .remember(.decision), .remember(.decision)),
-            Row(.restored, .damaged, .nothing, .nothing, .nothing),
             Row(.destinationRemoved, .any, .withdraw(.destinationRemoved), .nothing, .nothing),
             Row(.erased, .any, .withdraw(.erased), .giveUp(.erased), .giveUp(.erased)),
         ]
         + WithdrawalCause.allCases.flatMap { cause in
             [
                 Row(
-                    .recipientChanged(cause), .readable, .decide(cause), .remember(.decision),
-                    .remember(.decision)),
-                Row(.recipientChanged(cause), .damaged, .withdraw(.damaged), .nothing, .nothing),
+                    .recipientChanged(cause), .any, .decide(cause), .remember(.decision),
+                    .remember(.decision))
             ]
         }
 
@@ -202,10 +175,8 @@ import Testing
 
     static let states: [OutboxState] = OutboxState.Phase.allCases.flatMap { phase in
         OutboxRecord.State.allCases.flatMap { content in
-            OutboxState.Pending.allCases.flatMap { pending in
-                [false, true].map {
-                    OutboxState(phase: phase, content: content, pending: pending, isDamaged: $0)
-                }
+            OutboxState.Pending.allCases.map { pending in
+                OutboxState(phase: phase, content: content, pending: pending)
             }
         }
     }
@@ -289,7 +260,7 @@ import Testing
     {
         switch cause {
         case .cancelled: return event == .cancelled || state.pending == .cancellation
-        case .damaged: return state.isDamaged || (state.content != .ready && state.phase != .waiting)
+        case .damaged: return state.content != .ready && state.phase != .waiting
         case .expired:
             switch event {
             case .expired, .failed(_, mayRetry: false): return true
@@ -314,8 +285,8 @@ import Testing
                     #expect(cause.english != nil, "\(cause): \(event), \(state)")
                 case .end(.expiredUnsent):
                     #expect(
-                        Self.isTrue(.expired, of: state, after: event) && state.pending != .cancellation
-                            && !state.isDamaged, "\(event), \(state)")
+                        Self.isTrue(.expired, of: state, after: event) && state.pending != .cancellation,
+                        "\(event), \(state)")
                 case .end(.ambiguous): Issue.record("no cause: \(event), \(state)")
                 default: break
                 }
@@ -359,7 +330,7 @@ import Testing
         var row = row()
         #expect(
             OutboxState(row)
-                == OutboxState(phase: .waiting, content: .ready, pending: .retry, isDamaged: false))
+                == OutboxState(phase: .waiting, content: .ready, pending: .retry))
         row.attemptedAt = Self.later
         #expect(OutboxState(row).phase == .underWay)
         row.remember(.decision)
@@ -369,9 +340,8 @@ import Testing
         #expect(OutboxState(row).pending == .cancellation)
         row.move(to: .inDoubt)
         #expect(OutboxState(row).phase == .inDoubt && row.attemptedAt == Self.later)
-        row.isDamaged = true
         row.state = .digesting
-        #expect(OutboxState(row).isDamaged && OutboxState(row).content == .digesting)
+        #expect(OutboxState(row).content == .digesting)
     }
 
     @Test func `a message that the hop does not have is as it was before its try`() {

@@ -53,9 +53,10 @@ private final class SlowStore: GateStore {
     }
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result { try store.read(body) }
     func finishErasures() throws { try store.finishErasures() }
-    var damagedRows: [StoredDamage] { store.damagedRows }
+    var damages: [StoredDamage] { store.damages }
     func note(_ damage: StoredDamage) { store.note(damage) }
-    func checkRows(countMax: Int) throws -> Bool { try store.checkRows(countMax: countMax) }
+    func checkPages(countMax: Int) throws -> Bool { try store.checkPages(countMax: countMax) }
+    var pageCheck: PageCheck { store.pageCheck }
     var dataKeyUse: DataKeyUse { store.dataKeyUse }
 }
 

@@ -177,22 +177,15 @@ private final class ScriptedLibrary: TrailLibrary {
         #expect(publisher.failure == nil)
     }
 
-    @Test func `an entry whose bytes are not those that were answered is never published`() async throws {
-        let gate = try GatewayHarness(keeping: .files())
+    @Test func `an entry on a damaged page is never published`() async throws {
+        let gate = try GatewayHarness(keeping: .files(.uncached))
         try await gate.register("u_1")
-        let connection = try Connection(
-            path: gate.folder + "/gate.db", file: "tampered", role: .writer(byteCountMax: nil),
-            cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 1_000)
-        try connection.exclusively {
-            try connection.script(StoreTampering.begin)
-            try connection.script("UPDATE entry SET bytes = CAST(replace(bytes, 'a', 'b') AS BLOB)")
-            try connection.script(StoreTampering.end)
-        }
+        try gate.damagePage(of: "SELECT bytes FROM entry WHERE number = 0")
         let publisher = publisher(of: gate)
         publisher.start()
         publisher.drain()
         #expect(library.steps == [])
-        #expect(publisher.failure?.contains("`entry` row 0") == true, "\(publisher.failure ?? "none")")
+        #expect(publisher.failure?.contains("of `gate.db` is not as it was written") == true)
     }
 
     @Test func `who starts again takes up where the store says that it was`() async throws {

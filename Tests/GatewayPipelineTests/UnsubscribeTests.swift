@@ -1152,8 +1152,9 @@ private final class CountingStore: GateStore {
     }
     func synchronize() throws { try store.synchronize() }
     func finishErasures() throws { try store.finishErasures() }
-    var damagedRows: [StoredDamage] { store.damagedRows }
+    var damages: [StoredDamage] { store.damages }
     func note(_ damage: StoredDamage) { store.note(damage) }
-    func checkRows(countMax: Int) throws -> Bool { try store.checkRows(countMax: countMax) }
+    func checkPages(countMax: Int) throws -> Bool { try store.checkPages(countMax: countMax) }
+    var pageCheck: PageCheck { store.pageCheck }
     var dataKeyUse: DataKeyUse { store.dataKeyUse }
 }

@@ -90,7 +90,7 @@ package final class InMemoryStore: GateStore {
                 // Nothing here is sealed.
                 if change.resealedRowCountMax != nil {
                     receipt.resealing = Resealing(
-                        key: contents.dataKey, visitedRowCount: 0, unreadableRowCount: 0, isDone: true)
+                        key: contents.dataKey, visitedRowCount: 0, isDone: true)
                 }
             }
             if case .lostAnswer = disturbance { throw Self.end }
@@ -118,8 +118,9 @@ package final class InMemoryStore: GateStore {
         }
     }
 
-    package var damagedRows: [StoredDamage] { [] }
+    package var damages: [StoredDamage] { [] }
     package func note(_ damage: StoredDamage) {}
-    package func checkRows(countMax: Int) throws -> Bool { true }
+    package func checkPages(countMax: Int) throws -> Bool { true }
+    package var pageCheck: PageCheck { PageCheck() }
     package var dataKeyUse: DataKeyUse { DataKeyUse(key: "none", sealCount: 0) }
 }

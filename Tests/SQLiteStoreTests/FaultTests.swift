@@ -298,8 +298,8 @@ import Testing
         try perform(1, on: store)
         #expect(throws: StoreError.self) {
             try store.write { transaction in
-                // A big transaction spills pages to the log before it commits; one of those writes fails, and
-                // then every later one.
+                // The pages of a big transaction are written when it commits; one of those writes fails, and then every
+                // later one.
                 state.files.fail(.write, at: 1, code: SQLITE_FULL, lasts: true)
                 for number in 0..<60_000 {
                     try transaction.setSetting("filler-\(number)", to: String(repeating: "x", count: 2000))
@@ -311,6 +311,34 @@ import Testing
         #expect(try isThere(1, in: store))
         try perform(2, on: store)
         #expect(try isThere(2, in: store))
+    }
+
+    @Test func `a full disk in the midst of a pass over the pages is no damage, and the pass goes on`() throws
+    {
+        let state = try FaultyState()
+        let store = try #require(state.store)
+        try perform(1, on: store)
+        let writer = store.writer.connection
+        let root = try writer.exclusively {
+            try writer.emptyLog()
+            // A page that nothing here reads or writes.
+            return try #require(
+                UInt64(
+                    try writer.pragma("SELECT rootpage FROM sqlite_schema WHERE name = 'reply_by_address'")))
+        }
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: state.folder.state + "/gate.db"))
+        try file.seek(toOffset: (root - 1) * UInt64(PageCode.pageByteCount) + 100)
+        try file.write(contentsOf: Data([0x77]))
+        try perform(2, on: store)
+        state.files.fail(.write, at: 1, code: SQLITE_FULL, lasts: true)
+        for _ in 0..<2 { while try !store.checkPages(countMax: 9) {} }
+        #expect(store.damages.isEmpty, "\(store.damages)")
+        state.files.heal()
+        while try !store.checkPages(countMax: 9) {}
+        #expect(store.damages.map(\.table) == ["gate.db page \(root)"])
+        #expect(store.pageCheck.passCount == 3)
+        try perform(3, on: store)
+        #expect(try isThere(3, in: store))
     }
 
     // MARK: Power cuts

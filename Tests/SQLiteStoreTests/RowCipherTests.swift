@@ -78,13 +78,17 @@ import Testing
             { $0.key = .sample(9) }, { $0.decidedAt = Instant(milliseconds: 1) },
             { $0.expiresAt = Instant(milliseconds: 1) },
         ]
-        var bytes: Set<[UInt8]> = [SendColumns.outboxRow(record)]
+        var bytes: Set<[UInt8]> = [
+            SendColumns.outboxRow(record, number: 1, rank: 2),
+            SendColumns.outboxRow(record, number: 2, rank: 2),
+            SendColumns.outboxRow(record, number: 1, rank: 3),
+        ]
         for change in changes {
             var changed = record
             change(&changed)
-            bytes.insert(SendColumns.outboxRow(changed))
+            bytes.insert(SendColumns.outboxRow(changed, number: 1, rank: 2))
         }
-        #expect(bytes.count == changes.count + 1)
+        #expect(bytes.count == changes.count + 3)
     }
 
     @Test func `the stored form names its key and starts with it`() throws {

@@ -29,7 +29,7 @@ import Testing
         #expect(
             PreferenceSource.codes.map(\.rawValue) == [
                 "in_app_settings", "os_settings_sync", "in_app_step_up", "unsubscribe_link", "admin_override",
-                "drift_audit", "consent", "reply", "shared_address", "restore",
+                "drift_audit", "consent", "reply", "shared_address", "restore", "state_audit",
             ])
         #expect(
             ReplyEffect.codes.map(\.rawValue) == [
@@ -74,7 +74,9 @@ import Testing
         check(OSPermission.self)
         check(ConsentMethod.self, besides: [.sharedAddress])
         check(PreferenceState.self)
-        check(PreferenceSource.self, besides: [.driftAudit, .consent, .reply, .sharedAddress, .restore])
+        check(
+            PreferenceSource.self,
+            besides: [.driftAudit, .consent, .reply, .sharedAddress, .restore, .stateAudit])
         check(ReplyEffect.self)
         check(DriftKind.self)
         check(DriftAction.self)

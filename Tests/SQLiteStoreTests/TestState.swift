@@ -49,11 +49,15 @@ func openStore(
         indexKey: .test(index), limits: limits)
 }
 
-/// A connection to one file of a closed store, past everything that protects it.
-func tamper<Value>(_ path: String, _ body: (Connection) throws -> Value) throws -> Value {
-    let connection = try Connection(
-        path: path, file: "tampered", role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
-        busyTimeoutMilliseconds: 100)
+/// A connection to one file with the key of its pages, as an attacker has who has that key.
+/// The log of a closed store is not held against a mark afterwards.
+///
+/// - Parameter movingLog: Whether nothing is left in the log, as after a program that ended by itself.
+func tamper<Value>(_ path: String, movingLog: Bool = false, _ body: (Connection) throws -> Value) throws
+    -> Value
+{
+    let connection = try tampering(path, file: "tampered")
+    defer { connection.close(movingLog: movingLog) }
     return try connection.exclusively {
         try connection.script(StoreTampering.begin)
         let result = Result { try body(connection) }
@@ -62,14 +66,18 @@ func tamper<Value>(_ path: String, _ body: (Connection) throws -> Value) throws 
     }
 }
 
-/// Changes `gate.db` of a closed store as the gateway itself does.
-func rewrite(_ folder: String, _ sql: String) throws {
-    let connection = try Connection(
-        path: folder + "/gate.db", file: "gate.db", role: .writer(byteCountMax: nil),
-        cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100, index: .test())
-    try connection.exclusively {
-        try connection.keepSums(of: Schema.gate.shapes(heldAgainst: connection, index: .test()))
-        _ = try connection.writing { try connection.change(StatementText("rewritten", sql)) }
+private func tampering(_ path: String, file: String) throws -> Connection {
+    try? FileManager.default.removeItem(atPath: path + LogMark.suffix)
+    return try Connection(
+        path: path, file: file, role: .writer(byteCountMax: nil), cacheByteCount: 1 << 20,
+        busyTimeoutMilliseconds: 100, pages: .test(path))
+}
+
+extension PageFile {
+    /// The pages of a file that ``openStore(_:key:older:index:limits:)`` makes.
+    static func test(_ path: String) throws -> PageFile {
+        let keys = PageKeys(index: .test(), file: (path as NSString).lastPathComponent)
+        return try PageFile(keys, logEnd: LogEnd())
     }
 }
 

@@ -77,6 +77,27 @@ import Testing
         #expect(run.errors.contains("entries are gone"))
     }
 
+    @Test func `a stopped gateway's databases are what its trail tells, and an old copy of them is not`()
+        async throws
+    {
+        let (path, _) = try await trail()
+        let arguments = ["audit", "state", "--dev", folder.path("gate"), "--key", "\(path)/trail.pub"]
+        let run = try await CommandLineRun(arguments)
+        #expect(run.status == 0 && run.output.isEmpty, "\(run.output) \(run.errors)")
+        #expect(run.errors.contains("what is stored is what the trail tells"), "\(run.errors)")
+        let json = try await CommandLineRun(arguments + ["--json"])
+        #expect(json.status == 0 && json.output.contains("differences"), "\(json.output)")
+        try FileManager.default.copyItem(atPath: folder.path("gate/state"), toPath: folder.path("old"))
+        let gate = try await GatewayFixture(in: folder.root)
+        #expect(try await gate.send("two", "security.new_login", GatewayFixture.login).status < 300)
+        try await gate.stop()
+        #expect(try await CommandLineRun(arguments).status == 0)
+        try FileManager.default.removeItem(atPath: folder.path("gate/state"))
+        try FileManager.default.moveItem(atPath: folder.path("old"), toPath: folder.path("gate/state"))
+        let old = try await CommandLineRun(arguments)
+        #expect(old.status == 3 && old.output.contains("an old copy was put back"), "\(old.output)")
+    }
+
     /// What may be done to a copy, and the words it is told in.
     private func tampered(_ words: String, _ change: (String) throws -> Void) async throws {
         let (path, _) = try await trail()

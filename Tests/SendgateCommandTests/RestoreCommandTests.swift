@@ -75,7 +75,7 @@ import TrailDirectory
         try await CommandLineRun(["restore", "--trail", trail, "--dev", directory, "--json"] + more)
     }
 
-    @Test(arguments: [["store", "check"], ["store", "accept"], ["clock", "accept"]])
+    @Test(arguments: [["store", "check"], ["clock", "accept"]])
     func `no other command opens the databases of a restore that has not ended`(_ command: [String])
         async throws
     {

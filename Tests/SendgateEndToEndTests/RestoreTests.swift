@@ -152,8 +152,8 @@ extension EndToEnd {
             return (single, streamed)
         }
 
-        /// The first two synchronizations are of the opening; the third is of a commit of the restore, so each run does one or two
-        /// commits more.
+        /// The first two synchronizations are of the opening. A commit is kept once its own has ended, so with the fourth each run
+        /// keeps one commit more, or two.
         @Test func `a restore that is killed at its commits goes on when it is run again`() throws {
             let scratch = try Scratch()
             let gate = GateProcess(in: scratch)
@@ -167,7 +167,7 @@ extension EndToEnd {
             try putBack(gate, in: scratch)
             var killCount = 0
             while killCount < 20 {
-                let run = try restore(gate, killedAt: "fdatasync", 3, in: scratch)
+                let run = try restore(gate, killedAt: "fdatasync", 4, in: scratch)
                 if run.output.contains("\"restored\":") { break }
                 try #require(run.ending == .signal(SIGKILL), "\(run)")
                 killCount += 1

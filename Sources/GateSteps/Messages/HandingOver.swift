@@ -16,7 +16,6 @@ extension StepContext {
         let action = OutboxState(row).after(
             now <= row.expiresAt ? .turn(isFresh: age <= limits.decisionFreshMilliseconds) : .expired)
         guard action.needsRecipient else {
-            // The turn of a damaged row fails, and the row stays: until it expires, a missing key or file may come back.
             try carryOut(action, on: row, at: now)
             return nil
         }
@@ -90,22 +89,23 @@ extension Delivery {
 extension StepContext {
     /// How long a message that could not be handled waits before it is tried again, in seconds.
     private static let putOffSeconds: Int64 = 60
-    /// The same for a message that a damaged row stops: only an operator can repair the row, and the alarm has named
-    /// it.
-    private static let quarantineSeconds: Int64 = 3600
+    /// The same for a message that damage stops: only an operator can repair it, and the alarm has named it.
+    private static let setAsideSeconds: Int64 = 3600
 
     /// Moves the next try of a message, and raises an alarm with the reason.
     package func putOff(
         _ message: MessageID, in lane: DeliveryLane, because error: any Error, at now: Instant
     ) throws {
-        let damage = (error as? StoreError)?.damage
-        // The store names a row that it could not read. Content that it could read and the step cannot use names none.
-        let isOnDisk = damage?.row != nil
         try postpone(
             message, in: lane,
-            until: timeOfNextTry(
-                message, in: isOnDisk ? Self.quarantineSeconds : Self.putOffSeconds,
-                because: "\(error)", at: now))
+            until: timeOfNextTry(message, in: Self.putOffSeconds, because: "\(error)", at: now))
+    }
+
+    /// Raises the alarm for a message that damage stops. Nothing of the message is written: its row is what may be damaged.
+    ///
+    /// - Returns: When it may be tried again.
+    package func setAside(_ message: MessageID, because damage: StoredDamage, at now: Instant) -> Instant {
+        timeOfNextTry(message, in: Self.setAsideSeconds, because: "\(damage)", at: now)
     }
 
     /// The same for a row that is not in the store at the moment.
@@ -133,15 +133,9 @@ extension OutboxRecord {
             bySeconds: ExpiryClass.seconds(until: expiresAt, from: composedAt, tier: tier))
     }
 
-    /// What ``isDamaged`` says, as the error it is; the store has noted what exactly it found.
-    var damage: StoreError {
-        .damaged(table: "outbox", row: message.hexadecimal, "the sealed content cannot be read")
-    }
-
-    /// The error for content that authenticates and cannot be used. Names no row, because nothing is wrong with the
-    /// file.
+    /// The error for content that authenticates and cannot be used. Names its row, which can be read and written.
     func damaged(_ what: String) -> StoreError {
-        .damaged(table: "outbox", "message \(message): \(what)")
+        .damaged(table: "outbox", row: message.hexadecimal, what)
     }
 }
 

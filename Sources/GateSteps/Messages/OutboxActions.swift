@@ -26,7 +26,6 @@ extension StepContext {
     ) throws {
         switch action {
         case .nothing: break
-        case .reportDamage: throw row.damage
         case .keep(let phase):
             var row = row
             try keep(&row, in: phase)
@@ -48,14 +47,10 @@ extension StepContext {
         }
     }
 
-    /// Writes a row that goes on. A row that cannot be read stays as it is stored.
+    /// Writes a row that goes on.
     func keep(_ row: inout OutboxRecord, in phase: OutboxState.Phase) throws {
         row.move(to: phase)
-        if row.isDamaged {
-            noteDue(in: DeliveryLane(of: row.category), at: row.notBefore)
-        } else {
-            try update(row)
-        }
+        try update(row)
     }
 
     /// Marks a message that is being handed over right now.

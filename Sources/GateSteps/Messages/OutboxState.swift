@@ -34,8 +34,6 @@ struct OutboxState: Hashable, Sendable {
     var phase: Phase
     var content: OutboxRecord.State
     var pending: Pending
-    /// Whether the sealed content cannot be read: then it cannot be written back, decided again or handed over.
-    var isDamaged: Bool
 
     /// What an event asks for: every event in every phase, and none by default.
     func after(_ event: OutboxEvent) -> OutboxAction {
@@ -44,7 +42,6 @@ struct OutboxState: Hashable, Sendable {
         case (_, .gone): return .nothing
 
         case (.turn(let isFresh), .waiting):
-            if isDamaged { return .reportDamage }
             if pending == .cancellation { return .withdraw(.cancelled) }
             switch content {
             case .deferred: return .compose
@@ -53,7 +50,6 @@ struct OutboxState: Hashable, Sendable {
             }
         case (.turn, .underWay), (.turn, .inDoubt):
             // The age of its decision does not matter: deciding against what the hop may have cannot call it back.
-            if isDamaged { return .reportDamage }
             if pending == .cancellation { return .giveUp(.cancelled) }
             // Only composed content is given to the relay, so this row contradicts itself.
             if content != .ready { return .giveUp(.damaged) }
@@ -71,8 +67,7 @@ struct OutboxState: Hashable, Sendable {
 
         case (.recalled, .waiting), (.recalled, .underWay): return .keep(.waiting)
         case (.recalled, .inDoubt): return .keep(.inDoubt)
-        case (.neverTaken, .waiting), (.neverTaken, .underWay):
-            return isDamaged ? .keep(.waiting) : waitingAgain
+        case (.neverTaken, .waiting), (.neverTaken, .underWay): return waitingAgain
         // A message that an earlier try may have delivered cannot be called back.
         case (.neverTaken, .inDoubt): return .keep(.inDoubt)
         case (.taken, .waiting), (.taken, .underWay), (.taken, .inDoubt): return .end(.handedOver)
@@ -80,26 +75,23 @@ struct OutboxState: Hashable, Sendable {
         case (.failed(.busy, let mayRetry), .waiting), (.failed(.busy, let mayRetry), .underWay),
             (.failed(.notWritten, let mayRetry), .waiting), (.failed(.notWritten, let mayRetry), .underWay):
             // The hop does not have the message: only the gateway has it again.
-            if mayRetry, !isDamaged { return waitingAgain }
-            return pending == .cancellation || isDamaged
-                ? .withdraw(cause(orElse: .damaged)) : .end(.expiredUnsent)
+            if mayRetry { return waitingAgain }
+            return pending == .cancellation ? .withdraw(.cancelled) : .end(.expiredUnsent)
         case (.failed(.ambiguous, let mayRetry), .waiting), (.failed(.ambiguous, let mayRetry), .underWay),
             (.failed(_, let mayRetry), .inDoubt):
             // An earlier try may have got through, whatever the last one says.
-            return mayRetry && !isDamaged && pending != .cancellation
+            return mayRetry && pending != .cancellation
                 ? .keep(.inDoubt) : .giveUp(cause(orElse: .expired))
 
         case (.cancelled, .waiting): return .withdraw(.cancelled)
-        case (.cancelled, .underWay), (.cancelled, .inDoubt): return remembering(.cancellation)
+        case (.cancelled, .underWay), (.cancelled, .inDoubt): return .remember(.cancellation)
         case (.acknowledged, .waiting): return .withdraw(.acknowledged)
-        case (.acknowledged, .underWay), (.acknowledged, .inDoubt): return remembering(.decision)
-        // A damaged row cannot be decided again, so its message must not go under a decision that may not hold any more.
-        case (.recipientChanged(let cause), .waiting):
-            return isDamaged ? .withdraw(.damaged) : .decide(cause)
-        case (.recipientChanged, .underWay), (.recipientChanged, .inDoubt): return remembering(.decision)
+        case (.acknowledged, .underWay), (.acknowledged, .inDoubt): return .remember(.decision)
+        case (.recipientChanged(let cause), .waiting): return .decide(cause)
+        case (.recipientChanged, .underWay), (.recipientChanged, .inDoubt): return .remember(.decision)
         // A message that is not composed yet is decided when it is due anyway, and its time in a summary counts from `decidedAt`.
-        case (.restored, .waiting): return content == .ready ? remembering(.decision) : .nothing
-        case (.restored, .underWay), (.restored, .inDoubt): return remembering(.decision)
+        case (.restored, .waiting): return content == .ready ? .remember(.decision) : .nothing
+        case (.restored, .underWay), (.restored, .inDoubt): return .remember(.decision)
         case (.destinationRemoved, .waiting): return .withdraw(.destinationRemoved)
         case (.destinationRemoved, .underWay), (.destinationRemoved, .inDoubt): return .nothing
         case (.erased, .waiting): return .withdraw(.erased)
@@ -139,13 +131,10 @@ struct OutboxState: Hashable, Sendable {
         }
     }
 
-    /// Why the message goes no more. A cancellation and a damaged row end it whatever its time.
+    /// Why the message goes no more. A cancellation ends it whatever its time.
     private func cause(orElse other: WithdrawalCause) -> WithdrawalCause {
-        pending == .cancellation ? .cancelled : isDamaged ? .damaged : other
+        pending == .cancellation ? .cancelled : other
     }
-
-    /// A row that cannot be read goes no more, so nothing has to be remembered of it.
-    private func remembering(_ pending: Pending) -> OutboxAction { isDamaged ? .nothing : .remember(pending) }
 }
 
 /// What happens to a message of the outbox.
@@ -195,8 +184,6 @@ enum OutboxEvent: Hashable, Sendable {
 /// What is to be done with a message of the outbox after an event.
 enum OutboxAction: Hashable, Sendable {
     case nothing
-    /// The row stays, and its turn fails with the damage.
-    case reportDamage
     /// The row goes on, in this phase.
     case keep(OutboxState.Phase)
     /// The row goes on, and this is done should the hop not have the message.
@@ -235,7 +222,7 @@ enum OutboxAction: Hashable, Sendable {
     var needsRecipient: Bool {
         switch self {
         case .handOver, .decide, .compose, .summarise: true
-        case .nothing, .reportDamage, .keep, .remember, .withdraw, .end, .giveUp, .attempt: false
+        case .nothing, .keep, .remember, .withdraw, .end, .giveUp, .attempt: false
         case .confirm, .postpone, .withdrawAsDecided, .giveUpAsDecided, .replace, .keepDigesting, .close:
             false
         }
@@ -247,7 +234,6 @@ extension OutboxState {
         phase = row.mayHaveArrived ? .inDoubt : row.attemptedAt == nil ? .waiting : .underWay
         content = row.state
         pending = row.isCancelled ? .cancellation : row.decidedAt == .longAgo ? .decision : .retry
-        isDamaged = row.isDamaged
     }
 }
 

@@ -40,8 +40,7 @@ extension StepContext {
             announce()
             try advance(row, by: .neverTaken, at: now)
         case .tried(let result, let retryAt):
-            // A row that became unreadable meanwhile cannot go again; what is known of this try is its end.
-            guard let obstacle = result.obstacle, let retryAt, retryAt < row.expiresAt, !row.isDamaged else {
+            guard let obstacle = result.obstacle, let retryAt, retryAt < row.expiresAt else {
                 let (event, status) = result.ending
                 try apply(event, to: row, status: status, at: now)
                 return

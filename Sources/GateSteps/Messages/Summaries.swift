@@ -23,7 +23,7 @@ extension StepContext {
     func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
         let summary = summary(of: first)
         let together = try view.outbox(of: first.subject).filter {
-            $0.state == .digesting && !$0.isDamaged && $0.category == first.category
+            $0.state == .digesting && $0.category == first.category
                 && $0.request.channel == first.request.channel && self.summary(of: $0) == summary
         }
         var members: [Tag: [Member]] = [:]

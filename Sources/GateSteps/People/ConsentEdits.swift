@@ -779,7 +779,7 @@ extension PreferenceSource {
         case .sharedAddress: .sharedAddress
         case .adminOverride, .restore: .phoneCall
         // An audit's record is no choice of the person.
-        case .driftAudit: preconditionFailure("what an audit suppresses withdraws no consent")
+        case .driftAudit, .stateAudit: preconditionFailure("what an audit suppresses withdraws no consent")
         }
     }
 }

@@ -163,23 +163,10 @@ extension StepContext {
         // Another of its messages may wait, also one of this very batch.
         guard try view.outbox(of: row.send).isEmpty else { return false }
         guard try !view.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
-        let eventTag = row.isDamaged ? try eventTold(by: row.send) : row.eventTag
-        if let eventTag, try view.dedupeRecord(eventTag, to: row.subject)?.send == row.send {
+        if let eventTag = row.eventTag, try view.dedupeRecord(eventTag, to: row.subject)?.send == row.send {
             try view.removeDedupe(eventTag, to: row.subject)
         }
         return true
-    }
-
-    /// What a send told, by its entry: for a message whose own record of it cannot be read. `nil` where the entry cannot be
-    /// read either.
-    private func eventTold(by id: SendID) throws -> Tag? {
-        do {
-            guard let send = try view.send(id), send.entryIndex < view.firstIndex else { return nil }
-            let request = try send.entry(in: view.entry(send.entryIndex)).request
-            return request.eventTags[request.channel]
-        } catch let error as StoreError where error.damage != nil {
-            return nil
-        }
     }
 
     /// Raises the alarm for a mandatory notice that did not reach its recipient; does nothing for any other type.

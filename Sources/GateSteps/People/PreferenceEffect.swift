@@ -40,19 +40,17 @@ package struct PreferenceEffect {
             obstacles.append(obstacle)
         }
         let obstacle = obstacles[0]
-        let isSuppressed = person.state.preferences.contains {
-            $0.isSuppression && $0.scope == scope && $0.channel == channel
-                && $0.destination == obstacle.place?.tag
+        let audit = person.state.preferences.first {
+            $0.scope == scope && $0.channel == channel
+                && ($0.isSuppression && $0.destination == obstacle.place?.tag || $0.isClosing)
         }
-        switch obstacle.reason {
-        case .userPreference where isSuppressed:
-            self.init(
-                isOn: false, why: PreferenceSource.driftAudit.rawValue,
-                remedy: .chooseAgain)
-        case .userPreference where own.isOff: self.init(isOn: false, why: "chosen")
-        case .userPreference where obstacle.isWithheld: self.init(isOn: false, why: "withheld")
-        case .userPreference where !obstacle.isChosen: self.init(isOn: false, why: "default")
-        case .userPreference:
+        switch (obstacle.reason, audit) {
+        case (.userPreference, let audit?):
+            self.init(isOn: false, why: audit.source.rawValue, remedy: .chooseAgain)
+        case (.userPreference, nil) where own.isOff: self.init(isOn: false, why: "chosen")
+        case (.userPreference, nil) where obstacle.isWithheld: self.init(isOn: false, why: "withheld")
+        case (.userPreference, nil) where !obstacle.isChosen: self.init(isOn: false, why: "default")
+        case (.userPreference, nil):
             let isOffForAccount = person.preference(scope, channel, at: nil).isOff
             let first: Sentence.Remedy =
                 isOffForAccount && destination != nil
@@ -60,7 +58,7 @@ package struct PreferenceEffect {
                 : destination == nil && obstacle.detail == .destinationOff
                     ? .switchOnAtPlace : .switchOnCategory
             self.init(isOn: false, why: Reason.userPreference.rawValue, remedy: first)
-        case let reason:
+        case (let reason, _):
             self.init(
                 isOn: false, why: reason.rawValue, detail: obstacle.detail,
                 remedy: Self.remedy(reason, at: obstacle.place), purpose: obstacle.purpose)

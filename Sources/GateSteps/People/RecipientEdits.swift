@@ -40,21 +40,12 @@ extension StepContext {
     /// Erases a person: removes everything stored about them and takes their waiting messages out. The trail keeps a
     /// pseudonym that leads to nothing any more (GDPR Art. 17).
     package func erase(_ user: UserID, by caller: CallerName, at now: Instant) throws -> Recorded {
-        guard let subject = try view.subject(of: user), try isRegistered(subject.id) else {
+        guard let subject = try view.subject(of: user), try view.recipient(subject.id) != nil else {
             throw StepRefusal(.notFound, detail: "nobody of this name is registered")
         }
         for row in try view.outbox(of: subject.id) { try apply(.erased, to: recall(row), at: now) }
         try view.eraseSubject(subject.id)
         return Recorded(try record(ErasureEntry(subject: subject.id, caller: caller), at: now))
-    }
-
-    /// Also true of a person whose row is damaged: damage must not keep a person from being erased.
-    private func isRegistered(_ subject: SubjectID) throws -> Bool {
-        do {
-            return try view.recipient(subject) != nil
-        } catch let error as StoreError where error.damage != nil {
-            return true
-        }
     }
 
     package func putDevice(

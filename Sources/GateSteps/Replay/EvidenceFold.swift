@@ -13,11 +13,12 @@ import WireProtocol
 /// Applies the same ``RecipientState/apply(_:)`` as a step, so an auditor gets here what the gateway decided on. It
 /// lacks what no entry holds: names, tokens, numbers, public keys, texts.
 package struct EvidenceFold {
+    private var told = PeopleFold()
     /// By pseudonym, without erased people.
-    package private(set) var people: [SubjectID: RecipientState] = [:]
-    private(set) var ledgers: [SubjectID: [ConsentRecord]] = [:]
+    package var people: [SubjectID: RecipientState] { told.people }
+    var ledgers: [SubjectID: [ConsentRecord]] { told.ledgers }
     /// Every choice, oldest first: what taking a link's mute back brings back.
-    private(set) var choices: [SubjectID: [PreferenceRecord]] = [:]
+    var choices: [SubjectID: [PreferenceRecord]] { told.choices }
     /// What acts are judged by, besides people and sends.
     private(set) var acts = ActFold()
     /// Oldest first.
@@ -80,13 +81,11 @@ package struct EvidenceFold {
         case .erasure:
             let subject = try entry.knownBody(ErasureEntry.self).subject
             sends.forget(subject)
-            people[subject] = nil
-            ledgers[subject] = nil
-            choices[subject] = nil
+            told.forget(subject)
             forwards[subject] = nil
         default:
             guard let (subject, change) = try PersonChange.read(entry) else { return }
-            apply(change, to: subject)
+            told.apply(change, to: subject)
         }
     }
 
@@ -108,18 +107,6 @@ package struct EvidenceFold {
                 sends.arrived(receipt.send)
             }
         }
-    }
-
-    private mutating func apply(_ change: PersonChange, to subject: SubjectID) {
-        var state = people[subject] ?? RecipientState(subject)
-        if case .consent(let record) = change {
-            let placed = state.apply(record, after: ledgers[subject, default: []])
-            ledgers[subject, default: []].append(placed)
-        } else {
-            state.apply(change)
-            if case .preference(let choice) = change { choices[subject, default: []].append(choice) }
-        }
-        people[subject] = state
     }
 
     private mutating func count(

@@ -256,6 +256,10 @@ private struct ActAgain {
         let here = Step(channel: choice.channel) { try $0.choose(choice, on: [choice.channel], of: person) }
         switch choice.source {
         case .driftAudit: return [undo(choice)]
+        case .stateAudit:
+            return [
+                Step(channel: choice.channel) { try $0.close(choice.channel, of: choice.subject, at: now) }
+            ]
         case .sharedAddress: return caller == .gateway ? [here, undo(choice)] : [here]
         case .unsubscribeLink where caller == .gateway: return [here, undo(choice)]
         default: if caller == .gateway { return [undo(choice)] }

@@ -203,16 +203,16 @@ package final class Batch {
     /// something.
     func dueMessages(of lane: DeliveryLane, at now: Instant, limit: Int) throws -> [MessageID] {
         precondition(state.applied.allSatisfy(\.messages.isEmpty), "a scan after what it cannot see")
-        let inFlight = inFlight.all
+        let (others, asideUntil) = inFlight.unclaimable(at: now)
         let (due, next) = try store.read { reading in
-            let due = try reading.dueOutbox(at: now, limit: limit, lane: lane, excluding: inFlight)
+            let due = try reading.dueOutbox(at: now, limit: limit, lane: lane, excluding: others)
             let next =
                 due.count < limit
-                ? try reading.nextOutboxDue(lane: lane, excluding: inFlight.union(due)) : state.due[lane]
+                ? try reading.nextOutboxDue(lane: lane, excluding: others.union(due)) : state.due[lane]
             return (due, next)
         }
         // What the steps leave waiting lowers it again.
-        state.due[lane] = next
+        state.due[lane] = [next, asideUntil].compactMap(\.self).min()
         return due
     }
 

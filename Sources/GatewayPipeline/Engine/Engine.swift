@@ -110,19 +110,29 @@ package final class Engine: Sendable {
         let isPipelined = operations.indices.allSatisfy { operations[$0].isPipelined }
         if !isPipelined { answering.answerWaiting() }
         answering.acquireSlot()
-        if let committed = write(operations, identifiers) {
-            if isPipelined { answering.add(committed) } else { answering.answer(committed) }
-        } else {
+        do {
+            if let committed = try write(operations, identifiers) {
+                if isPipelined { answering.add(committed) } else { answering.answer(committed) }
+            } else {
+                answering.releaseSlot()
+            }
+        } catch {
             answering.releaseSlot()
+            for operation in operations { commit([operation], identifiers) }
         }
     }
+
+    /// A damaged page that what is written once for all operations meets. Each is then committed by itself, and that one is refused
+    /// whose page it is.
+    private struct MustCommitAlone: Error {}
 
     /// Commits operations together, without those whose steps turn out to fail.
     ///
     /// - Returns: `nil` when nothing was committed, and every operation was refused.
+    /// - Throws: ``MustCommitAlone``.
     private func write(
         _ operations: [any EngineOperation], _ identifiers: IdentifierSupply
-    ) -> CommitAnswering.CommittedBatch? {
+    ) throws -> CommitAnswering.CommittedBatch? {
         var failures: [Batch.StepNumber: Batch.StepFailure] = [:]
         var refusals: [Int: EngineFailure] = [:]
         for _ in 0..<Self.tryCountMax {
@@ -149,6 +159,7 @@ package final class Engine: Sendable {
                 refusals[refused.position] = refused.failure
             } catch {
                 batch.abandon()
+                if operations.count > 1, (error as? StoreError)?.damage != nil { throw MustCommitAlone() }
                 refuse(operations, error)
                 return nil
             }
@@ -246,6 +257,7 @@ package final class Engine: Sendable {
     /// Called for a refusal whose cause may affect every send: the next readiness check probes a commit. A clock that
     /// cannot be believed raises an alarm at once, once, because no entry is written that could say so.
     private func noteFailure(_ failure: EngineFailure) {
+        if case .damaged(let damage) = failure { store.note(damage) }
         if health.failed(failure) {
             dependencies.alarm(
                 "nothing is recorded: \(Problem(failure).detail ?? "the clock cannot be believed")")

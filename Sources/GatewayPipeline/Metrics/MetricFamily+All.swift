@@ -171,8 +171,20 @@ extension MetricFamily {
     package static let reviewsDueSoon = MetricFamily(
         .gauge, "policy_reviews_due_soon",
         "Mandatory types whose review falls due within 60 days, those that are due not among them.")
-    package static let damagedRows = MetricFamily(
-        .gauge, "damaged_rows", "Stored rows found unreadable since the start.")
+    package static let storeDamage = MetricFamily(
+        .gauge, "store_damage", "Stored pages, and values on them, found damaged since the start.")
+    package static let checkedPages = MetricFamily(
+        .counter, "checked_pages_total", "Stored pages read and held against their codes.")
+    package static let pageChecks = MetricFamily(
+        .counter, "page_checks_total", "Passes over all stored pages that have ended.")
+    package static let stateDifferences = MetricFamily(
+        .gauge, "state_differences",
+        "Things stored otherwise than the trail tells, 100 of a share of the people at most.")
+    package static let comparedState = MetricFamily(
+        .counter, "compared_state_total", "People, sends and keys held against the trail.")
+    package static let stateAudits = MetricFamily(
+        .counter, "state_audits_total",
+        "Passes over everything that is stored, against the trail, that have ended.")
     package static let dataKeySeals = MetricFamily(
         .gauge, "data_key_seals", "Rows the current data key has sealed.")
     package static let keysWaiting = MetricFamily(
@@ -226,7 +238,9 @@ extension MetricFamily {
         failedBatches, queued, publishLag,
         trailEntries, publishedEntries,
         outboxRows, outboxBytes, outboxStates, outboxDueAge, hopReachable, policyRefused, policyInfo,
-        lapsedReviews, reviewsDueSoon, damagedRows, dataKeySeals, keysWaiting, keysToRotate, keyAge,
+        lapsedReviews, reviewsDueSoon, storeDamage, checkedPages, pageChecks, stateDifferences,
+        comparedState, stateAudits, dataKeySeals, keysWaiting,
+        keysToRotate, keyAge,
         keysetEnd, keysLocked, secretsOutside, freeDisk, connections, refusedConnections, requests, streams,
         streamLines, endpointProblems, bytesRead, bytesWritten, idleTimeouts, readTimeouts, writeStalls,
         missingAnswers,

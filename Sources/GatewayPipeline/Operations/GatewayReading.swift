@@ -47,12 +47,7 @@ struct GatewayReading {
             if let known = namesOfSend[event.send] {
                 names = known
             } else {
-                do {
-                    names = try store.send(event.send)?.destinationNames.byTag ?? [:]
-                } catch let error as StoreError where error.damage != nil {
-                    // The event is known all the same, and the events after it must not wait for a backup.
-                    names = [:]
-                }
+                names = try store.send(event.send)?.destinationNames.byTag ?? [:]
                 namesOfSend[event.send] = names
             }
             events.append(SendEvent(event, names: names))
@@ -64,13 +59,7 @@ struct GatewayReading {
         guard let subject = try store.subject(of: user) else {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
-        let person: RecipientSnapshot?
-        do {
-            person = try RecipientSnapshot.load(subject, from: store)
-        } catch let error as StoreError where error.damage != nil {
-            // Decisions can be told without the person's time zone.
-            person = nil
-        }
+        let person = try RecipientSnapshot.load(subject, from: store)
         return Answer(try decisions(of: subject.id, person, query))
     }
 

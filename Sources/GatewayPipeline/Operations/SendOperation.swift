@@ -76,7 +76,6 @@ final class SendOperation: EngineOperation {
                         isIDTaken: isIDTaken, under: policy)
                     reply(answer.answer(isStreamLine: isStreamLine))
                 } catch {
-                    // A transaction notes its own damage.
                     if let damage = (error as? StoreError)?.damage { gateway.store.note(damage) }
                     refuse(EngineFailure(error))
                 }

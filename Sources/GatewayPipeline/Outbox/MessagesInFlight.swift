@@ -31,6 +31,8 @@ final class MessagesInFlight: Sendable {
         var undurable: [[MessageOffer]] = []
         /// Not durable, offered and under way: these must not be claimed from the store.
         var messages: Set<MessageID> = []
+        /// Messages that damage stops, and until when: their rows cannot say so.
+        var aside: [MessageID: Instant] = [:]
         /// At or before the time of the next row to claim; `nil` where there is none. Nothing is known of what an earlier
         /// process left.
         var due = LaneValues<Instant?>(repeating: .longAgo)
@@ -42,6 +44,18 @@ final class MessagesInFlight: Sendable {
     private let state = Mutex(State())
 
     var all: Set<MessageID> { state.withLock { $0.messages } }
+
+    /// What is not to be claimed now, and when the first of those that damage stops may be tried again.
+    func unclaimable(at now: Instant) -> (messages: Set<MessageID>, until: Instant?) {
+        state.withLock { state in
+            state.aside = state.aside.filter { $0.value > now }
+            return (state.messages.union(state.aside.keys), state.aside.values.min())
+        }
+    }
+
+    func setAside(_ message: MessageID, until: Instant) {
+        state.withLock { $0.aside[message] = until }
+    }
 
     func insert(_ claimed: [MessageID]) { state.withLock { $0.messages.formUnion(claimed) } }
     func remove(_ messages: some Sequence<MessageID>) {

@@ -39,9 +39,15 @@ struct ClaimOperation: EngineOperation {
                 } else {
                     try batch.step { $0.offer(offer) }
                 }
-            } catch {
+            } catch let error as StoreError where error.damage?.row == nil {
                 // A failure of the store as a whole concerns every message, so the operation ends with it.
-                if let failure = error as? StoreError, failure.damage == nil { throw failure }
+                guard let damage = error.damage else { throw error }
+                try batch.step { step in
+                    let moment = step.setAside(message, because: damage, at: now)
+                    inFlight.setAside(message, until: moment)
+                    step.noteDue(in: deliveryLane, at: moment)
+                }
+            } catch {
                 // One message that cannot be handled must not hold up those behind it.
                 try batch.step { try $0.putOff(message, in: deliveryLane, because: error, at: now) }
             }

@@ -15,8 +15,8 @@ package import GateVocabulary
 /// - Retry: none inside. A full or read-only disk throws `StoreError.unavailable`, and the next call
 ///   tries afresh, so that the gate recovers by itself when space returns.
 package protocol GateStore: AnyObject, Sendable {
-    /// Answers what steps ask for, and where the trail ends, into a batch's state. A row that cannot be read is the
-    /// answer to its own ask. It may answer with what is committed and not durable yet: nothing of that is told before
+    /// Answers what steps ask for, and where the trail ends, into a batch's state. Damage that an ask meets is the
+    /// answer to that ask. It may answer with what is committed and not durable yet: nothing of that is told before
     /// ``synchronize()`` has returned.
     func load(_ asks: [Ask], into state: BatchState) throws
 
@@ -40,21 +40,32 @@ package protocol GateStore: AnyObject, Sendable {
     /// this call leaves no person half erased.
     func finishErasures() throws
 
-    /// Rows that could not be read since the store opened, in the order they were found; a bounded number of them.
-    var damagedRows: [StoredDamage] { get }
+    /// What was found damaged since the store opened, in the order it was found; a bounded number.
+    var damages: [StoredDamage] { get }
 
-    /// Adds a row to ``damagedRows`` that was found unusable outside of a `read` or `write`; inside, a thrown
-    /// `StoreError` does.
+    /// Adds to ``damages`` what a step or a look-up found; each page that could not be read is there already.
     func note(_ damage: StoredDamage)
 
-    /// Checks the next rows against their authentication codes, so many at most, and all of a table against the sum
-    /// of its codes; damage is added to ``damagedRows``. Runs beside reads and writes; blocks its thread.
+    /// Reads the next stored pages, so many at most, free ones too, and holds each against its code; damage is added to
+    /// ``damages``. Runs beside reads and writes; blocks its thread. Another process goes on where one ended.
     ///
-    /// - Returns: Whether a pass over all rows has ended.
-    func checkRows(countMax: Int) throws -> Bool
+    /// - Returns: Whether a pass over all pages has ended.
+    func checkPages(countMax: Int) throws -> Bool
+
+    /// What ``checkPages(countMax:)`` has read.
+    var pageCheck: PageCheck { get }
 
     /// How much the key that seals rows has been used.
     var dataKeyUse: DataKeyUse { get }
+}
+
+/// What was read of the stored pages since the store opened, to hold each against its code.
+package struct PageCheck: Sendable, Hashable {
+    package var checkedPageCount: Int64 = 0
+    /// Passes over all pages that have ended.
+    package var passCount: Int64 = 0
+
+    package init() {}
 }
 
 /// How many rows a data key has sealed, over restarts; never less than it was.
@@ -87,7 +98,7 @@ package enum CommitOutcome {
     case conflict(Set<SubjectID>)
     /// A row that every step reads was changed by another writer: all begin again.
     case stale
-    /// The change of one step cannot be written, because of a damaged row: the other steps begin again without it.
+    /// The change of one step cannot be written, because of a damaged page: the other steps begin again without it.
     ///
     /// - change: Its position among the changes.
     case refused(change: Int, any Error)

@@ -11,8 +11,7 @@ package protocol StoreReading: HistoryReading {
     func deviceKey(_ key: KeyID) throws -> DeviceKeyRecord?
     /// Ids of device keys in their own order, only those after one, at most `limit`: of all people, in whatever state.
     func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID]
-    /// Pseudonyms of people with a state, in rising order, at most `limit`, and only those after one; damaged rows
-    /// are left out.
+    /// Pseudonyms of people with a state, in rising order, at most `limit`, and only those after one.
     func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID]
 
     /// The target of an unsubscribe link; `nil` for a link that no message carried, and for one of an erased person.
@@ -35,13 +34,10 @@ package protocol StoreReading: HistoryReading {
     /// together; one that is said to be none may be one.
     func newRequests(in asks: [Ask]) throws -> [Bool]
     /// Newest first, at most `limit`, and only older ones than `before`; empty when that is no send of theirs.
-    /// Damaged rows are left out, as they are of events.
     func sends(of subject: SubjectID, before: SendID?, limit: Int) throws -> [SendRecord]
     /// Overdue duties of all people, the longest overdue first, at most `limit`.
     func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord]
-    /// Rows of this send that wait. In every list of waiting rows, one whose sealed content cannot be read is marked
-    /// ``OutboxRecord/isDamaged``, and one that cannot be read at all is left out; both are in
-    /// ``GateStore/damagedRows``.
+    /// Rows of this send that wait.
     func outbox(of send: SendID) throws -> [OutboxRecord]
     func outbox(_ message: MessageID) throws -> OutboxRecord?
     /// The same without what is sealed of it (``OutboxRecord/headers``, ``OutboxRecord/body``, ``OutboxRecord/facts``,
@@ -52,8 +48,8 @@ package protocol StoreReading: HistoryReading {
     /// How many rows of this person wait, counted no further than `limit`.
     func outboxCount(of subject: SubjectID, limit: Int) throws -> Int
     /// Messages of a lane whose time has come, by tier, then fairly over callers, then by age: at most `limit`,
-    /// none of `excluding` and none that is offered (``Change/MessageWrite/offer(_:)``). Opens none of them, so that one
-    /// that is damaged hides no other.
+    /// none of `excluding` and none that is offered (``Change/MessageWrite/offer(_:)``). Reads none of them, so that a damaged
+    /// page hides no message but its own.
     func dueOutbox(
         at now: Instant, limit: Int, lane: DeliveryLane, excluding: Set<MessageID>
     ) throws -> [MessageID]

@@ -556,7 +556,7 @@ package struct PreferencesRecordedAnswer: WireAnswer, Hashable {
 /// `GET …/preferences`: chosen, effective, why, and how to change it.
 package struct PreferencesAnswer: WireAnswer, Hashable {
     fileprivate static let sourceMeans =
-        "Where it was chosen, or what else it follows from: `consent` (given, refused or withdrawn otherwise than in the app), `reply` (to a text or an e-mail), `shared_address` (somebody else with the same number or mailbox said no), `drift_audit`, `restore`."
+        "Where it was chosen, or what else it follows from: `consent` (given, refused or withdrawn otherwise than in the app), `reply` (to a text or an e-mail), `shared_address` (somebody else with the same number or mailbox said no), `drift_audit`, `state_audit` (what was stored of the person is not what happened), `restore`."
 
     /// One choice as it was made.
     package struct Transition: WireAnswer, Hashable {

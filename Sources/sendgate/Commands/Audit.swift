@@ -18,7 +18,7 @@ import TrailDirectory
 struct Audit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Verifies, replays and shows a copied trail.",
-        subcommands: [AuditVerify.self, AuditReplay.self, AuditShow.self])
+        subcommands: [AuditVerify.self, AuditReplay.self, AuditState.self, AuditShow.self])
 }
 
 /// `sendgate audit verify`: rehashes everything.

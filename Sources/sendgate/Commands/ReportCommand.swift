@@ -123,7 +123,7 @@ struct PresentFigures {
         (.queued, "operations in the queue"), (.outboxRows, "messages in the outbox"),
         (.publishLag, "seconds the trail is behind"), (.keysToRotate, "keys to rotate"),
         (.keysWaiting, "keys that wait to be promoted"), (.lapsedReviews, "duties whose review is due"),
-        (.reviewsDueSoon, "duties due for review in 60 days"), (.damagedRows, "stored rows found unreadable"),
+        (.reviewsDueSoon, "duties due for review in 60 days"), (.storeDamage, "damage found in the store"),
     ]
 
     /// - Parameter samples: Of the text format, labels kept as part of the name.

@@ -37,11 +37,29 @@ struct StateOptions: ParsableArguments {
         do {
             // An entry that is written now stands where one of the trail belongs, and the restore could not go on.
             if try store.read({ try $0.restoreUnderWay() }) != nil { throw CommandFailure.restoreUnderWay }
-        } catch is StoreError {
-            // Damaged rows are for `store accept` to go on without.
+        } catch let error as StoreError where error.damage != nil {
+            // What is damaged is for `store check` to name.
         } catch {
             store.close()
             throw error
+        }
+        return (store, trail, limits)
+    }
+
+    /// Opens the databases for questions alone: no byte of them changes. The caller closes the store.
+    func openToRead() throws -> (store: ReadOnlyStore, trail: String, limits: EngineLimits) {
+        let (state, trail, keysPath, rootPath, limits) = try places()
+        try WritePermissions.demand(state: state, trail: nil)
+        func readKeys() throws -> PrivateKeyDirectory {
+            try PrivateKeyDirectory(
+                at: keysPath, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
+                acceptsThrowaway: dev != nil)
+        }
+        var keys = try readKeys()
+        let store = try Wiring.openStoreToRead(state, readingAgain: &keys, by: readKeys)
+        guard try store.read({ try $0.restoreUnderWay() }) == nil else {
+            store.close()
+            throw CommandFailure.restoreUnderWay
         }
         return (store, trail, limits)
     }
@@ -59,11 +77,11 @@ struct StateOptions: ParsableArguments {
     }
 }
 
-/// `sendgate store …`: whether the rows of a state directory are as they were written.
+/// `sendgate store …`: whether the pages of a state directory are as they were written.
 struct StoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "store", abstract: "Checks the rows of the databases, and accepts damage.",
-        subcommands: [StoreCheck.self, StoreAccept.self])
+        commandName: "store", abstract: "Checks the pages of the databases.",
+        subcommands: [StoreCheck.self])
 
     static func printed(_ damage: [StoredDamage], _ output: OutputOptions) {
         if output.json {
@@ -76,22 +94,21 @@ struct StoreCommand: AsyncParsableCommand {
             return Terminal.print(["damaged": .array(rows)])
         }
         for damage in damage { Terminal.print(damage.description) }
-        if damage.isEmpty { Terminal.note("every row is as it was written") }
+        if damage.isEmpty { Terminal.note("every page is as it was written") }
     }
 }
 
-/// `sendgate store check`: holds every row against what authenticates it.
+/// `sendgate store check`: holds every page against its code.
 struct StoreCheck: GateCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Holds every row against what authenticates it.",
+        commandName: "check", abstract: "Holds every page against its code.",
         usage: """
             sendgate store check --config FILE [--json]
             sendgate store check --dev DIR [--json]
             """,
         discussion: """
-            Names table and row of everything that is not as the gateway wrote it, and tables with rows missing. What \
-            can be computed from elsewhere is put right. Stop the gateway first; while it runs it checks by itself, \
-            and `sendgate status` says what it has found. Exit status 3 when something is damaged.
+            Names every page that is not as the gateway wrote it. Stop the gateway first; while it runs it checks by \
+            itself, and `sendgate status` says what it has found. Exit status 3 when something is damaged.
             """)
 
     static let example = "sendgate store check --config /etc/sendgate/sendgate.yaml"
@@ -102,34 +119,9 @@ struct StoreCheck: GateCommand {
     func run() async throws {
         let store = try state.open().store
         defer { store.close() }
-        while try !store.checkRows(countMax: 1_000_000) {}
-        StoreCommand.printed(store.damagedRows, output)
-        if !store.damagedRows.isEmpty { throw ExitStatus.foundDifference }
-    }
-}
-
-/// `sendgate store accept`: an operator's word that what is lost is lost.
-struct StoreAccept: GateCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "accept", abstract: "Goes on without the rows that are damaged or missing.",
-        usage: """
-            sendgate store accept --config FILE [--json]
-            sendgate store accept --dev DIR [--json]
-            """,
-        discussion: """
-            While rows of a table are damaged or missing, a look-up in it that finds nothing is answered 503: what is \
-            not found may be what is damaged, such as a person with their "no". This ends that, for what is damaged \
-            now. A backup of both databases is the better remedy: what is accepted stays lost. Stop the gateway first.
-            """)
-
-    static let example = "sendgate store accept --config /etc/sendgate/sendgate.yaml"
-
-    @OptionGroup var state: StateOptions
-    @OptionGroup var output: OutputOptions
-
-    func run() async throws {
-        let store = try state.open().store
-        defer { store.close() }
-        StoreCommand.printed(try store.acceptDamage(), output)
+        // The first pass goes on where the gateway's own ended.
+        for _ in 0..<2 { while try !store.checkPages(countMax: 1_000_000) {} }
+        StoreCommand.printed(store.damages, output)
+        if !store.damages.isEmpty { throw ExitStatus.foundDifference }
     }
 }

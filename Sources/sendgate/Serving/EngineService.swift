@@ -28,8 +28,10 @@ struct EngineService: Service {
     let retentionMilliseconds: Int64
     /// Duties of the bundle in force whose review is due now.
     let lapsedReviews: @Sendable () -> [PolicyDiagnostic]
-    /// Checks the next of all stored rows, so many at most; gives whether that was the last.
-    let checkRows: @Sendable (_ countMax: Int) throws -> Bool
+    /// Checks the next of all stored pages, so many at most; gives whether that was the last.
+    let checkPages: @Sendable (_ countMax: Int) throws -> Bool
+    /// Holds everything stored against the trail.
+    let statePass: StatePass
     /// Counts the next of all recipients; gives whether that was the last.
     let countPersons: @Sendable () throws -> Bool
     let driftSchedule: DriftSchedule
@@ -41,8 +43,8 @@ struct EngineService: Service {
     private static let housekeepingInterval = Duration.seconds(60)
     /// How many of these pass between two looks for rows past their retention and reviews past their day: an hour.
     private static let intervalsPerHour = 60
-    /// Rows checked in a second. Ten million rows take 35 minutes, and then it begins anew.
-    private static let checkedRowCountPerSecond = 5_000
+    /// Pages checked in a second, 10 MB. Ten million recipients, some 20 GB, take 35 minutes, and then it begins anew.
+    private static let checkedPageCountPerSecond = 5_000
 
     /// Runs what writes, and records that the gateway started.
     ///
@@ -72,7 +74,8 @@ struct EngineService: Service {
     /// Prunes, and raises the alarm for lapsed reviews, every hour until the group shuts down, then records the stop and drains.
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            async let checked: Void = checkAllRows()
+            async let checked: Void = checkAllPages()
+            async let compared: Void = auditState()
             async let counted: Void = countAllPersons()
             async let resealed: Void = resealRows()
             async let audited: Void = auditDrift()
@@ -93,6 +96,7 @@ struct EngineService: Service {
                 recordCounts(false)
             }
             await checked
+            await compared
             await counted
             await resealed
             await audited
@@ -107,22 +111,63 @@ struct EngineService: Service {
         logger.info("stopped", metadata: ["published": "\(publisher.publishedSize)"])
     }
 
-    /// Holds one stored row after the other against what authenticates it, on a thread of its own, beside everything that
+    /// Holds what is stored against what authenticates it, a part each second, on a thread of its own, beside everything that
     /// reads and writes.
-    private func checkAllRows() async {
+    private func checkAllPages() async {
         while !Task.isCancelled {
             let isWhole = await withCheckedContinuation { continuation in
                 DispatchQueue.global(qos: .utility).async {
                     do {
-                        continuation.resume(returning: try checkRows(Self.checkedRowCountPerSecond))
+                        continuation.resume(returning: try checkPages(Self.checkedPageCountPerSecond))
                     } catch {
-                        logger.error("stored rows cannot be checked: \(error)")
+                        logger.error("stored pages cannot be checked: \(error)")
                         continuation.resume(returning: true)
                     }
                 }
             }
             try? await Task.sleep(for: isWhole ? Self.housekeepingInterval : .seconds(1))
         }
+    }
+
+    /// How long after a pass over everything that is stored the next begins.
+    private static let statePassInterval = Duration.seconds(600)
+
+    /// Holds what is stored against the trail, on a thread of its own, beside everything that reads and writes.
+    private func auditState() async {
+        while !Task.isCancelled {
+            let isWhole = await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    let thread = Thread {
+                        Thread.current.name = "audit"
+                        do {
+                            continuation.resume(returning: try statePass.advance(found: differ))
+                        } catch {
+                            if !(error is CancellationError) {
+                                logger.error("what is stored cannot be held against the trail: \(error)")
+                            }
+                            continuation.resume(returning: true)
+                        }
+                    }
+                    thread.qualityOfService = .utility
+                    thread.start()
+                }
+            } onCancel: {
+                statePass.stop()
+            }
+            try? await Task.sleep(for: isWhole ? Self.statePassInterval : .seconds(1))
+        }
+    }
+
+    /// Raises the alarm for what is stored otherwise than it happened, and closes marketing to whom it is about.
+    func differ(_ differences: [StateAudit.Difference]) {
+        for difference in differences { logger.critical("state_differs: \(difference)") }
+        let people = Set(differences.compactMap(\.subject)).sorted()
+        engine.submit(
+            ClosingOperation(people) { [logger] failure in
+                guard let failure else { return }
+                logger.error(
+                    "marketing is not closed to people who are not stored as it happened: \(failure)")
+            })
     }
 
     /// Counts one recipient after the other, on a thread of its own, beside everything that reads and writes.
@@ -169,11 +214,6 @@ struct EngineService: Service {
             case .failed: try? await Task.sleep(for: Self.resealingInterval)
             case .went(let resealing) where !resealing.isDone:
                 try? await Task.sleep(for: Self.resealingPause)
-            case .went(let resealing) where resealing.unreadableRowCount > 0:
-                logger.critical(
-                    "\(resealing.unreadableRowCount) stored rows cannot be read and stay under an earlier data key; `sendgate store check` names them"
-                )
-                try? await Task.sleep(for: Self.housekeepingInterval)
             case .went(let resealing):
                 let failure = await submitted { finished in
                     MaintenanceOperation(finished: { failure in

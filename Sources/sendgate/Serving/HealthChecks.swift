@@ -32,6 +32,7 @@ struct HealthChecks: Sendable {
     var limits: EngineLimits
     let stateDirectory: String
     let persons: PersonCount
+    let statePass: StatePass
     let endpoint: @Sendable () -> EndpointMetrics?
 
     /// Lag of the published trail at which the gateway calls itself unready, in milliseconds.
@@ -116,14 +117,24 @@ struct HealthChecks: Sendable {
         }
     }
 
-    /// How many damaged rows a check names; the log has all of them.
-    private static let damagedRowCountShown = 5
+    /// How many damaged places a check names; the log has all of them.
+    private static let damageCountShown = 5
+
+    /// What is stored otherwise than the trail tells.
+    private func differenceDetail() -> String? {
+        let found = statePass.differences
+        guard !found.isEmpty else { return nil }
+        let shown = found.prefix(Self.damageCountShown).map(\.description).joined(separator: "; ")
+        let more = found.count - Self.damageCountShown
+        return
+            "not as it happened: \(shown)\(more > 0 ? "; and \(more) more" : ""); nobody named gets marketing until they choose again"
+    }
 
     private func damageDetail() -> String? {
-        let damaged = store.damagedRows
+        let damaged = store.damages
         guard !damaged.isEmpty else { return nil }
-        let shown = damaged.prefix(Self.damagedRowCountShown).map(\.description).joined(separator: "; ")
-        let more = damaged.count - Self.damagedRowCountShown
+        let shown = damaged.prefix(Self.damageCountShown).map(\.description).joined(separator: "; ")
+        let more = damaged.count - Self.damageCountShown
         return
             "\(shown)\(more > 0 ? "; and \(more) more" : ""); what needs them is refused, everything else goes on"
     }
@@ -131,7 +142,10 @@ struct HealthChecks: Sendable {
     private var storeCheck: ReadinessAnswer.Check {
         do {
             _ = try store.read { try $0.entryCount() }
-            return .init(name: "store", isPassed: true, detail: damageDetail())
+            let details = [damageDetail(), differenceDetail()].compactMap(\.self)
+            return .init(
+                name: "store", isPassed: true,
+                detail: details.isEmpty ? nil : details.joined(separator: "; "))
         } catch {
             return .init(name: "store", isPassed: false, detail: "\(error)")
         }
@@ -220,7 +234,14 @@ struct HealthChecks: Sendable {
         page.add(.hopReachable, [], isTrue: health.isHopReachable)
         addPolicy(to: &page)
         addKeys(to: &page)
-        page.add(.damagedRows, [], store.damagedRows.count)
+        page.add(.storeDamage, [], store.damages.count)
+        let pages = store.pageCheck
+        page.add(.checkedPages, [], .integer(pages.checkedPageCount))
+        page.add(.pageChecks, [], .integer(pages.passCount))
+        let compared = statePass.counts
+        page.add(.stateDifferences, [], statePass.differences.count)
+        page.add(.comparedState, [], .integer(compared.compared))
+        page.add(.stateAudits, [], .integer(compared.passes))
         if let free = try? DiskSpace.freeByteCount(at: stateDirectory) {
             page.add(.freeDisk, [], .integer(free))
         }

@@ -1,0 +1,23 @@
+import BundleModel
+package import GateVocabulary
+import RecipientModel
+
+extension StepContext {
+    /// Switches marketing off on a channel for a person of whom is stored what did not happen: a no may be missing. It stays off
+    /// until the person chooses again. A person who is not registered, or not any more, stays as they are.
+    ///
+    /// One channel a step, so that each entry is an act of its own, whichever of them were recorded before.
+    package func close(_ channel: Channel, of subject: SubjectID, at now: Instant) throws {
+        guard let person = try view.subject(subject),
+            let state = try view.state(of: subject), state.record != nil
+        else { return }
+        let choice = PreferenceRecord(
+            subject: subject, scope: Category.marketing.rawValue, channel: channel, destination: nil,
+            state: .userOff, source: .stateAudit, at: now, caller: .gateway)
+        guard !state.preferences.contains(where: { $0.isClosing && $0.isSameChoice(as: choice) }) else {
+            return
+        }
+        try appendPreference(choice, receivedAt: now)
+        try reconsider(person, because: .recipientChanged, at: now)
+    }
+}

@@ -1,0 +1,30 @@
+package import GateVocabulary
+package import RecipientModel
+
+/// What the trail alone tells of people.
+package struct PeopleFold {
+    /// By pseudonym, without erased people.
+    package private(set) var people: [SubjectID: RecipientState] = [:]
+    /// Oldest first.
+    package private(set) var ledgers: [SubjectID: [ConsentRecord]] = [:]
+    /// Every choice, oldest first.
+    package private(set) var choices: [SubjectID: [PreferenceRecord]] = [:]
+
+    mutating func apply(_ change: PersonChange, to subject: SubjectID) {
+        var state = people[subject] ?? RecipientState(subject)
+        if case .consent(let record) = change {
+            let placed = state.apply(record, after: ledgers[subject, default: []])
+            ledgers[subject, default: []].append(placed)
+        } else {
+            state.apply(change)
+            if case .preference(let choice) = change { choices[subject, default: []].append(choice) }
+        }
+        people[subject] = state
+    }
+
+    mutating func forget(_ subject: SubjectID) {
+        people[subject] = nil
+        ledgers[subject] = nil
+        choices[subject] = nil
+    }
+}

@@ -1,0 +1,102 @@
+import AuditTrail
+import CanonicalJSON
+package import GateVocabulary
+import RecipientModel
+import SendPlanning
+
+/// What the trail tells that a store is held against (``StateAudit``), of the people of one share.
+///
+/// A trail of millions of people is read once for each share, so that memory holds one share at a time and nothing has to be kept
+/// and trusted between two passes.
+package struct StateFold {
+    /// A range of pseudonyms, which are random: every share has about as many people as another.
+    package struct Share: Hashable, Sendable {
+        package let index: Int
+        package let count: Int
+
+        /// - Parameters:
+        ///   - index: From 0, below `count`.
+        ///   - count: At most ``countMax``.
+        package init(index: Int, count: Int) {
+            precondition((0..<count).contains(index) && count <= Self.countMax)
+            self.index = index
+            self.count = count
+        }
+
+        package static let countMax = 1 << 16
+        /// People in a share. A person with a device, a consent and five sends within the retention takes some 3 KiB.
+        package static let personCountMax = 50_000
+
+        /// How many shares so many people are.
+        package static func count(ofPeople count: Int) -> Int {
+            min(max((count + personCountMax - 1) / personCountMax, 1), countMax)
+        }
+
+        package func contains(_ subject: SubjectID) -> Bool {
+            (Int(subject.high >> 32) * count) >> 32 == index
+        }
+
+        /// The pseudonym that all in the share come after; `nil` where that is none.
+        package var bound: SubjectID? {
+            index == 0
+                ? nil : SubjectID(high: UInt64((index << 32 + count - 1) / count) << 32 - 1, low: .max)
+        }
+    }
+
+    /// What the trail tells of a send by which the stored one is known.
+    package struct SentEvidence: Hashable, Sendable {
+        package let caller: CallerName
+        package let subject: SubjectID
+        package let channel: Channel
+        package let receivedAt: Instant
+        package let entryIndex: UInt64
+    }
+
+    package let share: Share
+    package private(set) var told = PeopleFold()
+    /// Every send to somebody who was registered then, since ``keptSince``.
+    package private(set) var sent: [SendID: SentEvidence] = [:]
+    /// The bundle in force after the newest entry; `nil` before the first start.
+    package private(set) var policyInForce: PolicyDigest?
+    /// The index of the entry to apply next.
+    package private(set) var next: UInt64 = 0
+    private let keptSince: Instant
+
+    /// - Parameter keptSince: Sends from before are let go of, so they are not held against the store.
+    package init(of share: Share = Share(index: 0, count: 1), sendsSince keptSince: Instant) {
+        self.share = share
+        self.keptSince = keptSince
+    }
+
+    /// Applies the next entry.
+    ///
+    /// - Throws: What is wrong with an entry that cannot be read.
+    package mutating func apply(_ bytes: [UInt8]) throws {
+        let entry = try TrailEntry(reading: bytes)
+        next = entry.index + 1
+        switch entry.kind {
+        case .start: policyInForce = try entry.knownBody(StartEntry.self).policy
+        case .policy: policyInForce = try entry.knownBody(PolicyEntry.self).policy
+        default:
+            guard let text = entry.members["subject"]?.stringValue,
+                let subject = SubjectID(hexadecimal: text), share.contains(subject)
+            else { return }
+            try apply(entry, bytes, of: subject)
+        }
+    }
+
+    private mutating func apply(_ entry: TrailEntry, _ bytes: [UInt8], of subject: SubjectID) throws {
+        switch entry.kind {
+        case .send:
+            guard entry.time >= keptSince else { return }
+            let (index, time, send) = try SendEntry.read(bytes)
+            sent[send.send] = SentEvidence(
+                caller: send.caller, subject: subject, channel: send.request.channel, receivedAt: time,
+                entryIndex: index)
+        case .erasure: told.forget(subject)
+        default:
+            guard let (subject, change) = try PersonChange.read(entry) else { return }
+            told.apply(change, to: subject)
+        }
+    }
+}

@@ -1,0 +1,229 @@
+package import GateSteps
+package import GateVocabulary
+import RecipientModel
+
+/// Holds what is stored against what the trail tells: whether the state is what happened.
+///
+/// Codes of pages say that the bytes are what somebody with the index key wrote. This says that they are what the entries made of
+/// them: an old page or file that was put back, a withdrawal that was deleted, a consent that nobody gave, a mapping that is gone, a
+/// send id that is free again. What no entry holds (names, tokens, numbers, public keys) is not compared; whether it can be
+/// found is.
+package struct StateAudit {
+    /// One thing that is stored otherwise than it happened.
+    package struct Difference: Hashable, Sendable, CustomStringConvertible {
+        /// `nil` for what is no person's.
+        package var subject: SubjectID?
+        package var what: String
+
+        package init(subject: SubjectID? = nil, what: String) {
+            self.subject = subject
+            self.what = what
+        }
+
+        package var description: String {
+            (subject.map { "person \($0.hexadecimal): " } ?? "") + what
+        }
+    }
+
+    private let fold: StateFold
+    private let store: any StoreReading
+    /// Sends from before are let go of.
+    private let keptSince: Instant
+
+    /// - Parameters:
+    ///   - fold: After the newest entry that the store has.
+    ///   - store: One snapshot.
+    package init(_ fold: StateFold, _ store: any StoreReading, keptSince: Instant) {
+        self.fold = fold
+        self.store = store
+        self.keptSince = keptSince
+    }
+
+    private static let pageCount = 1_000
+
+    /// What is compared by itself. A list of one audit can be gone through by others, of later moments.
+    package enum Item: Sendable {
+        case person(SubjectID)
+        case send(SendID)
+        /// A key of a device of any share: one that leads to somebody who does not have it.
+        case key(KeyID)
+        /// The bundle that was last in force.
+        case policy
+    }
+
+    /// What there is to compare in the share: people in the order of their pseudonyms, then sends; in the first share all keys, too.
+    package func items() throws -> [Item] {
+        var people = Set(fold.told.people.keys)
+        try pages(from: fold.share.bound, { try store.people(after: $0, limit: $1) }) {
+            guard fold.share.contains($0) else { return false }
+            people.insert($0)
+            return true
+        }
+        var items = people.sorted().map(Item.person) + fold.sent.keys.sorted().map(Item.send)
+        guard fold.share.index == 0 else { return items }
+        try pages(from: nil, { try store.deviceKeys(after: $0, limit: $1) }) {
+            items.append(.key($0))
+            return true
+        }
+        return items + [.policy]
+    }
+
+    /// What is stored otherwise than it happened.
+    ///
+    /// - Throws: What the store does, but for damage, which is a difference.
+    package func differences(of item: Item) throws -> [Difference] {
+        switch item {
+        case .person(let subject): return try differences(of: subject)
+        case .send(let id):
+            guard let send = fold.sent[id], send.receivedAt >= keptSince,
+                fold.told.people[send.subject] != nil, let what = try naming({ try difference(of: id, send) })
+            else { return [] }
+            return [Difference(subject: send.subject, what: what)]
+        case .key(let key):
+            let what = try naming {
+                _ = try store.deviceKey(key)
+                return nil
+            }
+            return what.map { [Difference(what: "device key \(key.hexadecimal): \($0)")] } ?? []
+        case .policy: return try naming(policyDifference).map { [Difference(what: $0)] } ?? []
+        }
+    }
+
+    /// - Parameter visit: Gives whether to go on.
+    private func pages<Value>(
+        from first: Value?, _ next: (Value?, Int) throws -> [Value], _ visit: (Value) throws -> Bool
+    ) throws {
+        var last = first
+        while true {
+            let page = try next(last, Self.pageCount)
+            for value in page { guard try visit(value) else { return } }
+            guard page.count == Self.pageCount else { return }
+            last = page.last
+        }
+    }
+
+    /// What `look` finds; damage that it meets is found as well.
+    private func naming(_ look: () throws -> String?) throws -> String? {
+        do {
+            return try look()
+        } catch let error as StoreError {
+            guard let damage = error.damage else { throw error }
+            return "\(damage)"
+        }
+    }
+
+    // MARK: People
+
+    private func differences(of subject: SubjectID) throws -> [Difference] {
+        var found: [String] = []
+        let looks = [
+            stateDifference, mappingDifference, ledgerDifference, choiceDifference, keyDifference,
+            tokenDifference, addressDifference,
+        ]
+        for look in looks {
+            if let what = try naming({ try look(subject) }) { found.append(what) }
+        }
+        // One damaged page is met by several.
+        return Set(found).sorted().map { Difference(subject: subject, what: $0) }
+    }
+
+    private func stateDifference(of subject: SubjectID) throws -> String? {
+        let nothing = RecipientState(subject)
+        let stored = try store.state(of: subject)?.evidence ?? nothing
+        let told = fold.told.people[subject] ?? nothing
+        guard stored != told else { return nil }
+        if told == nothing { return "nothing in the trail is about this person" }
+        if stored == nothing { return "nothing is stored of this person" }
+        let parts: [(name: String, differs: Bool)] = [
+            ("recipient", stored.record != told.record), ("devices", stored.devices != told.devices),
+            ("addresses", stored.addresses != told.addresses), ("device keys", stored.keys != told.keys),
+            ("consents in force", stored.consentsInForce != told.consentsInForce),
+            ("preferences", stored.preferences != told.preferences),
+            ("permission prompts", stored.prompts != told.prompts),
+            ("drift findings", stored.drifts != told.drifts),
+            ("number of consent records", stored.consentCount != told.consentCount),
+            ("number of choices", stored.choiceCount != told.choiceCount),
+        ]
+        return "\(parts.filter(\.differs).map(\.name).joined(separator: ", ")): not what the trail tells"
+    }
+
+    private func mappingDifference(of subject: SubjectID) throws -> String? {
+        guard fold.told.people[subject]?.record != nil, try store.subject(subject) == nil else { return nil }
+        return "no user leads to this person any more"
+    }
+
+    private func ledgerDifference(of subject: SubjectID) throws -> String? {
+        let stored = try store.consentRecords(of: subject)
+        let told = fold.told.ledgers[subject, default: []]
+        guard stored.count == told.count else {
+            return "the consent ledger has \(stored.count) records, the trail \(told.count)"
+        }
+        for (one, other) in zip(stored, told) where one.evidence != other.evidence {
+            return "consent record \(one.sequence) is not what the trail tells"
+        }
+        return nil
+    }
+
+    private func choiceDifference(of subject: SubjectID) throws -> String? {
+        guard try store.preferenceHistory(of: subject) != fold.told.choices[subject, default: []] else {
+            return nil
+        }
+        return "the history of choices is not what the trail tells"
+    }
+
+    private func keyDifference(of subject: SubjectID) throws -> String? {
+        for key in fold.told.people[subject]?.keys ?? []
+        where try store.deviceKey(key.key)?.subject != subject {
+            return "device key \(key.key.hexadecimal) does not lead to this person"
+        }
+        return nil
+    }
+
+    private func tokenDifference(of subject: SubjectID) throws -> String? {
+        for device in try store.state(of: subject)?.devices ?? []
+        where device.isActive && !device.token.isEmpty {
+            guard try store.device(withToken: device.tokenIdentity)?.tag != device.tag else { continue }
+            return "the token of device \(device.tag.hexadecimal) does not lead to it"
+        }
+        return nil
+    }
+
+    private func addressDifference(of subject: SubjectID) throws -> String? {
+        for address in try store.state(of: subject)?.addresses ?? []
+        where try !store.holders(of: AddressKey(address)).contains(subject) {
+            return "address \(address.tag.hexadecimal) does not lead to this person"
+        }
+        return nil
+    }
+
+    // MARK: Sends and settings
+
+    private func difference(of id: SendID, _ told: StateFold.SentEvidence) throws -> String? {
+        guard let stored = try store.send(id) else { return "send \(id.uuidText) is not stored" }
+        guard stored.entryIndex == told.entryIndex, stored.subject == told.subject,
+            stored.caller == told.caller, stored.channel == told.channel, stored.receivedAt == told.receivedAt
+        else { return "send \(id.uuidText) is not what entry \(told.entryIndex) tells" }
+        guard try store.send(caller: stored.caller, idHash: stored.idHash)?.id == id else {
+            return "send \(id.uuidText) is not found by its caller's id, which could be sent again"
+        }
+        return nil
+    }
+
+    private func policyDifference() throws -> String? {
+        guard let told = fold.policyInForce else { return nil }
+        guard try store.activatedPolicy()?.digest == told else {
+            return "the bundle that was last in force is not \(told.text), as the trail tells"
+        }
+        return nil
+    }
+}
+
+extension ConsentRecord {
+    /// The same record as the trail alone tells it.
+    fileprivate var evidence: ConsentRecord {
+        var record = self
+        record.id = ""
+        record.entryIndex = 0
+        return record
+    }
+}

@@ -1,0 +1,32 @@
+import Foundation
+import OpenSSLCrypto
+import Testing
+
+@testable import SQLiteStore
+
+extension SQLiteStoreLimits {
+    /// Every page that is asked for is read from the disk.
+    static let uncached = SQLiteStoreLimits(
+        readerCount: 1, writerCacheByteCount: 1, readerCacheByteCount: 1, cachedPersonCountMax: 0)
+}
+
+extension GatewayHarness {
+    /// Flips a bit on the page of `gate.db` where a value ends, as a disk does, while the store is open.
+    ///
+    /// - Parameter query: Gives the value, whose last 16 bytes are nowhere else.
+    func damagePage(of query: String) throws {
+        let connection = files.writer.connection
+        let value = try connection.exclusively {
+            try connection.emptyLog()
+            return try connection.first(StatementText("damaged", query)) { $0.byteArray() }
+        }
+        let path = folder + "/gate.db"
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        let end = Data(try #require(value).suffix(16))
+        let range = try #require(bytes.range(of: end))
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try file.seek(toOffset: UInt64(range.lowerBound))
+        try file.write(contentsOf: Data([bytes[range.lowerBound] ^ 0x10]))
+        try file.close()
+    }
+}
