@@ -234,7 +234,8 @@ import Testing
         }
         // Given that something which waited was ended with it, what the person says next is read as an act of its own.
         let ended = try gate.store.read { try $0.entries(from: before, limit: 100) }
-        #expect(try ended.contains { try TrailEntry(reading: $0.bytes).kind == .redecision })
+        #expect(
+            try ended.contains { [.redecision, .unsent].contains(try TrailEntry(reading: $0.bytes).kind) })
         try await gate.consent("u_1", id: "c-again")
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map(\.bytes)
         #expect(try EvidenceFoldTests.objections(to: entries, under: gate.policy) == [:])
