@@ -182,6 +182,15 @@ import Testing
                 sentences?.contains { $0.contains("was verified elsewhere too, and no earlier") } == true,
                 "\(user): \(decisions.json)")
         }
+        // Nor does it settle anything that one of them leaves, or registers it anew.
+        let left = try await gate.call("product", "DELETE", "/v1/recipients/u_2/addresses/n")
+        try #require(left.status == 200)
+        let removed = try await gate.call("product", "DELETE", "/v1/recipients/u_1/addresses/n")
+        try #require(removed.status == 200)
+        try await put("u_1", verifiedAt: moment)
+        #expect(try await !isWarned("u_1"))
+        try await put("u_2", verifiedAt: moment)
+        #expect(try await !isWarned("u_2"))
         // The same word again settles nothing.
         try await put("u_1", verifiedAt: moment)
         #expect(try await !isWarned("u_1"))

@@ -128,6 +128,33 @@ import Testing
         #expect(try await verdict(on: "email") == "allowed")
     }
 
+    @Test(arguments: ["transactional", "social.comment"])
+    func `a preference against an address goes with its name, until a newer one is set there`(
+        scope: String
+    ) async throws {
+        try await gate.register("u_1", device: nil)
+        try await address("n", "email", "a@example.org")
+        try await choose("user_off", scope, on: "email", at: "n")
+        try await address("n", "email", "b@example.org")
+        func chosen() async throws -> String? {
+            let answer = try await gate.call("product", "GET", "/v1/recipients/u_1/preferences")
+            return answer.json["preferences"]?.arrayValue?.first {
+                $0["scope"]?.stringValue == scope && $0["channel"] == "email" && $0["destination"] == "n"
+            }?["chosen"]?.stringValue
+        }
+        #expect(try await chosen() == "user_off")
+        try await choose("user_on", scope, on: "email", at: "n")
+        try await address("n", "email", "a@example.org")
+        #expect(try await chosen() == "user_off")
+        try await choose("user_on", scope, on: "email", at: "n")
+        try await address("n", "email", "b@example.org")
+        #expect(try await chosen() == "user_on")
+        let stored = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }
+        let (_, differences) = try EvidenceFoldTests.fold(stored.map(\.bytes), gate.policy)
+        #expect(differences.isEmpty, "\(differences)")
+        #expect(try EvidenceFoldTests.objections(to: stored.map(\.bytes), under: gate.policy) == [:])
+    }
+
     @Test func `a yes counts on the channels its words are about`() async throws {
         try await gate.register("u_1")
         try await address("n_1", "sms", "+4790000001")

@@ -365,6 +365,19 @@ import Testing
         #expect(try await offer("x", on: address.channel).status == 403)
     }
 
+    @Test(arguments: [true, false])
+    func `where no consent is asked, a no ends what goes to an address, and nothing goes to one not verified`(
+        isVerified: Bool
+    ) async throws {
+        try await gate.register("u_1", region: "US", zone: "America/New_York")
+        var body: JSONObject = ["kind": "email", "value": "kari@example.org"]
+        if isVerified { body["verified_at"] = .string(gate.clock.now().rfc3339) }
+        try await put("/addresses/a", body)
+        let answer = try await reply("STOP", from: "kari@example.org", channel: "email")
+        #expect(answer["effect"] == (isVerified ? "withdrawn" : "none"), "\(answer.json)")
+        #expect(answer["why"] == (isVerified ? nil : "already_so"), "\(answer.json)")
+    }
+
     @Test func `a choice by a reply is recorded where nothing ended, and one of several people is enough`()
         async throws
     {

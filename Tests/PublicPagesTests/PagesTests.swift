@@ -184,7 +184,7 @@ final class FakeHandler: UnsubscribeHandler {
             // Undone of others who have the mailbox, and not of who chose by other means since.
             handler.state.withLock { $0.isOff = true }
             for query in ["?undone", "?late"] {
-                #expect(try body(query).contains("cannot be undone any more"), "\(query)")
+                #expect(try body(query).contains("cannot be undone now"), "\(query)")
             }
             #expect(try !body("").contains("cannot be undone"))
             // Off by the app's own switch, and no link was used.

@@ -14,6 +14,8 @@ struct AddressMemory: Hashable, Sendable {
     var repliedAt: Instant?
     /// The newest verification by a person who removed the address since.
     private(set) var verifiedAt: Instant?
+    /// The newest verification that two people had at one moment, so that it counts for neither, and that one of them removed.
+    private(set) var tiedAt: Instant?
     /// In the order in which they were said.
     private(set) var noes: [No] = []
 
@@ -50,7 +52,13 @@ struct AddressMemory: Hashable, Sendable {
     mutating func remove(_ link: Tag) { noes.removeAll { $0.link == link } }
 
     mutating func addVerification(of address: AddressRecord) {
+        if let tied = address.verifiedAt, tied == address.contestedAt { tiedAt = max(tiedAt ?? tied, tied) }
         verifiedAt = [verifiedAt, address.verifiedAt, address.contestedAt].compactMap(\.self).max()
+    }
+
+    /// Whether somebody had a newer verification than this and left, or the same and had not the address to themselves.
+    func outdates(_ verification: Instant) -> Bool {
+        verifiedAt.map { $0 > verification } == true || tiedAt == verification
     }
 
     /// When a category was said no to last.
@@ -89,6 +97,7 @@ extension AddressMemory {
         var lines: [String] = []
         if let repliedAt { lines.append("replied \(repliedAt.milliseconds)") }
         if let verifiedAt { lines.append("verified \(verifiedAt.milliseconds)") }
+        if let tiedAt { lines.append("tied \(tiedAt.milliseconds)") }
         lines += noes.map { "no \($0.at.milliseconds) \($0.category.rawValue) \($0.link?.hexadecimal ?? "")" }
         return lines.joined(separator: "\n")
     }
@@ -102,6 +111,7 @@ extension AddressMemory {
             switch (words[0], words.count) {
             case ("replied", 2): repliedAt = at
             case ("verified", 2): verifiedAt = at
+            case ("tied", 2): tiedAt = at
             case ("no", 3...4):
                 guard let category = Category(rawValue: words[2]) else { return nil }
                 let link = words.count == 4 ? Tag(hexadecimal: words[3]) : nil

@@ -202,7 +202,7 @@ extension StepContext {
 
     /// Carries noes over to the address that replaces an old one under the same id, but for those that a newer yes was given after
     /// at the new one. Consents are not carried over.
-    func carryWithdrawals(
+    func carryNoes(
         from old: Tag, to new: Tag, on channel: Channel, of subject: Subject, by caller: CallerName,
         at now: Instant
     ) throws {
@@ -219,6 +219,14 @@ extension StepContext {
                 person: person, receivedAt: now)
             _ = try append(withdrawal, of: person, by: caller, at: now)
             person = try reloaded(person)
+        }
+        let choices = person.person.state.preferences.filter { $0.channel == channel }
+        for no in choices where no.destination == old && no.state.isOff && no.source != .driftAudit {
+            let there = choices.first { $0.destination == new && $0.scope == no.scope }
+            guard there.map({ !$0.state.isOff && $0.at <= no.at }) ?? true else { continue }
+            var here = no
+            here.destination = new
+            try appendPreference(here, receivedAt: now)
         }
     }
 
@@ -486,11 +494,13 @@ extension StepContext {
         person = try reloaded(person)
         guard ConsentsAndChoices(person) != ConsentsAndChoices(before) else { return false }
         try reconsider(person.subject.id, as: person.person, because: .consentChanged, at: now)
+        // Nothing goes to an address that nobody verified, whatever is on.
         return endsConsent
-            || Category.allCases.contains { category in
-                isOn(category.rawValue, on: channel, at: place, of: before.person, at: now)
-                    && !isOn(category.rawValue, on: channel, at: place, of: person.person, at: now)
-            }
+            || address.verifiedAt != nil
+                && Category.allCases.contains { category in
+                    isOn(category.rawValue, on: channel, at: place, of: before.person, at: now)
+                        && !isOn(category.rawValue, on: channel, at: place, of: person.person, at: now)
+                }
     }
 
     /// Whether ``stop(_:of:by:at:)`` would change nothing, told from the state alone.

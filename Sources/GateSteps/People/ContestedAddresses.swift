@@ -43,7 +43,8 @@ extension StepContext {
             return AddressContest(since: earlier?.contestedAt)
         }
         var newer = [earlier?.contestedAt].compactMap(\.self).filter { $0 >= verifiedAt }
-        if let left = try memory(of: address).verifiedAt, left > verifiedAt { newer.append(left) }
+        let memory = try memory(of: address)
+        if memory.outdates(verifiedAt), let left = memory.verifiedAt { newer.append(left) }
         var older: [OlderHolder] = []
         for holder in try view.holders(of: address) where holder != subject {
             guard let other = try view.state(of: holder)?.addresses[address] else { continue }

@@ -121,7 +121,7 @@ extension StepContext {
             .address(address, action: earlier == nil ? .registered : .updated, replaced: replaced),
             of: person.subject.id, by: caller, at: now)
         if let replaced {
-            try carryWithdrawals(
+            try carryNoes(
                 from: replaced, to: tag, on: body.channel, of: person.subject, by: caller, at: now)
         }
         if earlier == nil || replaced != nil {

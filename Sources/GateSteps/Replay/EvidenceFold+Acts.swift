@@ -316,12 +316,14 @@ extension EvidenceFold {
         }
     }
 
-    /// Whether the choice is one for the whole channel that a newer yes at one place leaves standing at the others.
+    /// Whether the choice is one for the whole channel that a newer yes at one place leaves standing at the others, or one of an
+    /// address that was replaced.
     private func isCopy(_ choice: PreferenceRecord, of person: RecipientSnapshot) -> Bool {
         guard choice.state.isOff, choice.destination != nil else { return false }
         return person.state.preferences.contains {
-            $0.scope == choice.scope && $0.channel == choice.channel && $0.destination == nil
-                && $0.state == choice.state && $0.source == choice.source && $0.at == choice.at
+            $0.scope == choice.scope && $0.channel == choice.channel
+                && $0.destination != choice.destination && $0.state == choice.state
+                && $0.source == choice.source && $0.at == choice.at
                 && $0.caller == choice.caller
         }
     }

@@ -220,7 +220,7 @@ private struct ActAgain {
                 Step(channel: address.channel) { step in
                     try step.record(change, of: person.subject.id, by: caller, at: now)
                     if let replaced {
-                        try step.carryWithdrawals(
+                        try step.carryNoes(
                             from: replaced, to: address.tag, on: address.channel, of: person.subject,
                             by: caller, at: now)
                     }

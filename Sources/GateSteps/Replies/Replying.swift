@@ -113,14 +113,15 @@ extension StepContext {
     ) throws -> Bool {
         guard let subject = try view.subject(subject),
             let person = try RecipientSnapshot.load(subject, from: view),
-            let place = person.addresses[address]?.tag
+            let place = person.addresses[address]
         else { return false }
-        return person.state.consentsInForce.given(on: address.channel, at: place).contains {
+        return person.state.consentsInForce.given(on: address.channel, at: place.tag).contains {
             $0.expiresAt.map { now < $0 } ?? true
         }
-            || categories(endedWith: everyText).contains {
-                isOn($0.rawValue, on: address.channel, at: place, of: person, at: now)
-            }
+            || place.verifiedAt != nil
+                && categories(endedWith: everyText).contains {
+                    isOn($0.rawValue, on: address.channel, at: place.tag, of: person, at: now)
+                }
     }
 
     /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.

@@ -61,7 +61,7 @@ package struct PageTexts: Hashable, Sendable {
         stop: "Stop these messages", doneTitle: "You are unsubscribed",
         done: "You will not get these messages here any more.", undoHint: "You can undo this until {time}.",
         undo: "Undo", undone: "Undone. These messages are switched on again, as before.",
-        tooLate: "This cannot be undone any more. You can switch the messages on again in the app.",
+        tooLate: "This cannot be undone now. You can switch the messages on again in the app.",
         alreadyOn: "There is nothing to undo: these messages are switched on.",
         settings: "All notification settings", unknownTitle: "This link does not work",
         unknown:
@@ -82,7 +82,7 @@ package struct PageTexts: Hashable, Sendable {
         done: "Ovdje više nećete primati ove poruke.",
         undoHint: "Odjavu možete poništiti do {time}.",
         undo: "Poništi", undone: "Poništeno. Ove su poruke ponovo uključene, kao i prije.",
-        tooLate: "Odjava se više ne može poništiti. Poruke možete ponovo uključiti u aplikaciji.",
+        tooLate: "Odjava se sada ne može poništiti. Poruke možete ponovo uključiti u aplikaciji.",
         alreadyOn: "Nema šta da se poništi: ove su poruke uključene.",
         settings: "Sve postavke obavijesti", unknownTitle: "Ovaj link ne radi",
         unknown:
@@ -102,7 +102,7 @@ package struct PageTexts: Hashable, Sendable {
         stop: "Stopp disse meldingene", doneTitle: "Du er meldt av",
         done: "Du får ikke disse meldingene her lenger.", undoHint: "Du kan angre til kl. {time}.",
         undo: "Angre", undone: "Angret. Disse meldingene er slått på igjen, som før.",
-        tooLate: "Dette kan ikke angres lenger. Du kan slå på meldingene igjen i appen.",
+        tooLate: "Dette kan ikke angres nå. Du kan slå på meldingene igjen i appen.",
         alreadyOn: "Det er ingenting å angre: Disse meldingene er slått på.",
         settings: "Alle varslingsinnstillinger", unknownTitle: "Denne lenken virker ikke",
         unknown:
@@ -121,7 +121,7 @@ package struct PageTexts: Hashable, Sendable {
         stop: "Ndali këto mesazhe", doneTitle: "U çregjistruat",
         done: "Nuk do të merrni më këto mesazhe këtu.", undoHint: "Mund ta zhbëni këtë deri në orën {time}.",
         undo: "Zhbëje", undone: "U zhbë. Këto mesazhe janë aktivizuar përsëri, si më parë.",
-        tooLate: "Kjo nuk mund të zhbëhet më. Mesazhet mund t'i aktivizoni përsëri në aplikacion.",
+        tooLate: "Kjo nuk mund të zhbëhet tani. Mesazhet mund t'i aktivizoni përsëri në aplikacion.",
         alreadyOn: "Nuk ka asgjë për të zhbërë: këto mesazhe janë të aktivizuara.",
         settings: "Të gjitha cilësimet e njoftimeve", unknownTitle: "Kjo lidhje nuk funksionon",
         unknown:
