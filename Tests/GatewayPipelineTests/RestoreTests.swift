@@ -9,9 +9,10 @@ import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
 import RecipientModel
-import SQLiteStore
 import SealedFormat
 import Testing
+
+@testable import SQLiteStore
 
 /// An old copy of the databases beside the newest trail, and what the trail gives it back.
 @Suite struct RestoreTests {
@@ -97,6 +98,36 @@ import Testing
         let recorded = try TrailEntry(reading: own.bytes)
         #expect(try recorded.kind == .restore && RestoreEntry(recorded.members) == entry)
         #expect(try old.store.read { try $0.restoreUnderWay() } == nil)
+    }
+
+    @Test func `after a restore what is stored is what the trail tells, but of whom it cannot bring back`()
+        async throws
+    {
+        let gate = try GatewayHarness(keeping: .files())
+        for user in ["u_1", "u_2"] {
+            try await gate.register(user)
+            try #require(try await gate.consent(user).status == 200)
+            try #require(try await gate.remit("a-\(user)", to: user).status == 202)
+        }
+        let copy = try backup(gate)
+        try #require(
+            try await gate.call("product", "POST", "/v1/recipients/u_2/consents/c1/withdraw").status == 200)
+        try #require(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        // Of this one nothing but the trail is left.
+        try await gate.register("u_3")
+        try #require(try await gate.remit("b", to: "u_3").status == 202)
+        try #require(try await gate.remit("b-2", to: "u_2").status == 202)
+        let trail = try entries(of: gate)
+
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
+        try restore(old, from: trail)
+        let all = try entries(of: old)
+        #expect(try StateAuditTests().differences(old, all).isEmpty)
+        // Whoever was in the backup is missed.
+        let connection = old.files.writer.connection
+        try connection.exclusively { try connection.script("DELETE FROM person") }
+        let found = try StateAuditTests().differences(old, all)
+        #expect(found.contains { $0.what == "nothing is stored of this person" }, "\(found)")
     }
 
     @Test func `a restore that ends between two commits goes on, and comes to the same`() async throws {

@@ -13,7 +13,7 @@ import WireProtocol
 
 /// The state is what happened, or what is otherwise is named.
 @Suite struct StateAuditTests {
-    private func differences(
+    func differences(
         _ gate: GatewayHarness, _ entries: [[UInt8]]? = nil, shareCount: Int = 1
     ) throws -> [StateAudit.Difference] {
         let entries = try entries ?? gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)

@@ -61,6 +61,11 @@ package struct StateFold {
     /// The index of the entry to apply next.
     package private(set) var next: UInt64 = 0
     private let keptSince: Instant
+    /// The entry that told first of each person.
+    private var firstEntries: [SubjectID: UInt64] = [:]
+    /// Who was told of first in entries that a restore brought back: nobody's mapping is in the trail, so the store need not
+    /// have them.
+    package private(set) var lost: Set<SubjectID> = []
 
     /// - Parameter keptSince: Sends from before are let go of, so they are not held against the store.
     package init(of share: Share = Share(index: 0, count: 1), sendsSince keptSince: Instant) {
@@ -77,6 +82,9 @@ package struct StateFold {
         switch entry.kind {
         case .start: policyInForce = try entry.knownBody(StartEntry.self).policy
         case .policy: policyInForce = try entry.knownBody(PolicyEntry.self).policy
+        case .restore:
+            let backupSize = try entry.knownBody(RestoreEntry.self).backupSize
+            lost.formUnion(firstEntries.lazy.filter { $0.value >= backupSize }.map(\.key))
         default:
             guard let text = entry.members["subject"]?.stringValue,
                 let subject = SubjectID(hexadecimal: text), share.contains(subject)
@@ -93,9 +101,13 @@ package struct StateFold {
             sent[send.send] = SentEvidence(
                 caller: send.caller, subject: subject, channel: send.request.channel, receivedAt: time,
                 entryIndex: index)
-        case .erasure: told.forget(subject)
+        case .erasure:
+            told.forget(subject)
+            firstEntries[subject] = nil
+            lost.remove(subject)
         default:
             guard let (subject, change) = try PersonChange.read(entry) else { return }
+            if firstEntries[subject] == nil { firstEntries[subject] = entry.index }
             told.apply(change, to: subject)
         }
     }

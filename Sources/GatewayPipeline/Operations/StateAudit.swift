@@ -73,10 +73,11 @@ package struct StateAudit {
     /// - Throws: What the store does, but for damage, which is a difference.
     package func differences(of item: Item) throws -> [Difference] {
         switch item {
-        case .person(let subject): return try differences(of: subject)
+        case .person(let subject): return try isLost(subject) ? [] : differences(of: subject)
         case .send(let id):
             guard let send = fold.sent[id], send.receivedAt >= keptSince,
-                fold.told.people[send.subject] != nil, let what = try naming({ try difference(of: id, send) })
+                fold.told.people[send.subject] != nil, try !isLost(send.subject),
+                let what = try naming({ try difference(of: id, send) })
             else { return [] }
             return [Difference(subject: send.subject, what: what)]
         case .key(let key):
@@ -110,6 +111,14 @@ package struct StateAudit {
             guard let damage = error.damage else { throw error }
             return "\(damage)"
         }
+    }
+
+    /// Whether a restore could not bring the person back.
+    private func isLost(_ subject: SubjectID) throws -> Bool {
+        try fold.lost.contains(subject)
+            && naming {
+                try store.subject(subject) == nil && store.state(of: subject) == nil ? nil : ""
+            } == nil
     }
 
     // MARK: People
