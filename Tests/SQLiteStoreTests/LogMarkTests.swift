@@ -235,11 +235,9 @@ import Testing
 
     /// How many frames of the log are in the database (sqlite.org/walformat.html, section 2.1): the `nBackfill` of the log's index.
     private func movedFrameCount(_ folder: TemporaryFolder) throws -> Int64 {
-        let index = try FileHandle(forReadingFrom: URL(fileURLWithPath: folder.state + "/gate.db-shm"))
-        defer { try? index.close() }
-        try index.seek(toOffset: 96)
-        let bytes = try #require(try index.read(upToCount: 4))
-        return Int64(bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) })
+        let index = try Data(contentsOf: URL(fileURLWithPath: folder.state + "/gate.db-shm"))
+        try #require(index.count >= 100)
+        return Int64(index.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 96, as: UInt32.self) })
     }
 
     @Test func `a pass beside the writer moves nothing that is not marked, and all but what came since`()

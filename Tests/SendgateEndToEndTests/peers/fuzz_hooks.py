@@ -6,7 +6,7 @@ socket the fuzzer uses, whose caller may do less. SENDGATE_SEED is the seed of t
 requests of each operation were answered 2xx, as one JSON object.
 
 1. `60.0` is an integer to JSON Schema and not to the gate, which reads integers as integers (RFC 8785's range).
-2. Whether a notice, a time zone or a scope exists is in the bundle and in tzdata, not in the schema. Such a
+2. Whether a notice, a time zone or a scope exists, and what a notice asks about, is in the bundle and in tzdata, not in the schema. Such a
    request is well-formed and answered 422 with a problem of its own, and only those are let pass.
 3. That one time comes after another (a consent ends after it was given, a receipt is no older than its send), or that one
    value goes with another (a sale is a yes to marketing by e-mail), is no matter of one value. The violation names the place,
@@ -34,7 +34,7 @@ from unix_http import Gate, utc
 BEYOND_THE_SCHEMA = {
     f"urn:sendgate:problem:{name}"
     for name in ("unknown_notice", "unknown_purpose", "unknown_time_zone", "unknown_scope", "unknown_event", "event_in_future",
-                 "invalid_public_key", "policy_refused")
+                 "invalid_public_key", "policy_refused", "other_purpose")
 }
 POLICIES = pathlib.Path(__file__).resolve().parents[3] / "Policies"
 
