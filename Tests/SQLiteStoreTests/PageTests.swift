@@ -237,11 +237,16 @@ import Testing
     }
 
     /// A program that knows nothing of the codes writes pages with wrong ones.
-    @Test func `an edit by another SQLite of a closed store is noticed`() throws {
+    @Test(arguments: [false, true])
+    func `an edit by another SQLite is noticed, of a closed store and of one that runs`(isRunning: Bool)
+        throws
+    {
         let folder = try filled()
-        let whole = try openStore(folder.state)
+        let limits = SQLiteStoreLimits(
+            readerCount: 1, writerCacheByteCount: 1, readerCacheByteCount: 1, cachedPersonCountMax: 0)
+        let whole = try openStore(folder.state, limits: limits)
         let expected = try answers(whole)
-        whole.close()
+        if !isRunning { whole.close() }
         let connection = try Connection(
             path: folder.state + "/gate.db", file: "gate.db", role: .writer(byteCountMax: nil),
             cacheByteCount: 1 << 20, busyTimeoutMilliseconds: 100)
@@ -251,6 +256,19 @@ import Testing
             try connection.script(StoreTampering.end)
         }
         connection.close()
+        if isRunning {
+            let found = try answers(whole)
+            #expect(!zip(found, expected).contains { $0 != nil && $0 != $1 })
+            #expect(found.contains { $0 == nil })
+            #expect(!whole.damages.isEmpty)
+            // A step that meets such a page changes nothing.
+            #expect(throws: StoreError.self) {
+                try whole.write {
+                    try $0.setSetting("after", to: "1"); _ = try $0.consentRecords(of: .sample(3))
+                }
+            }
+            whole.close()
+        }
         do {
             let store = try openStore(folder.state)
             let found = try answers(store)
