@@ -14,7 +14,7 @@ import WireProtocol
 /// The gateway's own keys over the socket: who may change what, and what the trail and the private halves make of it.
 @Suite struct GatewayKeyTests {
     /// A gateway whose start found one key of each purpose that rotates, over files that the data key seals.
-    private static func started(witness: Bool = false) async throws -> GatewayHarness {
+    static func started(witness: Bool = false) async throws -> GatewayHarness {
         let found = Keyring.rotating.map { purpose in
             GatewayKey(
                 id: purpose == .data ? "test" : "\(purpose)-1", purpose: purpose, state: .preActivation,
@@ -63,7 +63,7 @@ import WireProtocol
     }
 
     /// Makes a key and gives its id.
-    private static func add(_ purpose: String, to gate: GatewayHarness) async throws -> String {
+    static func add(_ purpose: String, to gate: GatewayHarness) async throws -> String {
         let answer = await gate.ask("keys-team", "POST", "/v1/keys", ["purpose": .string(purpose)])
         #expect(answer.status == 200)
         let body = try body(answer)

@@ -4,7 +4,9 @@ import Foundation
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import KeyLifecycle
 import RecipientModel
+import SealedFormat
 import Testing
 import WireProtocol
 
@@ -166,6 +168,30 @@ import WireProtocol
                 $0.what
                     == "consents in force, preferences, number of consent records, number of choices: not what the trail tells"
             }, "\(found)")
+    }
+
+    @Test func `a gateway key that was put back into use, or that no entry tells of, is named`() async throws
+    {
+        let gate = try await GatewayKeyTests.started()
+        let key = try await GatewayKeyTests.add("origin", to: gate)
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/promote").status == 200)
+        let before = try #require(try gate.store.read { try $0.keyring() })
+        #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/suspend").status == 200)
+        #expect(try differences(gate).isEmpty)
+        func whats() throws -> [String] { try differences(gate).map(\.what) }
+        try gate.store.write { try $0.setSetting("keyring", to: before.text) }
+        #expect(try whats() == ["gateway key `\(key)` is `active`, and `suspended` by the trail"])
+        try gate.store.write { try $0.setSetting("keyring", to: nil) }
+        #expect(try whats().allSatisfy { $0.contains("is unknown, and") } && !whats().isEmpty)
+        var more = before
+        _ = try more.add(
+            GatewayKey(
+                id: "origin-9", purpose: .origin, state: .preActivation, createdAt: .longAgo,
+                changedAt: .longAgo, publicKey: nil))
+        more.take(
+            RecordedKey(id: key, purpose: .origin, state: .suspended, at: .longAgo, publicKey: nil))
+        try gate.store.write { try $0.setSetting("keyring", to: more.text) }
+        #expect(try whats() == ["gateway key `origin-9` is `pre_activation`, and unknown by the trail"])
     }
 
     @Test func `a consent, a person and a send that no entry tells of are named`() async throws {

@@ -1,6 +1,7 @@
 import AuditTrail
 import CanonicalJSON
 package import GateVocabulary
+package import KeyLifecycle
 import RecipientModel
 import SendPlanning
 
@@ -58,6 +59,8 @@ package struct StateFold {
     package private(set) var sent: [SendID: SentEvidence] = [:]
     /// The bundle in force after the newest entry; `nil` before the first start.
     package private(set) var policyInForce: PolicyDigest?
+    /// The gateway's own keys, with their states.
+    package private(set) var keyring = Keyring()
     /// The index of the entry to apply next.
     package private(set) var next: UInt64 = 0
     private let keptSince: Instant
@@ -79,6 +82,7 @@ package struct StateFold {
     package mutating func apply(_ bytes: [UInt8]) throws {
         let entry = try TrailEntry(reading: bytes)
         next = entry.index + 1
+        for key in try RecordedKey.changed(by: entry) { keyring.take(key) }
         switch entry.kind {
         case .start: policyInForce = try entry.knownBody(StartEntry.self).policy
         case .policy: policyInForce = try entry.knownBody(PolicyEntry.self).policy

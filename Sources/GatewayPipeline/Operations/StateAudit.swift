@@ -1,6 +1,8 @@
 package import GateSteps
 package import GateVocabulary
+import KeyLifecycle
 import RecipientModel
+import SealedFormat
 
 /// Holds what is stored against what the trail tells: whether the state is what happened.
 ///
@@ -47,8 +49,8 @@ package struct StateAudit {
         case send(SendID)
         /// A key of a device of any share: one that leads to somebody who does not have it.
         case key(KeyID)
-        /// The bundle that was last in force.
-        case policy
+        /// The bundle that was last in force, and the gateway's own keys.
+        case settings
     }
 
     /// What there is to compare in the share: people in the order of their pseudonyms, then sends; in the first share all keys, too.
@@ -65,7 +67,7 @@ package struct StateAudit {
             items.append(.key($0))
             return true
         }
-        return items + [.policy]
+        return items + [.settings]
     }
 
     /// What is stored otherwise than it happened.
@@ -86,7 +88,8 @@ package struct StateAudit {
                 return nil
             }
             return what.map { [Difference(what: "device key \(key.hexadecimal): \($0)")] } ?? []
-        case .policy: return try naming(policyDifference).map { [Difference(what: $0)] } ?? []
+        case .settings:
+            return try [policyDifference, keyringDifference].compactMap(naming).map { Difference(what: $0) }
         }
     }
 
@@ -224,6 +227,16 @@ package struct StateAudit {
             return "the bundle that was last in force is not \(told.text), as the trail tells"
         }
         return nil
+    }
+
+    private func keyringDifference() throws -> String? {
+        let (stored, told) = (try store.keyring() ?? Keyring(), fold.keyring)
+        let differing = Set((stored.keys + told.keys).map(\.id)).sorted().filter {
+            stored[$0]?.state != told[$0]?.state || stored[$0]?.purpose != told[$0]?.purpose
+        }
+        guard let id = differing.first else { return nil }
+        func name(_ key: GatewayKey?) -> String { key.map { "`\($0.state.rawValue)`" } ?? "unknown" }
+        return "gateway key `\(id)` is \(name(stored[id])), and \(name(told[id])) by the trail"
     }
 }
 
