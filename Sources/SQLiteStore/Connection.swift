@@ -575,7 +575,7 @@ final class Connection: @unchecked Sendable {
     ///   one may lie in the log only, or be half written.
     func wrongPages(_ numbers: Range<Int64>) throws -> [(number: Int64, what: String)] {
         let (opened, _) = try openFile()
-        return try withUnsafeTemporaryAllocation(byteCount: PageCode.pageByteCount, alignment: 16) { page in
+        return withUnsafeTemporaryAllocation(byteCount: PageCode.pageByteCount, alignment: 16) { page in
             var wrong: [(number: Int64, what: String)] = []
             for number in numbers where number != PageCode.lockBytePage {
                 let code = opened.pointee.pMethods.pointee.xRead(
@@ -583,9 +583,8 @@ final class Connection: @unchecked Sendable {
                 if let what = pages?.takeDamage() {
                     wrong.append((number, what))
                 } else if code != SQLITE_OK {
-                    throw StoreError.unavailable(
-                        "page \(number) of `\(file)` cannot be read: look at the disk and the kernel's log (\(code))"
-                    )
+                    wrong.append(
+                        (number, "it cannot be read: look at the disk and the kernel's log (\(code))"))
                 }
             }
             return wrong

@@ -178,7 +178,7 @@ struct Wiring {
                     origin: origin,
                     keys: [library.signingKey]
                         + gateKeys.keyring.earlierTrailKeys(origin: origin, trusted: true)),
-                retentionMilliseconds: configuration.limits.retentionMilliseconds, clock: clock)
+                clock: clock)
         }
         let keyHolder = try KeyHolder(
             keys, as: keyring, prefix: configuration.isDevelopment ? "dev-" : "",

@@ -502,7 +502,8 @@ struct DroppingOperation: EngineOperation {
     var lane: EngineLane { .security }
     var scans: Bool { true }
     func perform(in batch: Batch) throws -> Completion {
-        try batch.dropExpiredSettings()
+        var next: String?
+        repeat { next = try batch.dropExpiredSettings(from: next) } while next != nil
         return { [finished] _ in finished() }
     }
     func refuse(_ failure: EngineFailure) { Issue.record("refused: \(failure)") }

@@ -63,7 +63,7 @@ import WireProtocol
         }
     }
 
-    @Test func `who is not stored as it happened gets no marketing until they choose again`() async throws {
+    @Test func `who is not stored as it happened gets no marketing, told once`() async throws {
         let gate = try await filled()
         let subject = try #require(try gate.store.read { try $0.people(after: nil, limit: 1) }.first)
         func close() async -> Bool {

@@ -1033,6 +1033,48 @@ import Testing
         try expectReplay()
     }
 
+    @Test func `a link whose time is over takes nothing back of who registers its mailbox now`() async throws
+    {
+        try await share("u_1")
+        gate.clock.advance(seconds: 1)
+        let token = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        gate.clock.advance(seconds: 8 * 86_400)
+        try await muted(token)
+        gate.clock.advance(seconds: UnsubscribeLink.undoSeconds)
+        try await share("u_2", consents: false, region: "US")
+        guard case .tooLate = await ask(.undo, token) else {
+            Issue.record("a mute was taken back too late")
+            return
+        }
+        try await share("u_3", consents: false, region: "US")
+        for user in ["u_2", "u_3"] { #expect(try await mail("a-\(user)", to: user) == 403, "\(user)") }
+        try expectReplay()
+    }
+
+    @Test func `a mute that was repeated is taken back no more than the first, once another said no`()
+        async throws
+    {
+        for user in ["u_1", "u_2", "u_3"] { try await share(user) }
+        gate.clock.advance(seconds: 1)
+        let first = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        let second = try #require(try await link("promo.offer", "s2", to: "u_2", on: "email"))
+        gate.clock.advance(seconds: 8 * 86_400)
+        try await muted(first)
+        gate.clock.advance(seconds: 5 * 60)
+        try await agree("u_1", named: "again")
+        gate.clock.advance(seconds: 5 * 60)
+        try await muted(first)
+        gate.clock.advance(seconds: 6 * 60)
+        try await muted(second)
+        gate.clock.advance(seconds: 2 * 60)
+        guard case .tooLate = await ask(.undo, first) else {
+            Issue.record("a mute was taken back over another's no")
+            return
+        }
+        for user in ["u_1", "u_3"] { #expect(try await mail("a-\(user)", to: user) == 403, "\(user)") }
+        try expectReplay()
+    }
+
     @Test func `what a link switched off is listed no longer than it can be taken back`() async throws {
         let link = try await registered()
         _ = await ask(.mute, link)

@@ -4,7 +4,7 @@ import RecipientModel
 
 extension StepContext {
     /// Switches marketing off on a channel for a person of whom is stored what did not happen: a no may be missing. It stays off
-    /// until the person chooses again. A person who is not registered, or not any more, stays as they are.
+    /// until the person switches it on. A person who is not registered, or not any more, stays as they are.
     ///
     /// One channel a step, so that each entry is an act of its own, whichever of them were recorded before.
     package func close(_ channel: Channel, of subject: SubjectID, at now: Instant) throws {

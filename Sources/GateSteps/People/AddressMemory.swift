@@ -4,8 +4,7 @@ import CompliancePolicy
 import GateVocabulary
 import RecipientModel
 
-/// What is known of a number or a mailbox for good, whoever has it: the noes that were said there, and the newest verification of
-/// those who have it no more (SG-0065).
+/// Noes and verifications that outlive those who have a number or a mailbox (SG-0065).
 ///
 /// A setting of the store under the keyed hash of the address. It names no person, so an erasure leaves it: a no that came by an
 /// address is about everybody who is written to there later.
@@ -22,10 +21,16 @@ struct AddressMemory: Hashable, Sendable {
     /// A no to one category, by an objection or an unsubscribe link.
     struct No: Hashable, Sendable {
         let category: GateVocabulary.Category
-        /// The link that may still take it back; `nil` of an objection, and of a link whose time for that is over.
+        /// `nil` of an objection, and of a link of which it is not known any more.
         fileprivate(set) var link: Tag?
-        /// Of a link that was used again within its time, the first.
+        /// Of a link that was used again while it could be taken back, the first.
         let at: Instant
+        /// Of such a link the newest use, which can be taken back the longest.
+        fileprivate(set) var newestAt: Instant
+
+        fileprivate func isUndoable(at now: Instant) -> Bool {
+            link != nil && now < newestAt.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+        }
     }
 
     /// Noes at most that can be taken back.
@@ -33,13 +38,13 @@ struct AddressMemory: Hashable, Sendable {
 
     mutating func add(_ category: GateVocabulary.Category, by link: Tag?, at now: Instant) {
         for index in noes.indices
-        where now >= noes[index].at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
-            || noes.count - index >= Self.undoableCountMax
-        {
+        where !noes[index].isUndoable(at: now) || noes.count - index >= Self.undoableCountMax {
             noes[index].link = nil
         }
-        if link == nil || !isSaid(category, by: link) {
-            noes.append(No(category: category, link: link, at: now))
+        if let own = noes.firstIndex(where: { link != nil && $0.category == category && $0.link == link }) {
+            noes[own].newestAt = now
+        } else {
+            noes.append(No(category: category, link: link, at: now, newestAt: now))
         }
         // Of those that nobody can take back, the newest of a category says all.
         noes = noes.enumerated().filter { index, no in
@@ -63,26 +68,22 @@ struct AddressMemory: Hashable, Sendable {
 
     /// When a category was said no to last.
     func newest(_ category: GateVocabulary.Category) -> Instant? {
-        noes.last { $0.category == category }?.at
+        noes.filter { $0.category == category }.map(\.newestAt).max()
     }
 
-    private func isSaid(_ category: GateVocabulary.Category, by link: Tag?) -> Bool {
-        noes.contains { $0.category == category && $0.link == link }
-    }
-
-    /// The link by which alone a category is said no to.
-    func onlyLink(_ category: GateVocabulary.Category) -> Tag? {
+    /// The link that can take back all that was said of a category; `nil` where there is none, or where somebody else said it too.
+    func onlyLink(_ category: GateVocabulary.Category, at now: Instant) -> Tag? {
         let said = noes.filter { $0.category == category }
-        return repliedAt == nil && said.count == 1 ? said[0].link : nil
+        return repliedAt == nil && said.count == 1 && said[0].isUndoable(at: now) ? said[0].link : nil
     }
 
-    /// Whether somebody said no after a link did, by other means than the link: then its no cannot be taken back.
-    func isSaid(_ category: GateVocabulary.Category, since link: Tag) -> Bool {
-        guard let own = noes.first(where: { $0.category == category && $0.link == link }) else {
-            return false
-        }
-        return repliedAt.map { $0 >= own.at } == true
-            || noes.contains { $0.category == category && $0.link != link && $0.at >= own.at }
+    /// Whether a link can take its no back: in its time, and while nobody else has said the same since.
+    func isUndoable(_ category: GateVocabulary.Category, by link: Tag, at now: Instant) -> Bool {
+        guard let own = noes.first(where: { $0.category == category && $0.link == link }),
+            own.isUndoable(at: now)
+        else { return false }
+        return repliedAt.map { $0 < own.at } != false
+            && noes.allSatisfy { $0.category != category || $0.link == link || $0.at < own.at }
     }
 }
 
@@ -98,7 +99,9 @@ extension AddressMemory {
         if let repliedAt { lines.append("replied \(repliedAt.milliseconds)") }
         if let verifiedAt { lines.append("verified \(verifiedAt.milliseconds)") }
         if let tiedAt { lines.append("tied \(tiedAt.milliseconds)") }
-        lines += noes.map { "no \($0.at.milliseconds) \($0.category.rawValue) \($0.link?.hexadecimal ?? "")" }
+        lines += noes.map {
+            "no \($0.at.milliseconds) \($0.newestAt.milliseconds) \($0.category.rawValue) \($0.link?.hexadecimal ?? "")"
+        }
         return lines.joined(separator: "\n")
     }
 
@@ -112,11 +115,14 @@ extension AddressMemory {
             case ("replied", 2): repliedAt = at
             case ("verified", 2): verifiedAt = at
             case ("tied", 2): tiedAt = at
-            case ("no", 3...4):
-                guard let category = Category(rawValue: words[2]) else { return nil }
-                let link = words.count == 4 ? Tag(hexadecimal: words[3]) : nil
-                guard (link == nil) == (words.count == 3) else { return nil }
-                noes.append(No(category: category, link: link, at: at))
+            case ("no", 4...5):
+                guard let newest = Int64(words[2]), let category = Category(rawValue: words[3]) else {
+                    return nil
+                }
+                let link = words.count == 5 ? Tag(hexadecimal: words[4]) : nil
+                guard (link == nil) == (words.count == 4) else { return nil }
+                noes.append(
+                    No(category: category, link: link, at: at, newestAt: Instant(milliseconds: newest)))
             default: return nil
             }
         }
@@ -170,7 +176,7 @@ extension StepContext {
             else { continue }
             try choose(no.choice, on: [address.channel], of: no.person)
             // Whoever takes the link's no back gives this person back what it took, too.
-            if let link = memory.onlyLink(category) { try remember([no.choice], of: link, at: now) }
+            if let link = memory.onlyLink(category, at: now) { try remember([no.choice], of: link, at: now) }
         }
     }
 }

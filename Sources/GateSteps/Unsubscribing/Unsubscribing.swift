@@ -311,7 +311,7 @@ package struct LinkTarget {
     /// Whether no mute can be taken back: more were recorded than can be (``UnsubscribeLink/undoCountMax``), or somebody else said
     /// no by the mailbox since.
     func isFinal(at now: Instant) -> Bool {
-        if memory.isSaid(link.category, since: link.id) { return true }
+        if link.mailbox != nil, !memory.isUndoable(link.category, by: link.id, at: now) { return true }
         let windowStart = now.advanced(bySeconds: -UnsubscribeLink.undoWindowSeconds)
         return mutedAt.count(where: { $0 > windowStart }) > UnsubscribeLink.undoCountMax
     }

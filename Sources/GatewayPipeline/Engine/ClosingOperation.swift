@@ -1,7 +1,8 @@
 package import GateSteps
 package import GateVocabulary
 
-/// Switches marketing off for people of whom is stored what did not happen (``StateAudit``), until they choose again.
+/// Switches marketing off for people of whom is stored what did not happen (``StateAudit``). The next pass does it again, where they
+/// switched it on and the difference is still there.
 package struct ClosingOperation: EngineOperation {
     private let people: [SubjectID]
     private let finished: @Sendable (EngineFailure?) -> Void

@@ -31,12 +31,12 @@ struct AuditState: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let (store, configured, limits) = try state.openToRead()
+        let (store, configured) = try state.openToRead()
         defer { store.close() }
         let copy = try CopiedTrail(at: trail ?? configured)
         let options = try AuditTrust(copy, trusted)
         options.warnAboutOwnWord()
-        let found = try differences(copy, options, store, limits)
+        let found = try differences(copy, options, store)
         if output.json {
             Terminal.print([
                 "differences": .array(
@@ -55,7 +55,7 @@ struct AuditState: GateCommand {
     }
 
     private func differences(
-        _ trail: CopiedTrail, _ options: AuditTrust, _ store: any GateStore, _ limits: EngineLimits
+        _ trail: CopiedTrail, _ options: AuditTrust, _ store: any GateStore
     ) throws -> [StateAudit.Difference] {
         let shareCount = try StateComparison.shareCount(in: store)
         return try (0..<shareCount).flatMap { index in
@@ -63,8 +63,7 @@ struct AuditState: GateCommand {
             var progress = Progress(shareCount == 1 ? "comparing" : "comparing \(index + 1) of \(shareCount)")
             defer { progress.end() }
             var comparison = StateComparison(
-                store: store, trail: trail.reader, trust: options.trust,
-                retentionMilliseconds: limits.retentionMilliseconds, clock: SystemClock())
+                store: store, trail: trail.reader, trust: options.trust, clock: SystemClock())
             comparison.progress = {
                 if case .comparing(let done, let total) = $0 {
                     progress.show(UInt64(done), of: UInt64(total))

@@ -47,8 +47,8 @@ struct StateOptions: ParsableArguments {
     }
 
     /// Opens the databases for questions alone: no byte of them changes. The caller closes the store.
-    func openToRead() throws -> (store: ReadOnlyStore, trail: String, limits: EngineLimits) {
-        let (state, trail, keysPath, rootPath, limits) = try places()
+    func openToRead() throws -> (store: ReadOnlyStore, trail: String) {
+        let (state, trail, keysPath, rootPath, _) = try places()
         try WritePermissions.demand(state: state, trail: nil)
         func readKeys() throws -> PrivateKeyDirectory {
             try PrivateKeyDirectory(
@@ -61,7 +61,7 @@ struct StateOptions: ParsableArguments {
             store.close()
             throw CommandFailure.restoreUnderWay
         }
-        return (store, trail, limits)
+        return (store, trail)
     }
 
     private func places() throws -> (

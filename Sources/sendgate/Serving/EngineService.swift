@@ -9,6 +9,7 @@ import GatewayPipeline
 import KeyLifecycle
 import Logging
 import ServiceLifecycle
+import Synchronization
 import WireProtocol
 
 /// The engine and the publisher: the first to start, the last to stop.
@@ -288,10 +289,19 @@ struct EngineService: Service {
 
     /// What cannot be dropped now is dropped in the next hour.
     private func dropExpiredSettings() async {
-        let failure = await submitted { finished in
-            MaintenanceOperation(finished: finished, scans: true) { try $0.dropExpiredSettings() }
-        }
-        if let failure { logger.error("settings that are over cannot be dropped: \(failure)") }
+        let next = Mutex<String?>(nil)
+        repeat {
+            let start = next.withLock { $0 }
+            let failure = await submitted { finished in
+                MaintenanceOperation(finished: finished, scans: true) { batch in
+                    let end = try batch.dropExpiredSettings(from: start)
+                    next.withLock { $0 = end }
+                }
+            }
+            if let failure {
+                return logger.error("settings that are over cannot be dropped: \(failure)")
+            }
+        } while next.withLock({ $0 }) != nil && !Task.isCancelled
     }
 
     private func prune() async {

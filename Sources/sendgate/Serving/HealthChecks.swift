@@ -127,7 +127,7 @@ struct HealthChecks: Sendable {
         let shown = found.prefix(Self.damageCountShown).map(\.description).joined(separator: "; ")
         let more = found.count - Self.damageCountShown
         return
-            "not as it happened: \(shown)\(more > 0 ? "; and \(more) more" : ""); nobody named gets marketing until they choose again"
+            "not as it happened: \(shown)\(more > 0 ? "; and \(more) more" : ""); marketing is switched off for those named, with each pass that finds it so"
     }
 
     private func damageDetail() -> String? {

@@ -13,7 +13,6 @@ struct StateComparison {
     let store: any GateStore
     let trail: TrailDirectoryReader
     let trust: TrailTrust
-    let retentionMilliseconds: Int64
     let clock: any Clock
     /// Called after each piece of work, with what it was. May pause, and may throw to end it.
     var progress: (Progress) throws -> Void = { _ in }
@@ -26,7 +25,8 @@ struct StateComparison {
     /// What is compared on one snapshot: it lasts some ten milliseconds, beside a gateway that writes.
     private static let itemCountPerSnapshot = 200
 
-    private var keptSince: Instant { clock.now().advanced(byMilliseconds: -retentionMilliseconds) }
+    /// Sends are kept this long whatever is configured. With a retention that was raised, older ones are gone and no loss.
+    private var keptSince: Instant { clock.now().advanced(bySeconds: -Retention.daysMin * 86_400) }
 
     /// - Parameter found: Told of each piece that has differences.
     /// - Throws: `CommandFailure` for a trail that is damaged or shorter than what was published.
@@ -142,6 +142,8 @@ final class StatePass: Sendable {
     private static let differenceCountMax = 100
     /// Pauses a second of work is followed by.
     private static let pausesPerWork = 4
+    /// A stop is noticed after so long.
+    private static let pauseSecondsMax = 0.2
 
     /// - Parameters:
     ///   - directory: Keeps how far the pass is, for the next process.
@@ -184,10 +186,12 @@ final class StatePass: Sendable {
                 found.withLock { $0.comparedCount += Int64(count - compared) }
                 compared = count
             }
-            let pause = (ContinuousClock.now - newest) * Self.pausesPerWork
-            Thread.sleep(forTimeInterval: pause / .seconds(1))
+            let end = ContinuousClock.now + (ContinuousClock.now - newest) * Self.pausesPerWork
+            repeat {
+                if isStopped.load(ordering: .relaxed) { throw CancellationError() }
+                Thread.sleep(forTimeInterval: max(min((end - .now) / .seconds(1), Self.pauseSecondsMax), 0))
+            } while .now < end
             newest = .now
-            if isStopped.load(ordering: .relaxed) { throw CancellationError() }
         }
         var differences: [StateAudit.Difference] = []
         try comparison.compare(share) { piece in
