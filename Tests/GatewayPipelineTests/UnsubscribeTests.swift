@@ -924,6 +924,16 @@ import Testing
         case link, reportedLink, objection, everyChannel, reply
     }
 
+    /// Links of a week ago to two of three people with one mailbox.
+    private func linksOfThree() async throws -> (String, String) {
+        for user in ["u_1", "u_2", "u_3"] { try await share(user) }
+        gate.clock.advance(seconds: 1)
+        let first = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
+        let second = try #require(try await link("promo.offer", "s2", to: "u_2", on: "email"))
+        gate.clock.advance(seconds: 8 * 86_400)
+        return (first, second)
+    }
+
     private func say(_ no: SharedNo, by user: String, _ link: String) async throws {
         let person = "/v1/recipients/\(user)"
         if no == .link { return try await muted(link) }
@@ -955,11 +965,7 @@ import Testing
     func `an undo gives nothing back while somebody else's no by the mailbox stands`(_ no: SharedNo)
         async throws
     {
-        for user in ["u_1", "u_2", "u_3"] { try await share(user) }
-        gate.clock.advance(seconds: 1)
-        let first = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
-        let second = try #require(try await link("promo.offer", "s2", to: "u_2", on: "email"))
-        gate.clock.advance(seconds: 8 * 86_400)
+        let (first, second) = try await linksOfThree()
         try await muted(first)
         gate.clock.advance(seconds: 60)
         try await say(no, by: "u_2", second)
@@ -1054,11 +1060,7 @@ import Testing
     @Test func `a mute that was repeated is taken back no more than the first, once another said no`()
         async throws
     {
-        for user in ["u_1", "u_2", "u_3"] { try await share(user) }
-        gate.clock.advance(seconds: 1)
-        let first = try #require(try await link("promo.offer", "s1", to: "u_1", on: "email"))
-        let second = try #require(try await link("promo.offer", "s2", to: "u_2", on: "email"))
-        gate.clock.advance(seconds: 8 * 86_400)
+        let (first, second) = try await linksOfThree()
         try await muted(first)
         gate.clock.advance(seconds: 5 * 60)
         try await agree("u_1", named: "again")

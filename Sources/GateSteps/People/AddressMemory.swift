@@ -15,7 +15,7 @@ struct AddressMemory: Hashable, Sendable {
     private(set) var verifiedAt: Instant?
     /// The newest verification that two people had at one moment, so that it counts for neither, and that one of them removed.
     private(set) var tiedAt: Instant?
-    /// In the order in which they were said.
+    /// The noes in the order in which they were said.
     private(set) var noes: [No] = []
 
     /// A no to one category, by an objection or an unsubscribe link.
@@ -23,13 +23,13 @@ struct AddressMemory: Hashable, Sendable {
         let category: GateVocabulary.Category
         /// `nil` of an objection, and of a link of which it is not known any more.
         fileprivate(set) var link: Tag?
-        /// Of a link that was used again while it could be taken back, the first.
+        /// When it was said; the first use of a link that was used again while it could be taken back.
         let at: Instant
-        /// Of such a link the newest use, which can be taken back the longest.
+        /// The newest use of such a link, which can be taken back the longest.
         fileprivate(set) var newestAt: Instant
 
         fileprivate func isUndoable(at now: Instant) -> Bool {
-            link != nil && now < newestAt.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+            link != nil && UnsubscribeLink.isUndoable(from: newestAt, at: now)
         }
     }
 
@@ -46,7 +46,7 @@ struct AddressMemory: Hashable, Sendable {
         } else {
             noes.append(No(category: category, link: link, at: now, newestAt: now))
         }
-        // Of those that nobody can take back, the newest of a category says all.
+        // The newest no of a category stands for all others of it that nobody can take back.
         noes = noes.enumerated().filter { index, no in
             no.link != nil
                 || !noes[(index + 1)...].contains { $0.link == nil && $0.category == no.category }
@@ -175,7 +175,7 @@ extension StepContext {
                 !no.person.hasAgreed(to: policy.purposes(endedWith: category), at: no.choice, since: saidAt)
             else { continue }
             try choose(no.choice, on: [address.channel], of: no.person)
-            // Whoever takes the link's no back gives this person back what it took, too.
+            // An undo of the link gives this person back what its no took, too.
             if let link = memory.onlyLink(category, at: now) { try remember([no.choice], of: link, at: now) }
         }
     }

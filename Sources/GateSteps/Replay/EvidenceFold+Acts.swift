@@ -232,7 +232,7 @@ extension EvidenceFold {
                 let named = ledger.first(where: { $0.idTag == record.withdraws }),
                 named.state == .withdrawn, named.source == .gateway,
                 !ledger.contains(where: { $0.state == .undone && $0.withdraws == record.withdraws }),
-                record.receivedAt < named.receivedAt.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+                UnsubscribeLink.isUndoable(from: named.receivedAt, at: record.receivedAt)
             else {
                 throw StepRefusal(
                     .wrongState,

@@ -48,6 +48,12 @@ package struct UnsubscribeLink: Hashable, Sendable {
 
     /// How long what a link did can be taken back.
     package static let undoSeconds: Int64 = 15 * 60
+
+    /// Whether what a link did at one moment can be taken back at another.
+    static func isUndoable(from use: Instant, at now: Instant) -> Bool {
+        now < use.advanced(bySeconds: undoSeconds)
+    }
+
     /// How many mutes at one place can be taken back in ``undoWindowSeconds``. Each mute that is taken back leaves records that
     /// are never deleted, and a link may be in many hands.
     package static let undoCountMax = 3

@@ -140,7 +140,7 @@ struct LinkMute: Hashable, Sendable {
         (subject, place, at) = (choice.subject, choice.destination, choice.at)
     }
 
-    func isRecent(at now: Instant) -> Bool { now < at.advanced(bySeconds: UnsubscribeLink.undoSeconds) }
+    func isRecent(at now: Instant) -> Bool { UnsubscribeLink.isUndoable(from: at, at: now) }
 
     /// The mute's choice, and the withdrawals that were recorded with it, while none of them has been replaced.
     struct Undoable {
@@ -325,7 +325,7 @@ extension ActRules {
         _ choice: PreferenceRecord, after history: [PreferenceRecord], of state: RecipientState
     ) throws {
         guard let mute = history.last(where: { $0.isAbout(choice) }), mute.isMute,
-            now < mute.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+            UnsubscribeLink.isUndoable(from: mute.at, at: now)
         else {
             throw StepRefusal(
                 .wrongState,
@@ -389,7 +389,7 @@ extension RecipientState {
         let mutes = preferences.filter { choice in
             choice.isMute && choice.channel == channel
                 && (choice.destination == nil || choice.destination == place)
-                && now < choice.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+                && UnsubscribeLink.isUndoable(from: choice.at, at: now)
         }
         return Set(mutes.compactMap { GateVocabulary.Category(rawValue: $0.scope) })
     }

@@ -124,19 +124,20 @@ struct HealthChecks: Sendable {
     private func differenceDetail() -> String? {
         let found = statePass.differences
         guard !found.isEmpty else { return nil }
-        let shown = found.prefix(Self.damageCountShown).map(\.description).joined(separator: "; ")
-        let more = found.count - Self.damageCountShown
         return
-            "not as it happened: \(shown)\(more > 0 ? "; and \(more) more" : ""); marketing is switched off for those named, with each pass that finds it so"
+            "not as it happened: \(Self.first(of: found)); marketing is switched off for those named, with each pass that finds it so"
     }
 
     private func damageDetail() -> String? {
         let damaged = store.damages
         guard !damaged.isEmpty else { return nil }
-        let shown = damaged.prefix(Self.damageCountShown).map(\.description).joined(separator: "; ")
-        let more = damaged.count - Self.damageCountShown
-        return
-            "\(shown)\(more > 0 ? "; and \(more) more" : ""); what needs them is refused, everything else goes on"
+        return "\(Self.first(of: damaged)); what needs them is refused, everything else goes on"
+    }
+
+    private static func first(of found: [some CustomStringConvertible]) -> String {
+        let shown = found.prefix(damageCountShown).map(\.description).joined(separator: "; ")
+        let more = found.count - damageCountShown
+        return more > 0 ? "\(shown); and \(more) more" : shown
     }
 
     private var storeCheck: ReadinessAnswer.Check {
