@@ -95,6 +95,7 @@ let package = Package(
         module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
+        module("CourierModel", ["CanonicalJSON", "GateVocabulary"]),
 
         // Layer 2: what a bundle says; the trail.
         module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
@@ -254,6 +255,7 @@ let package = Package(
             "AuditTrailTests",
             ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         tests("KeyLifecycleTests", ["GateVocabulary", "KeyLifecycle", "SealedFormat"]),
+        tests("CourierModelTests", ["CanonicalJSON", "CourierModel", "GateVocabulary"]),
         tests(
             "SendPlanningTests",
             [

@@ -11,7 +11,7 @@ import Testing
         "CIDN2": -1, "COpenSSL": -1, "CSQLite": -1, "CSodium": -1,
         "CanonicalJSON": -1,
         "GateVocabulary": 0, "SealedFormat": 0,
-        "OpenSSLCrypto": 1, "WireProtocol": 1, "PayloadComposition": 1, "KeyLifecycle": 1,
+        "OpenSSLCrypto": 1, "WireProtocol": 1, "PayloadComposition": 1, "KeyLifecycle": 1, "CourierModel": 1,
         "BundleModel": 2, "AuditTrail": 2,
         "CompliancePolicy": 3, "PolicyStatutes": 3, "RecipientModel": 3,
         "PolicyProof": 4, "SendPlanning": 4,

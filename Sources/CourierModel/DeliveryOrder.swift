@@ -1,0 +1,67 @@
+package import CanonicalJSON
+package import GateVocabulary
+
+/// One message as the gateway hands it over: the body of `POST /v1/deliveries`, hop protocol version 2.
+package struct DeliveryOrder: Sendable, Hashable {
+    /// Stable over every try of the message: `apns-id`, `Message-ID` and the key of a repeat.
+    package var message: MessageID
+    package var send: SendID
+    /// The destination as its owner calls it.
+    package var destination: DestinationID
+    package var channel: Channel
+    /// Of a push destination.
+    package var platform: Platform?
+    /// Who delivers a push in place of the platform's own service.
+    package var provider: PushProvider?
+    /// The app of a push destination, as `channels.yaml` names it.
+    package var app: String?
+    /// The push token, telephone number (E.164) or e-mail address. Never logged.
+    package var token: String
+    /// Header fields of the provider's request, such as `apns-topic`.
+    package var headers: [String: String]
+    /// The provider's body.
+    package var body: JSONValue
+    /// Nothing may be written to a provider after it.
+    package var expiresAt: Instant
+    /// Until when the gateway still waits for the answer; absent from a gateway that speaks version 1.
+    package var handOverBy: HandOverDeadline?
+
+    package init(
+        message: MessageID, send: SendID, destination: DestinationID, channel: Channel, platform: Platform?,
+        provider: PushProvider?, app: String?, token: String, headers: [String: String], body: JSONValue,
+        expiresAt: Instant, handOverBy: HandOverDeadline?
+    ) {
+        self.message = message
+        self.send = send
+        self.destination = destination
+        self.channel = channel
+        self.platform = platform
+        self.provider = provider
+        self.app = app
+        self.token = token
+        self.headers = headers
+        self.body = body
+        self.expiresAt = expiresAt
+        self.handOverBy = handOverBy
+    }
+}
+
+/// A push service that stands between a company and the platform's own.
+package enum PushProvider: String, CaseIterable, Sendable, Hashable {
+    /// Expo's push service: one token for both platforms.
+    case expo
+}
+
+/// A moment on the clock that no step of the wall clock moves: after it the gateway counts its try as ended, so nothing
+/// may be written to a provider any more. Gateway and courier share a machine, so they share the clock.
+package struct HandOverDeadline: Sendable, Hashable {
+    /// Which boot the clock counts from (`/proc/sys/kernel/random/boot_id`, random(4)).
+    package var bootID: String
+    /// Milliseconds since that boot, sleep included (`CLOCK_BOOTTIME`, clock_gettime(2)).
+    package var uptimeMilliseconds: Int64
+
+    package init(bootID: String, uptimeMilliseconds: Int64) {
+        self.bootID = bootID
+        self.uptimeMilliseconds = uptimeMilliseconds
+    }
+}

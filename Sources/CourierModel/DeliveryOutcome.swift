@@ -1,0 +1,60 @@
+package import CanonicalJSON
+package import GateVocabulary
+
+/// What became of one delivery: the answer to `POST /v1/deliveries`, hop protocol version 2.
+package enum DeliveryOutcome: Sendable, Hashable {
+    /// Whom a provider's "later" is about.
+    package enum Scope: String, CaseIterable, Sendable, Hashable {
+        /// This message alone.
+        case message
+        /// Every message of its app, or of its channel where there is no app: its circuit opens.
+        case app
+    }
+
+    /// The provider took it.
+    /// - Parameter providerID: What the provider calls it, such as `apns-id` or FCM's message name.
+    case accepted(providerID: String?)
+    /// It was taken, or ended, on an earlier try.
+    case seenBefore
+    /// The token leads nowhere any more.
+    /// - Parameter at: Since when, as the provider says; `nil` when it does not say.
+    case tokenGone(reason: String, at: Instant?)
+    /// The message can never go.
+    case failed(reason: String)
+    /// Nothing was taken, and a later try may be.
+    /// - Parameter seconds: Not before so many; `nil` leaves it to the gateway.
+    case later(reason: String, seconds: Int?, scope: Scope)
+    /// It was written, and no answer says whether it was taken.
+    /// - Parameter mayRepeat: Whether a second copy is harmless, because the provider replaces the first with it.
+    case ambiguous(reason: String, mayRepeat: Bool)
+}
+
+extension DeliveryOutcome {
+    /// Status, `Retry-After` in seconds, and body. Reasons are a provider's words, ASCII letters mostly; they carry no token,
+    /// number or text.
+    package var answer: (status: Int, retryAfter: Int?, body: JSONValue?) {
+        switch self {
+        case .accepted(let providerID):
+            (200, nil, Self.body("accepted", ["provider_id": providerID.map(JSONValue.string)]))
+        case .seenBefore:
+            (409, nil, nil)
+        case .tokenGone(let reason, let at):
+            (
+                422, nil,
+                Self.body("token_gone", ["reason": .string(reason), "at": at.map { .string($0.rfc3339) }])
+            )
+        case .failed(let reason):
+            (422, nil, Self.body("failed", ["reason": .string(reason)]))
+        case .later(let reason, let seconds, let scope):
+            (503, seconds, Self.body("later", ["reason": .string(reason), "scope": .string(scope.rawValue)]))
+        case .ambiguous(let reason, let mayRepeat):
+            (504, nil, Self.body("ambiguous", ["reason": .string(reason), "retry": .boolean(mayRepeat)]))
+        }
+    }
+
+    private static func body(_ outcome: String, _ members: [String: JSONValue?]) -> JSONValue {
+        var object: JSONObject = ["outcome": .string(outcome)]
+        for (name, value) in members { object[name] = value }
+        return .object(object)
+    }
+}

@@ -1,0 +1,56 @@
+import CanonicalJSON
+import CourierModel
+import GateVocabulary
+import Testing
+
+@Suite struct DeliveryOrderTests {
+    static let push = """
+        {"app":"main","body":{"aps":{"alert":{"title":"A"}}},"channel":"push","destination":"phone",
+        "expires_at":"2026-11-29T12:00:00.000Z","hand_over_by":{"boot_id":"b","uptime_ms":12},
+        "headers":{"apns-topic":"com.example.app"},"message_id":"00112233-4455-4677-8899-aabbccddeeff",
+        "platform":"ios","send_id":"00112233-4455-4677-8899-aabbccddee00","token":"ab","new":1}
+        """
+
+    @Test func `an order is read whole, and members of a newer gateway are passed over`() throws {
+        let order = try DeliveryOrder(try CanonicalJSON.read([UInt8](Self.push.utf8)))
+        #expect(order.message.uuidText == "00112233-4455-4677-8899-aabbccddeeff")
+        #expect(order.platform == .ios)
+        #expect(order.headers == ["apns-topic": "com.example.app"])
+        #expect(order.handOverBy == HandOverDeadline(bootID: "b", uptimeMilliseconds: 12))
+        #expect(order.provider == nil)
+    }
+
+    @Test(arguments: ["message_id", "channel", "token", "headers", "body", "expires_at"])
+    func `an order without a member is refused with the member's name`(_ name: String) throws {
+        guard case .object(var object) = try CanonicalJSON.read([UInt8](Self.push.utf8)) else { return }
+        object[name] = nil
+        #expect {
+            try DeliveryOrder(.object(object))
+        } throws: { error in
+            "\(error)" == "the member is missing at `/\(name)`"
+        }
+    }
+
+    @Test func `each outcome has the status and the body of the hop protocol's table`() throws {
+        func written(_ outcome: DeliveryOutcome) -> String {
+            let (status, retryAfter, body) = outcome.answer
+            let text = body.map { String(decoding: CanonicalJSON.write($0), as: UTF8.self) } ?? ""
+            return "\(status) \(retryAfter.map(String.init) ?? "-") \(text)"
+        }
+        #expect(written(.accepted(providerID: "x")) == #"200 - {"outcome":"accepted","provider_id":"x"}"#)
+        #expect(written(.accepted(providerID: nil)) == #"200 - {"outcome":"accepted"}"#)
+        #expect(written(.seenBefore) == "409 - ")
+        #expect(
+            written(.tokenGone(reason: "Unregistered", at: Instant(milliseconds: 0)))
+                == #"422 - {"at":"1970-01-01T00:00:00.000Z","outcome":"token_gone","reason":"Unregistered"}"#)
+        #expect(
+            written(.failed(reason: "PayloadTooLarge"))
+                == #"422 - {"outcome":"failed","reason":"PayloadTooLarge"}"#)
+        #expect(
+            written(.later(reason: "TooManyRequests", seconds: 7, scope: .app))
+                == #"503 7 {"outcome":"later","reason":"TooManyRequests","scope":"app"}"#)
+        #expect(
+            written(.ambiguous(reason: "no answer", mayRepeat: false))
+                == #"504 - {"outcome":"ambiguous","reason":"no answer","retry":false}"#)
+    }
+}
