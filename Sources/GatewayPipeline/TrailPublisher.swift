@@ -64,12 +64,10 @@ package final class TrailPublisher: Sendable {
     }
 
     package func start() {
-        let thread = Thread { [self] in
+        BackgroundThread.start("publisher") { [self] in
             run()
             stopped.signal()
         }
-        thread.start()
-        thread.name = "publisher"
         entriesWereCommitted()
     }
 

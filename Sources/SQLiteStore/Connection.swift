@@ -462,15 +462,16 @@ final class Connection: @unchecked Sendable {
     /// Moves what another connection committed, as far as all readers see it, and makes the database durable so far: else the
     /// checkpoint that moves the rest would have all of it to write.
     ///
-    /// - Returns: How many frames are left.
-    func moveLogBesideWriter() throws -> Int {
-        let leftCount = try checkpoint(SQLITE_CHECKPOINT_PASSIVE).leftCount
+    /// - Returns: How many frames are left; `nil` when nothing was moved, because another connection moves the log.
+    func moveLogBesideWriter() throws -> Int? {
+        let result = try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+        guard result.code == SQLITE_OK else { return nil }
         let file = try openFile().file
         let code = file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
         guard code == SQLITE_OK else {
             throw StoreError.lostDurability("`\(self.file)` could not be synchronized (\(code))")
         }
-        return leftCount
+        return result.leftCount
     }
 
     private static let anyRow = StatementText("schema", "SELECT 1 FROM sqlite_schema LIMIT 1")

@@ -19,7 +19,8 @@ import Synchronization
 final class LogMover: Sendable {
     private let connection: Connection
     private let reader: Connection
-    private let queue = DispatchQueue(label: "log", qos: .userInitiated)
+    /// Holds a pass that was begun.
+    private let running = DispatchGroup()
     /// Held by a pass, and by whoever must move the log to its end.
     private let moving = NSLock()
 
@@ -64,7 +65,12 @@ final class LogMover: Sendable {
         }
         guard isLong else { return }
         switch found {
-        case .idle: queue.async { [self] in run(beside: writer) }
+        case .idle:
+            running.enter()
+            BackgroundThread.start("log") { [self] in
+                run(beside: writer)
+                running.leave()
+            }
         case .almostWhole: return try pausing { try writer.moveLog(largerThan: 0) }
         case .moving: break
         }
@@ -74,10 +80,13 @@ final class LogMover: Sendable {
     }
 
     private func run(beside writer: Connection) {
-        var isMoved = true
+        var isMoved = false
         do {
             for _ in 0..<Self.passCountMax {
-                guard try pausing({ try pass(beside: writer) }) > Self.frameCountLeft else { break }
+                // Another connection moves the log; the next commit that finds it long begins anew.
+                guard let leftCount = try pausing({ try pass(beside: writer) }) else { break }
+                isMoved = true
+                if leftCount <= Self.frameCountLeft { break }
             }
         } catch {
             // A full disk, or a lost synchronization, which the next one tells.
@@ -88,8 +97,8 @@ final class LogMover: Sendable {
 
     /// What was lost is lost to the connection that writes, too: nothing more that it commits is called durable.
     ///
-    /// - Returns: How many frames are left.
-    func pass(beside writer: Connection) throws -> Int {
+    /// - Returns: How many frames are left; `nil` when nothing was moved.
+    func pass(beside writer: Connection) throws -> Int? {
         try reader.exclusively {
             try writer.betweenCommits { try reader.beginSnapshot() }
             defer { reader.rollBack() }
@@ -108,7 +117,7 @@ final class LogMover: Sendable {
 
     /// Waits for a pass under way.
     func close() {
-        queue.sync {}
+        running.wait()
         reader.close()
         connection.close()
     }

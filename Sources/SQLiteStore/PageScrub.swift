@@ -12,14 +12,22 @@ final class PageScrub: @unchecked Sendable {
     // @unchecked is sound because everything mutable is touched only while `lock` is held.
     struct File {
         let writer: Connection
+        /// Moves the log of `writer`; `nil` where its commits do.
+        let mover: LogMover?
         let reader: Connection
         /// Pages that were not right when they were read, and not looked at again yet.
         fileprivate var suspects: Set<Int64> = []
         fileprivate var damaged: Set<Int64> = []
 
-        init(writer: Connection, reader: Connection) {
+        init(writer: Connection, mover: LogMover? = nil, reader: Connection) {
             self.writer = writer
+            self.mover = mover
             self.reader = reader
+        }
+
+        /// - Returns: Whether all of the log is in the database.
+        fileprivate func moveWholeLog() throws -> Bool {
+            try mover?.pausing { try writer.moveWholeLog() } ?? writer.moveWholeLog()
         }
     }
 
@@ -52,12 +60,12 @@ final class PageScrub: @unchecked Sendable {
     func advance(pageCountMax: Int) throws -> Bool {
         try lock.withLock {
             defer { place.write(Int64(file), next) }
-            for index in files.indices { try settle(index) }
+            for index in files.indices { try recheckSuspects(of: index) }
             var left = Int64(pageCountMax)
             while left > 0 {
                 let count = try read(&left)
                 guard next > count else { continue }
-                try settle(file)
+                try recheckSuspects(of: file)
                 next = 1
                 file = (file + 1) % files.count
                 guard file == 0 else { continue }
@@ -90,14 +98,14 @@ final class PageScrub: @unchecked Sendable {
     }
 
     /// Looks at suspects again, when all of the log is in the database and nothing is being written.
-    private func settle(_ index: Int) throws {
+    private func recheckSuspects(of index: Int) throws {
         let suspects = files[index].suspects
         guard !suspects.isEmpty else { return }
         let writer = files[index].writer
         try writer.exclusively {
             do {
                 // Else a reader of an older snapshot is in the way, or a transaction; the next call tries again.
-                guard try writer.moveWholeLog() else { return }
+                guard try files[index].moveWholeLog() else { return }
             } catch StoreError.unavailable {
                 // A full disk.
                 return

@@ -126,7 +126,7 @@ package final class SQLiteStore: GateStore {
         scrub = PageScrub(
             [
                 .init(
-                    writer: gate,
+                    writer: gate, mover: mover,
                     reader: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount)),
                 .init(
                     writer: subjects,

@@ -14,7 +14,7 @@ import WireProtocol
 /// The list of genuine keys over the socket: who puts it in force, what is refused, and what follows for the keys in it.
 @Suite struct KeysetRouteTests {
     /// Another name than the keys' own, as an authority has one.
-    private struct Authority {
+    struct Authority {
         let signer: NoteSigner
 
         init() throws {
@@ -28,7 +28,7 @@ import WireProtocol
         }
     }
 
-    private struct Scene {
+    struct Scene {
         let authority: Authority
         let gate: GatewayHarness
 

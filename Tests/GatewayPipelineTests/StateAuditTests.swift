@@ -53,7 +53,7 @@ import WireProtocol
         for count in [1, 2, 3, 7, 1_000, StateFold.Share.countMax] {
             for index in [0, 1, count / 2, count - 1] where index < count {
                 let share = StateFold.Share(index: index, count: count)
-                guard let bound = share.bound else {
+                guard let bound: SubjectID = share.lowerBound() else {
                     #expect(index == 0)
                     continue
                 }
@@ -192,6 +192,20 @@ import WireProtocol
             RecordedKey(id: key, purpose: .origin, state: .suspended, at: .longAgo, publicKey: nil))
         try gate.store.write { try $0.setSetting("keyring", to: more.text) }
         #expect(try whats() == ["gateway key `origin-9` is `pre_activation`, and unknown by the trail"])
+    }
+
+    @Test func `a keyset that is gone, or an older one put back, is named`() async throws {
+        let scene = try await KeysetRouteTests.Scene()
+        try await scene.adopt(scene.keyset())
+        let before = try #require(try scene.gate.store.read { try $0.keysetNote() })
+        try await scene.adopt(scene.keyset(version: 2))
+        #expect(try differences(scene.gate).isEmpty)
+        for note in [before, nil] {
+            try scene.gate.store.write { try $0.setSetting("keyset", to: note) }
+            let whats = try differences(scene.gate).map(\.what)
+            #expect(
+                whats.count == 1 && whats[0].hasPrefix("the keyset in force is not the one that was adopted"))
+        }
     }
 
     @Test func `a consent, a person and a send that no entry tells of are named`() async throws {

@@ -205,13 +205,15 @@ package struct GatewayKeyEntry: EntryBody {
 /// A list of genuine keys that the authority signed was proposed, or put in force.
 package struct KeysetEntry: EntryBody {
     package static let kind = EntryKind.keyset
+    package static let proposed = Code("propose")
+    package static let adopted = Code("adopt")
     package static let blank = Self(
         caller: CallerName(""), digest: "", event: Code(""), expiresAt: Instant(milliseconds: 0), version: 0)
 
     package var caller: CallerName
     /// SHA-256 of the signed note.
     package var digest: String
-    /// `propose` or `adopt`.
+    /// ``proposed`` or ``adopted``.
     package var event: Code
     package var expiresAt: Instant
     package var version: Int

@@ -56,7 +56,7 @@ extension StepContext {
         let keyset = try checkedKeyset(note, trusting: trust, at: now)
         // A caller that lost the answer asks again.
         if try view.keysetNote() == note { return KeysetChange(keyset: keyset) }
-        let digest = Hexadecimal.encode(SHA256.digest(Array(note.utf8)).bytes)
+        let digest = Self.digest(of: note)
         let proposal = try view.keysetProposal()
         let first = proposal.flatMap { $0.digest == digest && $0.by.isOpen(at: now) ? $0.by : nil }
         if let first, first.caller == caller {
@@ -75,11 +75,16 @@ extension StepContext {
         }
         let trail = try record(
             KeysetEntry(
-                caller: caller, digest: digest, event: Code(first == nil ? "propose" : "adopt"),
+                caller: caller, digest: digest, event: first == nil ? KeysetEntry.proposed : KeysetEntry.adopted,
                 expiresAt: Instant(milliseconds: Int64(keyset.expiresAt) * 1000),
                 version: Int(keyset.version), proposedBy: first?.caller), at: now)
         let until = first == nil ? GatewayKey.Proposal(caller: caller, at: now).expiresAt : nil
         return KeysetChange(keyset: keyset, secondCallerBy: until, trail: trail)
+    }
+
+    /// SHA-256 of a signed note, hexadecimal.
+    package static func digest(of note: String) -> String {
+        Hexadecimal.encode(SHA256.digest(Array(note.utf8)).bytes)
     }
 
     private func checkedKeyset(

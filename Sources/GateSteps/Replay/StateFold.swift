@@ -33,14 +33,15 @@ package struct StateFold {
             min(max((count + personCountMax - 1) / personCountMax, 1), countMax)
         }
 
-        package func contains(_ subject: SubjectID) -> Bool {
-            (Int(subject.high >> 32) * count) >> 32 == index
+        package func contains<Kind>(_ id: RandomIdentifier<Kind>) -> Bool {
+            (Int(id.high >> 32) * count) >> 32 == index
         }
 
-        /// The pseudonym that all in the share come after; `nil` where that is none.
-        package var bound: SubjectID? {
+        /// The identifier that all of its kind in the share come after; `nil` where that is none.
+        package func lowerBound<Kind>() -> RandomIdentifier<Kind>? {
             index == 0
-                ? nil : SubjectID(high: UInt64((index << 32 + count - 1) / count) << 32 - 1, low: .max)
+                ? nil
+                : RandomIdentifier(high: UInt64((index << 32 + count - 1) / count) << 32 - 1, low: .max)
         }
     }
 
@@ -61,6 +62,8 @@ package struct StateFold {
     package private(set) var policyInForce: PolicyDigest?
     /// The gateway's own keys, with their states.
     package private(set) var keyring = Keyring()
+    /// SHA-256 of the signed note that was adopted last, hexadecimal; `nil` before the first.
+    package private(set) var keysetDigest: String?
     /// The index of the entry to apply next.
     package private(set) var next: UInt64 = 0
     private let keptSince: Instant
@@ -86,6 +89,9 @@ package struct StateFold {
         switch entry.kind {
         case .start: policyInForce = try entry.knownBody(StartEntry.self).policy
         case .policy: policyInForce = try entry.knownBody(PolicyEntry.self).policy
+        case .keyset:
+            let keyset = try entry.knownBody(KeysetEntry.self)
+            if keyset.event == KeysetEntry.adopted { keysetDigest = keyset.digest }
         case .restore:
             let backupSize = try entry.knownBody(RestoreEntry.self).backupSize
             lost.formUnion(firstEntries.lazy.filter { $0.value >= backupSize }.map(\.key))

@@ -47,27 +47,19 @@ package struct StateAudit {
     package enum Item: Sendable {
         case person(SubjectID)
         case send(SendID)
-        /// A key of a device of any share: one that leads to somebody who does not have it.
+        /// A key whose own id is of the share: one that leads to somebody who does not have it.
         case key(KeyID)
-        /// The bundle that was last in force, and the gateway's own keys.
+        /// The bundle that was last in force, the gateway's own keys and the keyset.
         case settings
     }
 
-    /// What there is to compare in the share: people in the order of their pseudonyms, then sends; in the first share all keys, too.
+    /// What there is to compare in the share: people in the order of their pseudonyms, sends, device keys; in the first share the
+    /// settings, too.
     package func items() throws -> [Item] {
-        var people = Set(fold.told.people.keys)
-        try pages(from: fold.share.bound, { try store.people(after: $0, limit: $1) }) {
-            guard fold.share.contains($0) else { return false }
-            people.insert($0)
-            return true
-        }
-        var items = people.sorted().map(Item.person) + fold.sent.keys.sorted().map(Item.send)
-        guard fold.share.index == 0 else { return items }
-        try pages(from: nil, { try store.deviceKeys(after: $0, limit: $1) }) {
-            items.append(.key($0))
-            return true
-        }
-        return items + [.settings]
+        let people = Set(fold.told.people.keys).union(try stored { try store.people(after: $0, limit: $1) })
+        let keys = try stored { try store.deviceKeys(after: $0, limit: $1) }
+        return people.sorted().map(Item.person) + fold.sent.keys.sorted().map(Item.send)
+            + keys.map(Item.key) + (fold.share.index == 0 ? [.settings] : [])
     }
 
     /// What is stored otherwise than it happened.
@@ -89,20 +81,24 @@ package struct StateAudit {
             }
             return what.map { [Difference(what: "device key \(key.hexadecimal): \($0)")] } ?? []
         case .settings:
-            return try [policyDifference, keyringDifference].compactMap(naming).map { Difference(what: $0) }
+            return try [policyDifference, keyringDifference, keysetDifference].compactMap(naming).map { Difference(what: $0) }
         }
     }
 
-    /// - Parameter visit: Gives whether to go on.
-    private func pages<Value>(
-        from first: Value?, _ next: (Value?, Int) throws -> [Value], _ visit: (Value) throws -> Bool
-    ) throws {
-        var last = first
+    /// The identifiers of the share that are stored.
+    ///
+    /// - Parameter next: Gives so many at most that come after one, in their order.
+    private func stored<Kind>(
+        _ next: (RandomIdentifier<Kind>?, Int) throws -> [RandomIdentifier<Kind>]
+    ) throws -> [RandomIdentifier<Kind>] {
+        var found: [RandomIdentifier<Kind>] = []
+        var last: RandomIdentifier<Kind>? = fold.share.lowerBound()
         while true {
             let page = try next(last, Self.pageCount)
-            for value in page { guard try visit(value) else { return } }
-            guard page.count == Self.pageCount else { return }
-            last = page.last
+            let own = page.prefix { fold.share.contains($0) }
+            found += own
+            guard own.count == Self.pageCount else { return found }
+            last = own.last
         }
     }
 
@@ -225,6 +221,14 @@ package struct StateAudit {
         guard let told = fold.policyInForce else { return nil }
         guard try store.activatedPolicy()?.digest == told else {
             return "the bundle that was last in force is not \(told.text), as the trail tells"
+        }
+        return nil
+    }
+
+    private func keysetDifference() throws -> String? {
+        guard let told = fold.keysetDigest else { return nil }
+        guard try store.keysetNote().map(StepContext.digest(of:)) == told else {
+            return "the keyset in force is not the one that was adopted last, \(told) by the trail"
         }
         return nil
     }

@@ -112,50 +112,48 @@ struct EngineService: Service {
         logger.info("stopped", metadata: ["published": "\(publisher.publishedSize)"])
     }
 
-    /// Holds what is stored against what authenticates it, a part each second, on a thread of its own, beside everything that
-    /// reads and writes.
+    /// Reads every page of the databases, a part each second.
     private func checkAllPages() async {
-        while !Task.isCancelled {
-            let isWhole = await withCheckedContinuation { continuation in
-                DispatchQueue.global(qos: .utility).async {
-                    do {
-                        continuation.resume(returning: try checkPages(Self.checkedPageCountPerSecond))
-                    } catch {
-                        logger.error("stored pages cannot be checked: \(error)")
-                        continuation.resume(returning: true)
-                    }
-                }
-            }
-            try? await Task.sleep(for: isWhole ? Self.housekeepingInterval : .seconds(1))
-        }
+        await inBackground(
+            "scrub", "stored pages cannot be checked", pause: Self.housekeepingInterval
+        ) { try checkPages(Self.checkedPageCountPerSecond) }
     }
 
-    /// How long after a pass over everything that is stored the next begins.
-    private static let statePassInterval = Duration.seconds(600)
-
-    /// Holds what is stored against the trail, on a thread of its own, beside everything that reads and writes.
+    /// Holds what is stored against the trail.
     private func auditState() async {
+        await inBackground(
+            "audit", "what is stored cannot be held against the trail", pause: .seconds(600),
+            stop: statePass.stop
+        ) { try statePass.advance(found: differ) }
+    }
+
+    /// Does one part of a pass after the other, until the task is cancelled, beside everything that reads and writes.
+    ///
+    /// - Parameters:
+    ///   - failure: What the log says before the reason.
+    ///   - pause: How long after the end of a pass, or a failure, the next begins.
+    ///   - stop: Ends a part under way with `CancellationError`.
+    ///   - part: Gives whether it was the last of a pass.
+    private func inBackground(
+        _ thread: String, _ failure: String, pause: Duration, stop: @escaping @Sendable () -> Void = {},
+        _ part: @escaping @Sendable () throws -> Bool
+    ) async {
         while !Task.isCancelled {
             let isWhole = await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
-                    let thread = Thread {
-                        Thread.current.name = "audit"
+                    BackgroundThread.start(thread) {
                         do {
-                            continuation.resume(returning: try statePass.advance(found: differ))
+                            continuation.resume(returning: try part())
                         } catch {
-                            if !(error is CancellationError) {
-                                logger.error("what is stored cannot be held against the trail: \(error)")
-                            }
+                            if !(error is CancellationError) { logger.error("\(failure): \(error)") }
                             continuation.resume(returning: true)
                         }
                     }
-                    thread.qualityOfService = .utility
-                    thread.start()
                 }
             } onCancel: {
-                statePass.stop()
+                stop()
             }
-            try? await Task.sleep(for: isWhole ? Self.statePassInterval : .seconds(1))
+            try? await Task.sleep(for: isWhole ? pause : .seconds(1))
         }
     }
 
@@ -171,21 +169,10 @@ struct EngineService: Service {
             })
     }
 
-    /// Counts one recipient after the other, on a thread of its own, beside everything that reads and writes.
+    /// Counts one recipient after the other.
     private func countAllPersons() async {
-        while !Task.isCancelled {
-            let isWhole = await withCheckedContinuation { continuation in
-                DispatchQueue.global(qos: .utility).async {
-                    do {
-                        continuation.resume(returning: try countPersons())
-                    } catch {
-                        logger.error("recipients cannot be counted: \(error)")
-                        continuation.resume(returning: true)
-                    }
-                }
-            }
-            try? await Task.sleep(for: isWhole ? Self.housekeepingInterval : .seconds(1))
-        }
+        await inBackground(
+            "count", "recipients cannot be counted", pause: Self.housekeepingInterval, countPersons)
     }
 
     /// How many rows are looked at in a piece while rows are sealed under another data key, and how long the pause after

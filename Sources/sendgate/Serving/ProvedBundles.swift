@@ -1,7 +1,7 @@
 import BundleModel
 import CompliancePolicy
-import Dispatch
 import GateVocabulary
+import GatewayPipeline
 import PolicyProof
 import Synchronization
 
@@ -13,7 +13,7 @@ enum ProvedBundles {
     ) -> ProofReport {
         BundleProof(of: policy, grain: grain).run(
             on: { count, body in
-                DispatchQueue.concurrentPerform(iterations: count) { body($0) }
+                BackgroundThread.perform(count, named: "proof", body)
             }, progress: progress)
     }
 

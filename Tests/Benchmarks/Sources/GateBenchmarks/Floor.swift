@@ -12,14 +12,23 @@ struct Floor {
             var what: String
             var batchTenths: Int
             var handedOverPerSecond: Int
+            var p50Microseconds: Int
+            var p99Microseconds: Int
+
+            /// Whether the load set the pace.
+            var isOpenLoop: Bool { what.contains("offered") }
+            /// The promises are about single requests with open bodies; a stream and sealed bodies are shown beside them.
+            var isPromised: Bool { what.hasPrefix("open, single") }
         }
         var recipients: Int
         var refusedPercent: Int
         var measurements: [Measurement]
     }
 
-    /// The promise for single requests with open bodies, the drain included; a stream and sealed bodies are shown beside it.
+    /// Of what the floor writes, the drain included.
     private static let shareMin = 0.35
+    /// At half of the full rate: how many times as long as the floor's transaction an answer takes, both at the 99th percentile.
+    private static let latencyRatioMax = 10.0
     private static let seconds = 3.0
 
     /// - Parameters:
@@ -35,23 +44,41 @@ struct Floor {
         defer { sends.stop() }
         let open = try await sends.rows(of: .open)
         let sealed = try await sends.rows(of: .sealed)
-        // At an offered rate the load sets the pace, so there is nothing to compare.
-        let closedLoops = report.measurements.filter { !$0.what.contains("offered") }
-        return try closedLoops.map { measurement in
+        return try report.measurements.map { measurement in
             let batch = max(1, (measurement.batchTenths + 5) / 10)
             let specimen = try FloorSpecimen(
                 of: measurement.what.hasPrefix("sealed") ? sealed : open, batch: batch,
                 refusedPercent: report.refusedPercent, in: folder + "/specimen")
             let floor = try BenchFloor(specimen, in: folder + "/floor", people: report.recipients)
-                .sendsPerSecond(seconds: seconds)
-            let share = Double(measurement.handedOverPerSecond) / floor
-            let isPromised = measurement.what.hasPrefix("open, single")
-            return Finding(
-                what: "\(measurement.what), drain included", measured: "\(measurement.handedOverPerSecond)/s",
-                floor: "\(Int(100 * share)) % of raw SQLite, \(Int(floor))/s, \(batch) sends a transaction",
-                promise: isPromised ? "at least \(Int(100 * shareMin)) %" : nil,
-                isKept: isPromised ? share >= shareMin : nil)
+                .measure(seconds: seconds)
+            return measurement.isOpenLoop
+                ? latency(of: measurement, floor, batch) : rate(of: measurement, floor, batch)
         }
+    }
+
+    private static func rate(
+        of measurement: Report.Measurement, _ floor: BenchFloor.Measurement, _ batch: Int
+    ) -> Finding {
+        let share = Double(measurement.handedOverPerSecond) / floor.sendsPerSecond
+        return Finding(
+            what: "\(measurement.what), drain included", measured: "\(measurement.handedOverPerSecond)/s",
+            floor:
+                "\(Int(100 * share)) % of raw SQLite, \(Int(floor.sendsPerSecond))/s, \(batch) sends a transaction",
+            promise: measurement.isPromised ? "at least \(Int(100 * shareMin)) %" : nil,
+            isKept: measurement.isPromised ? share >= shareMin : nil)
+    }
+
+    private static func latency(
+        of measurement: Report.Measurement, _ floor: BenchFloor.Measurement, _ batch: Int
+    ) -> Finding {
+        let ratio = Double(measurement.p99Microseconds) / Double(max(floor.p99Microseconds, 1))
+        return Finding(
+            what: "\(measurement.what), p99 (p50 \(measurement.p50Microseconds) us)",
+            measured: "\(measurement.p99Microseconds) us",
+            floor:
+                "\(String(format: "%.1f", ratio)) times raw SQLite, \(floor.p99Microseconds) us, \(batch) sends a transaction",
+            promise: measurement.isPromised ? "at most \(Int(latencyRatioMax)) times" : nil,
+            isKept: measurement.isPromised ? ratio <= latencyRatioMax : nil)
     }
 
     private static func measured(_ program: String, _ arguments: [String]) throws -> Report {

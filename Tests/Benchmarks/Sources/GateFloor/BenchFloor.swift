@@ -96,16 +96,28 @@ package final class BenchFloor {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Sends a second when one thread writes their rows and those of their results.
-    package func sendsPerSecond(seconds: Double) throws -> Double {
+    /// What one thread reaches that writes the rows of sends and of their results, one transaction after the other.
+    package struct Measurement {
+        package let sendsPerSecond: Double
+        /// Ninety-nine of a hundred transactions took no longer.
+        package let p99Microseconds: Int
+    }
+
+    package func measure(seconds: Double) throws -> Measurement {
         let start = Self.now()
         let end = start + UInt64(seconds * 1e9)
-        var count = 0
+        var times: [UInt64] = []
+        var last = start
         repeat {
             try transaction()
-            count += specimen.batch
-        } while Self.now() < end
-        return Double(count) / (Double(Self.now() - start) / 1e9)
+            let now = Self.now()
+            times.append(now - last)
+            last = now
+        } while last < end
+        times.sort()
+        return Measurement(
+            sendsPerSecond: Double(times.count * specimen.batch) / (Double(last - start) / 1e9),
+            p99Microseconds: Int(times[times.count * 99 / 100] / 1_000))
     }
 
     /// Nanoseconds of the monotonic clock.
