@@ -9,7 +9,7 @@ package import GateVocabulary
 package struct DeliveryAttempt: Sendable, Hashable {
     /// What follows from the result of one hand-over.
     package enum Action: Sendable, Hashable {
-        /// The message is done: accepted, or refused for good.
+        /// The message is done: accepted, refused for good, or in doubt and not to be repeated.
         case finish
         /// Try again, not before this moment.
         case retry(at: Instant)
@@ -34,10 +34,10 @@ package struct DeliveryAttempt: Sendable, Hashable {
     /// - Parameter jitter: 0 ..< 1, from the shell.
     package func after(_ result: HopResult, at now: Instant, jitter: Double) -> Action {
         switch result {
-        case .accepted, .seenBefore, .refused: return .finish
-        case .busy(_, let retryAfter):
+        case .accepted, .seenBefore, .refused, .tokenGone, .ambiguous(_, mayRepeat: false): return .finish
+        case .busy(_, let retryAfter, _):
             return retry(at: now, waiting: max(retryAfter ?? 0, step(jitter: jitter)))
-        case .notWritten, .ambiguous:
+        case .misconfigured, .notWritten, .ambiguous(_, mayRepeat: true):
             return retry(at: now, waiting: step(jitter: jitter))
         }
     }

@@ -1,4 +1,4 @@
-package import GateSteps
+import GateSteps
 package import GatewayPipeline
 import GateVocabulary
 package import Logging
@@ -15,17 +15,33 @@ package struct DeliveryRelay: Service {
     /// Longest wait between two looks at a hop that is down, in milliseconds.
     package static let probeMillisecondsMax: Int64 = 2000
 
-    /// Messages at the hop at once.
-    package static func concurrencyMax(of lane: DeliveryLane) -> Int {
-        switch lane {
-        case .security: 8
-        case .general: 32
+    /// Messages at the hop at once, by lane.
+    package struct Concurrency: Sendable, Hashable {
+        package var general: Int
+        package var security: Int
+
+        /// For a hop that answers when a provider has: 512 messages of 80 ms each are 6,400 a second.
+        package static let requestCount = 512
+
+        /// - Parameter requestCount: Of the general lane; security has an eighth of it besides, at least 8.
+        package init(requestCount: Int = Self.requestCount) {
+            general = requestCount
+            security = max(8, requestCount / 8)
+        }
+
+        func countMax(of lane: DeliveryLane) -> Int {
+            switch lane {
+            case .security: security
+            case .general: general
+            }
         }
     }
 
-    /// Messages at the hop and results that are not recorded yet, together: as many as go again after a crash.
-    package static func underWayMax(of lane: DeliveryLane) -> Int { 8 * concurrencyMax(of: lane) }
+    /// Results of so many messages may wait to be recorded, beside those at the hop: all of them go again after a crash.
+    static let unrecordedCountMax = 256
 
+    private let concurrency: Concurrency
+    private let circuits = AppCircuits()
     private let feed: any OutboxFeed
     private let hop: any Hop
     private let clock: any Clock
@@ -33,8 +49,10 @@ package struct DeliveryRelay: Service {
     private let health: RelayHealth
 
     package init(
-        feed: any OutboxFeed, hop: any Hop, clock: any Clock, logger: Logger, health: RelayHealth
+        feed: any OutboxFeed, hop: any Hop, concurrency: Concurrency = Concurrency(), clock: any Clock,
+        logger: Logger, health: RelayHealth
     ) {
+        self.concurrency = concurrency
         self.feed = feed
         self.hop = hop
         self.clock = clock
@@ -55,7 +73,7 @@ package struct DeliveryRelay: Service {
     }
 
     private func run(_ lane: DeliveryLane) async {
-        let places = HopPlaces(lane)
+        let places = HopPlaces(concurrency.countMax(of: lane))
         var failureCount = 0
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
@@ -83,7 +101,7 @@ package struct DeliveryRelay: Service {
                     places.take(batch.count)
                     for delivery in batch {
                         group.addTask {
-                            let result = await hop.deliver(delivery)
+                            let result = await deliver(delivery)
                             places.leaveHop()
                             feed.roomBecameFree()
                             await report(result, of: delivery)
@@ -100,6 +118,16 @@ package struct DeliveryRelay: Service {
                 }
             }
         }
+    }
+
+    private func deliver(_ delivery: Delivery) async -> HopResult {
+        if let refusal = circuits.refusal(of: delivery, at: clock.now()) { return refusal }
+        let result = await hop.deliver(delivery)
+        circuits.take(result, of: delivery, at: clock.now())
+        if let fault = health.note(result, at: clock.reading().uptime) {
+            logger.error("messages wait: \(fault)")
+        }
+        return result
     }
 
     private func report(_ result: HopResult, of delivery: Delivery) async {
@@ -137,17 +165,17 @@ private final class HopPlaces: Sendable {
         var atHopCount = 0
         var underWayCount = 0
     }
-    private let lane: DeliveryLane
+    private let countMax: Int
     private let state = Mutex(State())
 
-    init(_ lane: DeliveryLane) { self.lane = lane }
+    init(_ countMax: Int) { self.countMax = countMax }
 
     /// How many more may be claimed.
     var free: Int {
         state.withLock { state in
             min(
-                DeliveryRelay.concurrencyMax(of: lane) - state.atHopCount,
-                DeliveryRelay.underWayMax(of: lane) - state.underWayCount)
+                countMax - state.atHopCount,
+                countMax + DeliveryRelay.unrecordedCountMax - state.underWayCount)
         }
     }
 
@@ -164,17 +192,45 @@ private final class HopPlaces: Sendable {
 
 /// Whether the next hop answers, for readiness and `status`.
 package final class RelayHealth: Sendable {
-    private let state = Mutex<String?>(nil)
+    private struct State {
+        var obstacle: String?
+        var misconfiguration: String?
+        /// When the log said so last, in milliseconds of uptime.
+        var toldAt: Int64?
+    }
+    private let state = Mutex(State())
     package init() {}
     /// Why nothing can be handed over; `nil` while it can.
-    package var obstacle: String? { state.withLock { $0 } }
+    package var obstacle: String? { state.withLock { $0.obstacle } }
     package var isHopReachable: Bool { obstacle == nil }
+    /// What the newest answer says that is wrong with the configuration of the hop; `nil` when it says nothing of it.
+    package var misconfiguration: String? { state.withLock { $0.misconfiguration } }
+
+    /// The log says once in so long that the hop is set up wrong, in milliseconds.
+    private static let tellingMilliseconds: Int64 = 60_000
+
+    /// - Returns: What the log has to say.
+    func note(_ result: HopResult, at uptime: Int64) -> String? {
+        state.withLock { state in
+            guard case .misconfigured(_, let reason) = result else {
+                // Nothing was heard of the hop itself.
+                if case .notWritten = result { return nil }
+                if case .ambiguous = result { return nil }
+                state.misconfiguration = nil
+                return nil
+            }
+            state.misconfiguration = reason
+            if let toldAt = state.toldAt, uptime - toldAt < Self.tellingMilliseconds { return nil }
+            state.toldAt = uptime
+            return reason
+        }
+    }
 
     /// - Returns: Whether the obstacle changed.
     func set(obstacle: String?) -> Bool {
         state.withLock { state in
-            defer { state = obstacle }
-            return state != obstacle
+            defer { state.obstacle = obstacle }
+            return state.obstacle != obstacle
         }
     }
 }

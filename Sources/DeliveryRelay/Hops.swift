@@ -31,7 +31,7 @@ package final class FileHop: Hop {
             let line = try DeliveryDocument.write(delivery) + [UInt8(ascii: "\n")]
             return isOpen.withLock { _ in append(line) }
         } catch {
-            return .refused(status: 400)
+            return .refused(status: 400, reason: nil)
         }
     }
 
@@ -42,7 +42,7 @@ package final class FileHop: Hop {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return .notWritten(String(cString: strerror(errno))) }
         let count = line.withUnsafeBytes { write(descriptor, $0.baseAddress!, $0.count) }
-        if count == line.count { return .accepted(status: 200) }
+        if count == line.count { return .accepted(status: 200, byProvider: false) }
         let reason = count < 0 ? String(cString: strerror(errno)) : "only \(count) bytes were written"
         // Half a line would swallow the next one.
         ftruncate(descriptor, status.st_size)

@@ -1,5 +1,5 @@
 package import GateSteps
-import GatewayPipeline
+package import GatewayPipeline
 import GateVocabulary
 import Synchronization
 import UnixHTTPClient
@@ -14,7 +14,12 @@ package final class UnixHop: Hop {
     package static let answerMilliseconds: Int64 = 10_000
 
     private let configuration: UnixHTTPClientConfiguration
+    private let hopProtocol: HopProtocol
+    private let clock: any Clock
     private let answerMilliseconds: Int64
+    /// Nothing is handed over for so long after an answer that can only come from a wrong configuration, in milliseconds.
+    package static let misconfiguredMilliseconds: Int64 = 5_000
+    private let misconfigured = Mutex<(reason: String, until: Int64)?>(nil)
     /// Whether the last try failed before anything was written, so that the socket is looked at first.
     private let mayBeDown = Mutex(true)
     /// The look under way, which both lanes wait for: at a start they would make the same connection twice.
@@ -22,13 +27,20 @@ package final class UnixHop: Hop {
 
     /// - Parameter serverUserIDs: The users that may listen there; `nil` accepts every user, for `--dev`.
     package init(
-        path: String, serverUserIDs: Set<UInt32>?, answerMilliseconds: Int64 = UnixHop.answerMilliseconds
+        path: String, serverUserIDs: Set<UInt32>?, speaking hopProtocol: HopProtocol = .outcomes,
+        clock: any Clock, answerMilliseconds: Int64 = UnixHop.answerMilliseconds
     ) {
+        self.hopProtocol = hopProtocol
+        self.clock = clock
         self.answerMilliseconds = answerMilliseconds
         configuration = UnixHTTPClientConfiguration(path: path, serverUserIDs: serverUserIDs)
     }
 
     package func obstacle() async -> String? {
+        let now = clock.reading().uptime
+        if let reason = misconfigured.withLock({ $0.flatMap { $0.until > now ? $0.reason : nil } }) {
+            return reason
+        }
         guard mayBeDown.withLock({ $0 }) else { return nil }
         let look = looking.withLock { looking in
             let look = looking ?? Task { await self.look() }
@@ -56,10 +68,12 @@ package final class UnixHop: Hop {
     package func deliver(_ delivery: Delivery) async -> HopResult {
         let body: [UInt8]
         do {
-            body = try DeliveryDocument.write(delivery)
+            var deadline = clock.reading()
+            deadline.uptime += answerMilliseconds
+            body = try DeliveryDocument.write(delivery, waitsUntil: deadline)
         } catch {
             // The body that the gateway composed is not JSON: a fault of its own, and the same on every retry.
-            return .refused(status: 400)
+            return .refused(status: 400, reason: nil)
         }
         let connection: UnixHTTPConnection
         do {
@@ -79,25 +93,21 @@ package final class UnixHop: Hop {
                 "POST", "/v1/deliveries",
                 headers: [("content-type", "application/json"), ("connection", "close")], body: body,
                 timeoutMilliseconds: answerMilliseconds)
-            return Self.result(of: response)
+            let result = hopProtocol.result(
+                status: response.status, retryAfter: response.header("retry-after"), body: response.body)
+            note(result)
+            return result
         } catch {
-            guard error.stage == .neverWritten else { return .ambiguous(error.description) }
+            guard error.stage == .neverWritten else { return .ambiguous(error.description, mayRepeat: true) }
             mayBeDown.withLock { $0 = true }
             return .notWritten(error.description)
         }
     }
 
-    /// The delivery layer's contract: 2xx accepted, 409 seen before, 429 later, any other 4xx never. Everything else
-    /// says nothing about the message (a 3xx of something in between, a 5xx), and it is tried again.
-    private static func result(of response: UnixHTTPResponse) -> HopResult {
-        switch response.status {
-        case 200...299: return .accepted(status: response.status)
-        case 409: return .seenBefore
-        case 400...499 where response.status != 429: return .refused(status: response.status)
-        default:
-            // RFC 9110 section 10.2.3: whole seconds; the date form is not used on this socket.
-            let seconds = response.header("retry-after").flatMap { Int64($0) }.map { min(max($0, 0), 86_400) }
-            return .busy(status: response.status, retryAfterMilliseconds: seconds.map { $0 * 1000 })
+    private func note(_ result: HopResult) {
+        let until = clock.reading().uptime + Self.misconfiguredMilliseconds
+        misconfigured.withLock {
+            if case .misconfigured(_, let reason) = result { $0 = (reason, until) } else { $0 = nil }
         }
     }
 }

@@ -57,8 +57,10 @@ package struct TypeAxes: Hashable, Sendable {
 
 /// Why a hand-over is tried again.
 package enum HandOverObstacle: String, CaseIterable, Sendable, Hashable {
-    /// The hop answered that it does not take it now: 3xx, 429 or 5xx.
+    /// The hop answered that it does not take it now.
     case busy
+    /// The answer can only come from something that is set up wrong.
+    case misconfigured
     /// Nothing was written to the hop.
     case notWritten = "not_written"
     /// The message was written to the hop and no answer came, or an answer that ends nothing.
@@ -92,9 +94,10 @@ extension HopResult {
     var obstacle: HandOverObstacle? {
         switch self {
         case .busy: .busy
+        case .misconfigured: .misconfigured
         case .notWritten: .notWritten
-        case .ambiguous: .ambiguous
-        case .accepted, .seenBefore, .refused: nil
+        case .ambiguous(_, mayRepeat: true): .ambiguous
+        case .accepted, .seenBefore, .refused, .tokenGone, .ambiguous(_, mayRepeat: false): nil
         }
     }
 }

@@ -84,6 +84,8 @@ package enum WithdrawalCause: String, CaseIterable, Sendable, Hashable {
     case policyChanged = "policy_changed"
     /// What was stored of it cannot be read any more.
     case damaged
+    /// It may have gone, and a second copy would reach the person twice.
+    case unrepeatable
 
     /// Whether nothing is left to tell: the person is gone, or knows.
     package var settlesDedupe: Bool { self == .erased || self == .acknowledged }

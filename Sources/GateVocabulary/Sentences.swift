@@ -237,6 +237,7 @@ extension WithdrawalCause {
         case .erased: "the recipient was forgotten"
         case .destinationRemoved: "the device or address was no longer in use"
         case .damaged: "what was stored of it could not be read any more"
+        case .unrepeatable: "it may have arrived, and a second one would have come twice"
         case .old, .due, .summarised, .consentChanged, .preferenceChanged, .recipientChanged, .keyChanged,
             .policyChanged:
             nil

@@ -215,7 +215,8 @@ struct Wiring {
                 logger: logger)
         }
         relay = DeliveryRelay(
-            feed: gateway, hop: Self.hop(configuration.hop), clock: clock, logger: logger, health: health)
+            feed: gateway, hop: Self.hop(configuration, clock), concurrency: configuration.hopConcurrency,
+            clock: clock, logger: logger, health: health)
         core = EngineService(
             engine: engine, publisher: publisher, keys: gateKeys, foundKeys: found,
             pinnedKeys: configuration.pinnedKeys,
@@ -405,9 +406,11 @@ struct Wiring {
         return "http://\(socket.address)/u/"
     }
 
-    private static func hop(_ hop: GatewayConfiguration.NextHop) -> any Hop {
-        switch hop {
-        case .unix(let path, let users): UnixHop(path: path, serverUserIDs: users)
+    private static func hop(_ configuration: GatewayConfiguration, _ clock: any Clock) -> any Hop {
+        switch configuration.hop {
+        case .unix(let path, let users):
+            UnixHop(
+                path: path, serverUserIDs: users, speaking: configuration.hopProtocol, clock: clock)
         case .file(let path): FileHop(path: path)
         }
     }

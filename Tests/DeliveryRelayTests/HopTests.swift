@@ -5,6 +5,7 @@ import GateSteps
 import Glibc
 import GateVocabulary
 import GatewayPipeline
+import Synchronization
 import Testing
 
 extension Delivery {
@@ -23,13 +24,14 @@ extension Delivery {
 /// What the delivery layer's answer becomes: the contract a second time, by hand.
 @Suite struct HopTests {
     /// What becomes of the message, whatever else the answer says.
-    enum Fate: String, Sendable { case accepted, seen, permanent, later, stillOurs, ambiguous }
+    enum Fate: String, Sendable { case accepted, seen, permanent, later, misconfigured, stillOurs, ambiguous }
 
     private func fate(_ result: HopResult) -> Fate {
         switch result {
         case .accepted: .accepted
         case .seenBefore: .seen
-        case .refused: .permanent
+        case .refused, .tokenGone: .permanent
+        case .misconfigured: .misconfigured
         case .busy: .later
         case .notWritten: .stillOurs
         case .ambiguous: .ambiguous
@@ -37,50 +39,42 @@ extension Delivery {
     }
 
     private func result(
-        of act: ScriptedHop.Act, users: Set<UInt32>? = [geteuid()], milliseconds: Int64 = 10_000
+        of act: ScriptedHop.Act, users: Set<UInt32>? = [geteuid()],
+        speaking hopProtocol: HopProtocol = .outcomes,
+        milliseconds: Int64 = 10_000
     ) async throws -> HopResult {
         let hop = try ScriptedHop(act)
-        return await UnixHop(path: hop.path, serverUserIDs: users, answerMilliseconds: milliseconds)
-            .deliver(.sample())
+        return await UnixHop(
+            path: hop.path, serverUserIDs: users, speaking: hopProtocol, clock: MovedClock(),
+            answerMilliseconds: milliseconds
+        )
+        .deliver(.sample())
     }
 
-    /// Every status there is: 2xx is taken over, 409 is there already, any other 4xx but 429 is for good, and everything
-    /// else says nothing about the message.
-    @Test func `each status becomes what the contract says`() async throws {
-        var expected: [Int: Fate] = [:]
-        for status in 200...299 { expected[status] = .accepted }
-        for status in 300...399 { expected[status] = .later }
-        for status in 400...499 { expected[status] = .permanent }
-        for status in 500...599 { expected[status] = .later }
-        // Too soon or too slow is the delivery layer's to say with 429 or 503; these name the request itself.
-        for status in [400, 404, 408, 410, 413, 425] { expected[status] = .permanent }
-        expected[409] = .seen
-        expected[429] = .later
-        expected[600] = .later
-        expected[999] = .later
-        for (status, expected) in expected.sorted(by: { $0.key < $1.key }) {
-            let found = try await result(of: .write("HTTP/1.1 \(status) X\r\nContent-Length: 0\r\n\r\n"))
-            #expect(fate(found) == expected, "\(status) became \(found)")
-            switch found {
-            case .accepted(let told), .refused(let told), .busy(let told, _): #expect(told == status)
-            default: break
-            }
-        }
-    }
-
-    @Test(
-        arguments: [
-            (429, "7", 7_000), (503, "7", 7_000), (302, "7", 7_000), (429, "0", 0), (429, "-1", 0),
-            (429, "86400", 86_400_000), (429, "86401", 86_400_000), (429, "1.5", nil), (429, "soon", nil),
-            (429, "", nil), (429, "Wed, 21 Oct 2026 07:28:00 GMT", nil),
-        ] as [(Int, String, Int64?)])
-    func `how long to wait is the hop's to say, in whole seconds and within a day`(
-        _ status: Int, _ text: String, _ milliseconds: Int64?
-    ) async throws {
-        let answer = "HTTP/1.1 \(status) X\r\nRetry-After: \(text)\r\nContent-Length: 0\r\n\r\n"
+    @Test func `the answer of a real socket is read by the contract of the hop's version`() async throws {
+        let body = #"{"outcome":"failed","reason":"PayloadTooLarge"}"#
+        let answer = "HTTP/1.1 422 X\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        #expect(try await result(of: .write(answer)) == .refused(status: 422, reason: "PayloadTooLarge"))
         #expect(
-            try await result(of: .write(answer))
-                == .busy(status: status, retryAfterMilliseconds: milliseconds))
+            try await result(of: .write(answer), speaking: .statusOnly) == .refused(status: 422, reason: nil))
+        let later = "HTTP/1.1 503 X\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
+        #expect(
+            try await result(of: .write(later))
+                == .busy(status: 503, retryAfterMilliseconds: 7_000, scope: .message))
+    }
+
+    @Test func `an answer that only a wrong configuration gives keeps messages back until another comes`()
+        async throws
+    {
+        let hop = try ScriptedHop(.write("HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n"))
+        let clock = MovedClock()
+        let unix = UnixHop(path: hop.path, serverUserIDs: [geteuid()], clock: clock)
+        #expect(await unix.obstacle() == nil)
+        #expect(fate(await unix.deliver(.sample())) == .misconfigured)
+        let obstacle = try #require(await unix.obstacle())
+        #expect(obstacle.contains("404"))
+        clock.move(UnixHop.misconfiguredMilliseconds)
+        #expect(await unix.obstacle() == nil, "another try is due")
     }
 
     @Test(
@@ -121,20 +115,21 @@ extension Delivery {
     {
         let hop = try ScriptedHop(.keepSilent, listens: false)
         let path = isBound ? hop.path : hop.path + ".none"
-        let unix = UnixHop(path: path, serverUserIDs: [geteuid()])
+        let unix = UnixHop(path: path, serverUserIDs: [geteuid()], clock: MovedClock())
         #expect(fate(await unix.deliver(.sample())) == .stillOurs)
         #expect(await unix.obstacle() != nil)
     }
 
     @Test func `a hop of another user gets not one byte, and is named`() async throws {
         let hop = try ScriptedHop(.write("HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n"))
-        let unix = UnixHop(path: hop.path, serverUserIDs: [geteuid() + 1, geteuid() + 2])
+        let unix = UnixHop(
+            path: hop.path, serverUserIDs: [geteuid() + 1, geteuid() + 2], clock: MovedClock())
         let obstacle = try #require(await unix.obstacle())
         #expect(
             obstacle.contains("uid \(geteuid())") && obstacle.contains("\(geteuid() + 1), \(geteuid() + 2)"))
         #expect(fate(await unix.deliver(.sample())) == .stillOurs)
         // Both connections were closed with nothing in them.
-        let right = UnixHop(path: hop.path, serverUserIDs: [geteuid()])
+        let right = UnixHop(path: hop.path, serverUserIDs: [geteuid()], clock: MovedClock())
         #expect(fate(await right.deliver(.sample())) == .accepted)
         let requests = hop.requests
         #expect(requests.count == 3 && requests.prefix(2).allSatisfy(\.isEmpty), "\(requests)")
@@ -144,7 +139,7 @@ extension Delivery {
 
     @Test func `a hop that goes away is looked at before the next message`() async throws {
         var hop: ScriptedHop? = try ScriptedHop(.write("HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n"))
-        let unix = UnixHop(path: try #require(hop?.path), serverUserIDs: [geteuid()])
+        let unix = UnixHop(path: try #require(hop?.path), serverUserIDs: [geteuid()], clock: MovedClock())
         #expect(await unix.obstacle() == nil)
         #expect(fate(await unix.deliver(.sample())) == .accepted)
         // Looked at once; the connection of each message tells enough after that.
@@ -164,8 +159,8 @@ extension Delivery {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let hop = FileHop(path: "\(folder)/sent")
-        #expect(await hop.deliver(.sample(1)) == .accepted(status: 200))
-        #expect(await hop.deliver(.sample(2)) == .accepted(status: 200))
+        #expect(await hop.deliver(.sample(1)) == .accepted(status: 200, byProvider: false))
+        #expect(await hop.deliver(.sample(2)) == .accepted(status: 200, byProvider: false))
         let written = try String(contentsOfFile: "\(folder)/sent", encoding: .utf8)
         let expected = try [1, 2].map { try DeliveryDocument.write(.sample($0)) + [UInt8(ascii: "\n")] }
         #expect(Array(written.utf8) == expected.flatMap { $0 })
@@ -229,12 +224,16 @@ extension Delivery {
     }
 
     static let again: [HopResult] = [
-        .busy(status: 503, retryAfterMilliseconds: nil), .busy(status: 429, retryAfterMilliseconds: nil),
-        .busy(status: 302, retryAfterMilliseconds: nil), .notWritten("refused"), .ambiguous("reset"),
+        .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
+        .busy(status: 429, retryAfterMilliseconds: nil, scope: .message),
+        .busy(status: 302, retryAfterMilliseconds: nil, scope: .message), .notWritten("refused"),
+        .ambiguous("reset", mayRepeat: true),
     ]
 
     @Test func `what was taken, was there or is refused for good is not tried again`() {
-        for result in [.accepted(status: 202), .seenBefore, .refused(status: 400)] as [HopResult] {
+        for result in [
+            .accepted(status: 202, byProvider: false), .seenBefore, .refused(status: 400, reason: nil),
+        ] as [HopResult] {
             for attempts in [0, 40] { #expect(action(result, attempts: attempts) == .finish) }
         }
     }
@@ -258,7 +257,7 @@ extension Delivery {
 
     @Test func `the hop's own wait counts when it is the longer one`() {
         func busy(_ milliseconds: Int64) -> HopResult {
-            .busy(status: 429, retryAfterMilliseconds: milliseconds)
+            .busy(status: 429, retryAfterMilliseconds: milliseconds, scope: .message)
         }
         #expect(wait(busy(7_000)) == 7_000)
         #expect(wait(busy(124)) == 125)
@@ -274,6 +273,20 @@ extension Delivery {
             #expect(action(result, life: 0) == .abandon)
             #expect(action(result, life: -1) == .abandon)
         }
-        #expect(action(.busy(status: 429, retryAfterMilliseconds: 7_000), life: 7_000) == .abandon)
+        #expect(
+            action(.busy(status: 429, retryAfterMilliseconds: 7_000, scope: .message), life: 7_000)
+                == .abandon)
     }
+}
+
+/// A clock that a test moves.
+final class MovedClock: GatewayPipeline.Clock {
+    private let uptime = Mutex<Int64>(1_000_000)
+    func now() -> Instant { reading().wall }
+    func reading() -> ClockReading {
+        let uptime = uptime.withLock { $0 }
+        return ClockReading(
+            wall: Instant(milliseconds: 1_795_000_000_000 + uptime), uptime: uptime, boot: "first")
+    }
+    func move(_ milliseconds: Int64) { uptime.withLock { $0 += milliseconds } }
 }

@@ -86,7 +86,7 @@ private final class ScriptedFeed: OutboxFeed {
 private final class ScriptedNextHop: Hop {
     private struct State {
         var obstacle: String?
-        var result = HopResult.accepted(status: 202)
+        var result = HopResult.accepted(status: 202, byProvider: false)
         var kept: Set<MessageID>?
         var delivered: [MessageID] = []
         var waiting: [CheckedContinuation<Void, Never>] = []
@@ -151,7 +151,7 @@ private struct StandingClock: GatewayPipeline.Clock {
     /// Runs a relay while `body` does.
     private func relaying(_ body: () async throws -> Void) async throws {
         let relay = DeliveryRelay(
-            feed: feed, hop: hop, clock: StandingClock(wall: now),
+            feed: feed, hop: hop, concurrency: .init(requestCount: 32), clock: StandingClock(wall: now),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, health: health)
         let running = Task { try await relay.run() }
         try await body()
@@ -191,14 +191,14 @@ private struct StandingClock: GatewayPipeline.Clock {
         feed.holdReports()
         feed.add(deliveries(1...400), .general)
         try await relaying {
-            // Eight times as many as there are places at the hop, all of which are free again.
-            await feed.waitForReports(256)
-            #expect(hop.delivered.count == 256)
+            // 256 beside as many as there are places at the hop, all of which are free again.
+            await feed.waitForReports(288)
+            #expect(hop.delivered.count == 288)
             #expect(feed.limits(.general).allSatisfy { $0 <= 32 })
             // The other lane is served meanwhile, and nothing more of this one.
             feed.add(deliveries(501...510), .security)
-            await feed.waitForReports(266)
-            #expect(hop.delivered.count { $0.low <= 400 } == 256)
+            await feed.waitForReports(298)
+            #expect(hop.delivered.count { $0.low <= 400 } == 288)
             feed.recordReports()
             await feed.waitForReports(410)
         }
@@ -235,10 +235,11 @@ private struct StandingClock: GatewayPipeline.Clock {
 
     @Test(
         arguments: [
-            (.accepted(status: 202), nil, nil), (.seenBefore, nil, nil), (.refused(status: 400), nil, nil),
-            (.busy(status: 503, retryAfterMilliseconds: nil), 125, 250),
-            (.busy(status: 429, retryAfterMilliseconds: 7_000), 7_000, 7_001),
-            (.notWritten("refused"), 125, 250), (.ambiguous("reset"), 125, 250),
+            (.accepted(status: 202, byProvider: false), nil, nil), (.seenBefore, nil, nil),
+            (.refused(status: 400, reason: nil), nil, nil),
+            (.busy(status: 503, retryAfterMilliseconds: nil, scope: .message), 125, 250),
+            (.busy(status: 429, retryAfterMilliseconds: 7_000, scope: .message), 7_000, 7_001),
+            (.notWritten("refused"), 125, 250), (.ambiguous("reset", mayRepeat: true), 125, 250),
         ] as [(HopResult, Int64?, Int64?)])
     func `what the hop said is reported with when to try again`(
         _ result: HopResult, _ least: Int64?, _ below: Int64?
@@ -274,7 +275,7 @@ private struct StandingClock: GatewayPipeline.Clock {
         feed.failReports(2)
         feed.add(deliveries(1...1), .general)
         try await relaying { await feed.waitForReports(3) }
-        #expect(Set(feed.reports.map(\.result)) == [.accepted(status: 202)])
+        #expect(Set(feed.reports.map(\.result)) == [.accepted(status: 202, byProvider: false)])
         #expect(hop.delivered.count == 1)
     }
 }

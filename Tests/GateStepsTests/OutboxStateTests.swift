@@ -105,7 +105,15 @@ import Testing
                 .failed(.ambiguous, mayRetry: false), .only(.retry, .decision), .giveUp(.expired),
                 .giveUp(.expired), .giveUp(.expired)),
         ]
-        + [HandOverObstacle.busy, .notWritten].flatMap { obstacle in
+        + [
+            Row(
+                .unrepeatable, .only(.retry, .decision), .giveUp(.unrepeatable), .giveUp(.unrepeatable),
+                .giveUp(.unrepeatable)),
+            Row(
+                .unrepeatable, .only(.cancellation), .giveUp(.cancelled), .giveUp(.cancelled),
+                .giveUp(.cancelled)),
+        ]
+        + [HandOverObstacle.busy, .misconfigured, .notWritten].flatMap { obstacle in
             [
                 Row(
                     .failed(obstacle, mayRetry: true), .only(.retry), .keep(.waiting), .keep(.waiting),
@@ -203,12 +211,13 @@ import Testing
         case .decidedAgain: 16
         case .composed: 17
         case .summarised: 18
+        case .unrepeatable: 19
         }
     }
 
     @Test func `every event in every state has exactly the answer of the table`() {
         let events = Set(Self.table.map(\.event))
-        #expect(Set(events.map(Self.number)) == Set(0...18))
+        #expect(Set(events.map(Self.number)) == Set(0...19))
         for obstacle in HandOverObstacle.allCases {
             for mayRetry in [false, true] { #expect(events.contains(.failed(obstacle, mayRetry: mayRetry))) }
         }
@@ -250,6 +259,7 @@ import Testing
         #expect(
             ends == [
                 .neverTaken, .failed(.busy, mayRetry: true), .failed(.busy, mayRetry: false),
+                .failed(.misconfigured, mayRetry: true), .failed(.misconfigured, mayRetry: false),
                 .failed(.notWritten, mayRetry: true), .failed(.notWritten, mayRetry: false),
             ])
     }
@@ -269,6 +279,7 @@ import Testing
         case .erased: return event == .erased || event == .recipientMissing
         case .destinationRemoved: return event == .destinationRemoved || event == .destinationMissing
         case .acknowledged: return event == .acknowledged
+        case .unrepeatable: return event == .unrepeatable
         case .old, .due, .summarised, .consentChanged, .preferenceChanged, .recipientChanged, .keyChanged,
             .policyChanged:
             return false

@@ -339,7 +339,8 @@ private struct IdleOperation: EngineOperation {
         // What a full outbox refused is bound to nothing: handed over, there is room, and the same id is decided.
         while case let claimed = try await gate.claim() + gate.claim(.security), !claimed.isEmpty {
             for delivery in claimed {
-                try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+                try await gate.gateway.report(
+                    delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
             }
         }
         let again = try await gate.remit("r\(row.general)")

@@ -316,7 +316,8 @@ import WireProtocol
         #expect(rows.first?["waiting"] == ["d_1"], "\(rows.first ?? [:])")
         let claimed = try await gate.claim(.security) + gate.claim()
         let delivery = try #require(claimed.first)
-        try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        try await gate.gateway.report(
+            delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         let later = try await gate.call("auditor", "GET", "/v1/recipients/u_1")
         let newest = later.json["decisions"]?.arrayValue?.first?.objectValue
         #expect(newest?["waiting"] == [])

@@ -314,7 +314,7 @@ import WireProtocol
         guard message == .digesting else { return (gate, sends) }
         // The first of them has gone.
         let first = try #require(try await gate.claim().first)
-        try await gate.gateway.report(first.message, .accepted(status: 202), retryAt: nil)
+        try await gate.gateway.report(first.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         return (gate, Array(sends.dropFirst()))
     }
 
@@ -404,7 +404,8 @@ import WireProtocol
         for message in [Message.offer, .sealed] {
             let expected = change.fates[message] ?? .goes
             for result in [
-                HopResult.busy(status: 503, retryAfterMilliseconds: nil), .ambiguous("reset"),
+                HopResult.busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
+                .ambiguous("reset", mayRepeat: true),
             ] {
                 let (gate, sends) = try await gate(with: message)
                 let delivery = try #require(try await gate.claim().first)
@@ -435,7 +436,7 @@ import WireProtocol
         try #require(try await gate.call("product", "DELETE", "\(Self.person)/devices/d_1").status == 200)
         // Its turn comes when what was decided is more than a minute old.
         try await gate.gateway.report(
-            delivery.message, .busy(status: 503, retryAfterMilliseconds: nil),
+            delivery.message, .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
             retryAt: gate.clock.now().advanced(bySeconds: 61))
         gate.clock.advance(seconds: 62)
         #expect(try await fate(of: sends, in: gate, .offer) == "no_destination")
@@ -456,7 +457,7 @@ import WireProtocol
         #expect(try waiting(gate) == 0)
         for delivery in claimed {
             try await gate.gateway.report(
-                delivery.message, .busy(status: 503, retryAfterMilliseconds: nil),
+                delivery.message, .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
                 retryAt: gate.clock.now().advanced(bySeconds: 1))
         }
         gate.clock.advance(seconds: 10 * 3600)
@@ -539,7 +540,8 @@ import WireProtocol
             #expect(try gate.entries("redecision").count == redecisions, "\(age)")
             // The hop did not take it: it is ours again, and as old as its last decision.
             try await gate.gateway.report(
-                delivery.message, .busy(status: 503, retryAfterMilliseconds: nil), retryAt: gate.clock.now())
+                delivery.message, .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
+                retryAt: gate.clock.now())
             if age == 60_000 {
                 // One millisecond more.
                 gate.clock.advance(milliseconds: 1)
@@ -547,7 +549,8 @@ import WireProtocol
                 redecisions += 1
                 #expect(try gate.entries("redecision").count == redecisions)
                 try await gate.gateway.report(
-                    older.message, .busy(status: 503, retryAfterMilliseconds: nil), retryAt: gate.clock.now())
+                    older.message, .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
+                    retryAt: gate.clock.now())
             }
         }
         for entry in try gate.entries() {

@@ -257,8 +257,10 @@ import WireProtocol
 
     /// What the hop may say last of the only message, and whether it cannot have arrived.
     static let ends: [(HopResult, Bool)] = [
-        (.accepted(status: 202), false), (.seenBefore, false), (.ambiguous("reset"), false),
-        (.refused(status: 410), true), (.busy(status: 503, retryAfterMilliseconds: nil), true),
+        (.accepted(status: 202, byProvider: false), false), (.seenBefore, false),
+        (.ambiguous("reset", mayRepeat: true), false),
+        (.refused(status: 410, reason: nil), true),
+        (.busy(status: 503, retryAfterMilliseconds: nil, scope: .message), true),
         (.notWritten("refused"), true),
     ]
 

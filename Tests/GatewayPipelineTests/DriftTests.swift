@@ -254,7 +254,8 @@ import Testing
         try await gate.register("u_1")
         let send = try await gate.remit("r1")
         let delivery = try #require(try await gate.claim().first)
-        try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        try await gate.gateway.report(
+            delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         gate.clock.advance(seconds: 60)
         try await gate.register("u_1", osPermission: "denied")
         try await gate.audit()
@@ -286,7 +287,8 @@ import Testing
         try await gate.register("u_1")
         let send = try await gate.remit("r1")
         let delivery = try #require(try await gate.claim().first)
-        try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        try await gate.gateway.report(
+            delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         try await gate.register("u_1", osPermission: "denied")
         func observe(_ action: String) async throws {
             let reply = try await gate.call(
@@ -365,7 +367,8 @@ import Testing
         // A receipt is a sign of life.
         let send = try await gate.remit("r1")
         for delivery in try await gate.claim() {
-            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         }
         func report(_ event: String) async throws {
             gate.clock.advance(seconds: 1)
@@ -400,7 +403,8 @@ import Testing
         gate.clock.advance(seconds: 3_601)
         let send = try await gate.remit("r1")
         for delivery in try await gate.claim() {
-            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         }
         gate.clock.advance(seconds: 1)
         let reply = try await gate.call(

@@ -133,7 +133,8 @@ import WireProtocol
         let second = try await block("c", at: "d_2", event: 2)
         #expect(second.json["owed"] == ["push", "email", "sms", "phone"], "\(second.json)")
         for delivery in try await gate.claim(.security) {
-            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         }
         #expect(await alarms(afterHours: 2).count == 1)
     }
@@ -179,7 +180,8 @@ import WireProtocol
         #expect(owed["reason"] == "generic_only", "\(owed.json)")
         #expect(owed.json["owed"] == ["push", "email", "sms", "phone"])
         for delivery in try await gate.claim(.security) {
-            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         }
         _ = try await gate.addKey("u_1")
         let sealed = try await gate.example("card.blocked", "b", to: "u_1", as: "security")
@@ -240,7 +242,8 @@ import WireProtocol
             return gate.alarms.all
         }
         for delivery in try await gate.claim() {
-            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         }
         // One device may still have it.
         #expect(try await receipt("d_1", event) == [])
@@ -260,7 +263,8 @@ import WireProtocol
         for delivery in deliveries {
             let isFirst = delivery.destination.text == "d_1"
             try await gate.gateway.report(
-                delivery.message, isFirst ? .accepted(status: 200) : .notWritten("refused"),
+                delivery.message,
+                isFirst ? .accepted(status: 200, byProvider: false) : .notWritten("refused"),
                 retryAt: isFirst ? nil : gate.clock.now().advanced(bySeconds: 60))
         }
         let receipt = try await gate.call(
@@ -280,7 +284,8 @@ import WireProtocol
         let send = try await gate.example("transaction.failed", "a", to: "u_1", as: "payments")
         let reply = try await gate.call("payments", "POST", "/v1/sends", send)
         for delivery in try await gate.claim() {
-            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         }
         for event in ["user_observed", "failed"] {
             let receipt = try await gate.call(

@@ -120,7 +120,8 @@ import Testing
         }
         let id = try #require(sent["send_id"])
         let delivery = try #require(try await gate.claim().first)
-        try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        try await gate.gateway.report(
+            delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         let receipt: JSONObject = [
             "send": .string(id), "destination": .string(device), "event": "user_observed",
             "action": .string(Self.canary), "at": .string(gate.clock.now().rfc3339),

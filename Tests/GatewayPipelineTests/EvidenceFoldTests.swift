@@ -294,8 +294,9 @@ import Testing
                     for delivery in try await gate.claim(lane) {
                         let result: HopResult =
                             [
-                                .accepted(status: 202), .refused(status: 400), .ambiguous("no answer"),
-                                .busy(status: 503, retryAfterMilliseconds: nil),
+                                .accepted(status: 202, byProvider: false), .refused(status: 400, reason: nil),
+                                .ambiguous("no answer", mayRepeat: true),
+                                .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
                             ].randomElement(using: &random)!
                         let retryAt =
                             Bool.random(using: &random) ? gate.clock.now().advanced(bySeconds: 30) : nil

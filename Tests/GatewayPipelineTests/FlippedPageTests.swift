@@ -59,7 +59,8 @@ import WireProtocol
         }
         // Some are handed over, so that there are events of sends.
         for delivery in try await gate.claim().prefix(3) {
-            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         }
         // Of one the send is known no longer.
         let person = try gate.store.read { try $0.subject(of: UserID("u_1"))?.id }

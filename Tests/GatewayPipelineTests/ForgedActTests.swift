@@ -281,7 +281,8 @@ extension EvidenceFoldTests {
             "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
         let id = try #require(sent["send_id"], "\(sent.json)")
         for delivery in try await gate.claim() {
-            try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         }
         gate.clock.advance(seconds: 1)
         try await ask(

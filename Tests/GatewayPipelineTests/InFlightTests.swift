@@ -50,7 +50,8 @@ import Testing
         // The same as it would have been read back.
         let stored = try #require(try gate.store.read { try $0.outbox(delivery.message) })
         #expect(stored.body == delivery.body && stored.headers == delivery.headers)
-        try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        try await gate.gateway.report(
+            delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         #expect(try rows(gate).isEmpty)
         #expect(try gate.entries("delivery").first?["attempts"]?.integerValue == 1)
     }
@@ -126,7 +127,7 @@ import Testing
         #expect(unsent.count == 1 && unsent.first?["cause"] == "erased")
         #expect(unsent.first?["message_id"] != .string(taken.message.uuidText))
         // The hop's word comes too late to be of any message.
-        try await gate.gateway.report(taken.message, .accepted(status: 202), retryAt: nil)
+        try await gate.gateway.report(taken.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         #expect(try gate.entries("delivery").count == 1)
     }
 
@@ -137,7 +138,7 @@ import Testing
         for id in ["a", "b"] { #expect(try await gate.remit(id).status == 202) }
         for delivery in try await gate.claim() {
             try await gate.gateway.report(
-                delivery.message, .ambiguous("no answer"), retryAt: gate.clock.now())
+                delivery.message, .ambiguous("no answer", mayRepeat: true), retryAt: gate.clock.now())
         }
         // The other one is offered.
         #expect(try await gate.gateway.claim(lane: .general, limit: 1).count == 1)
@@ -182,7 +183,7 @@ import Testing
         #expect(try await gate.remit("a").status == 202)
         let first = try #require(try await gate.claim().first)
         try await gate.gateway.report(
-            first.message, .busy(status: 503, retryAfterMilliseconds: nil),
+            first.message, .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
             retryAt: gate.clock.now().advanced(bySeconds: 5))
         // Not due yet: it holds up no other.
         #expect(try await gate.remit("b").status == 202)
@@ -213,7 +214,8 @@ import Testing
         let gate = try await gate()
         let sent = try await gate.remit("a")
         let first = try #require(try await gate.claim().first)
-        try await gate.gateway.report(first.message, .ambiguous("reset"), retryAt: gate.clock.now())
+        try await gate.gateway.report(
+            first.message, .ambiguous("reset", mayRepeat: true), retryAt: gate.clock.now())
         // One is asked for, and the other is offered.
         #expect(try await gate.remit("b").status == 202)
         #expect(try await gate.gateway.claim(lane: .general, limit: 1).count == 1)
@@ -235,7 +237,8 @@ import Testing
         await gate.gateway.setHopUsable(false)
         #expect(try await gate.remit("b").status == 202)
         try await gate.gateway.report(
-            first.message, .ambiguous("reset"), retryAt: gate.clock.now().advanced(bySeconds: 1))
+            first.message, .ambiguous("reset", mayRepeat: true),
+            retryAt: gate.clock.now().advanced(bySeconds: 1))
         await gate.gateway.setHopUsable(true)
         gate.clock.advance(seconds: 2)
         // One is asked for, and this one offered.
@@ -319,7 +322,7 @@ import Testing
         let gate = try await gate()
         try #require(try await gate.remit("a").status == 202)
         let gone = try #require(try await gate.claim().first)
-        try await gate.gateway.report(gone.message, .accepted(status: 202), retryAt: nil)
+        try await gate.gateway.report(gone.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         await withCheckedContinuation { done in
             gate.engine.submit(
                 FailingOperation(

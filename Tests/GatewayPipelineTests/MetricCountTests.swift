@@ -110,11 +110,11 @@ import WireProtocol
         gate.clock.advance(milliseconds: 1_500)
         let delivery = try #require(try await gate.claim().first)
         try await gate.gateway.report(
-            delivery.message, .busy(status: 503, retryAfterMilliseconds: nil),
+            delivery.message, .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
             retryAt: gate.clock.now().advanced(bySeconds: 3))
         gate.clock.advance(milliseconds: 4_000)
         let again = try #require(try await gate.claim().first)
-        try await gate.gateway.report(again.message, .accepted(status: 202), retryAt: nil)
+        try await gate.gateway.report(again.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         gate.clock.advance(seconds: 40)
         for (event, action) in [
             ("accepted_by_provider", nil), ("user_observed", nil), ("user_observed", "opened"),

@@ -135,7 +135,8 @@ import Testing
         try #require(try await alert("s1", to: "u_1").status == 202)
         let first = try #require(try await gate.claim(.security).first)
         try await gate.gateway.report(
-            first.message, .ambiguous("cut"), retryAt: gate.clock.now().advanced(bySeconds: 5))
+            first.message, .ambiguous("cut", mayRepeat: true),
+            retryAt: gate.clock.now().advanced(bySeconds: 5))
         try await device("d_1", of: "u_2", token: "00aa")
         gate.clock.advance(seconds: 10)
         #expect(try await gate.claim(.security).isEmpty)

@@ -37,9 +37,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (HopResult.accepted(status: 202), "handed_over"), (.seenBefore, "handed_over"),
-        (.refused(status: 400), "refused_by_hop"), (.ambiguous("cut"), "ambiguous"),
-        (.busy(status: 503, retryAfterMilliseconds: nil), "expired_unsent"),
+        (HopResult.accepted(status: 202, byProvider: false), "handed_over"), (.seenBefore, "handed_over"),
+        (.refused(status: 400, reason: nil), "refused_by_hop"),
+        (.ambiguous("cut", mayRepeat: true), "ambiguous"),
+        (.busy(status: 503, retryAfterMilliseconds: nil, scope: .message), "expired_unsent"),
     ])
     func `what the hop did is never said of the provider`(result: HopResult, event: String) async throws {
         let gate = try GatewayHarness()
@@ -57,7 +58,7 @@ import Testing
 
     @Test func `what the recipient did and what the provider said are told with the event`() async throws {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         func report(_ event: String, _ more: JSONObject) async throws -> Int {
             var body: JSONObject = [
                 "send": .string(send), "destination": "d_1", "event": .string(event),
@@ -99,7 +100,7 @@ import Testing
 
     @Test func `a receipt from before its send is refused`() async throws {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         gate.clock.advance(seconds: 60)
         let early = try await receipt(
             gate, send, "user_observed", at: gate.clock.now().advanced(bySeconds: -61))
@@ -111,7 +112,7 @@ import Testing
 
     @Test func `a token the provider forgot is forgotten here`() async throws {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         gate.clock.advance(seconds: 60)
         #expect(try await receipt(gate, send, "token_gone").status == 200)
         for named in [false, true] {
@@ -132,7 +133,7 @@ import Testing
 
     @Test func `a token registered after the provider's own time stays`() async throws {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         gate.clock.advance(seconds: 60)
         let seen = gate.clock.now()
         gate.clock.advance(seconds: 60)
@@ -147,7 +148,7 @@ import Testing
     @Test func `a token registered after the message left stays, whenever the provider speaks`() async throws
     {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         gate.clock.advance(seconds: 60)
         try await gate.register("u_1")
         gate.clock.advance(seconds: 60)
@@ -158,7 +159,8 @@ import Testing
         #expect(login.status == 202, "\(login.json)")
         // What the provider says of a message to the token that is registered now still counts.
         for delivery in try await gate.claim(.security) {
-            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         }
         gate.clock.advance(seconds: 60)
         #expect(try await receipt(gate, #require(login["send_id"]), "token_gone").status == 200)
@@ -191,7 +193,7 @@ import Testing
         async throws
     {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         gate.clock.advance(seconds: 100)
         let reports: [(action: String?, secondsAgo: Int64, act: String, openedAfter: Int64?)] = [
             ("badge_cleared", 95, "badge_cleared", nil), (nil, 90, "seen", 10_000),
@@ -215,7 +217,7 @@ import Testing
 
     @Test func `the same receipt again is the first one, at any time, and another is another`() async throws {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         gate.clock.advance(seconds: 60)
         let first = try await observe(gate, send, "opened", after: -30)
         #expect(first.status == 200 && first.json["replayed"] == nil, "\(first.json)")
@@ -236,7 +238,7 @@ import Testing
 
     @Test func `a thousand receipts of one message are thirty-two`() async throws {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         gate.clock.advance(seconds: 2_000)
         var statuses: [Int: Int] = [:]
         for number in 0..<1_000 as Range<Int64> {
@@ -258,7 +260,7 @@ import Testing
 
     @Test func `a token that is gone is taken out however often the provider failed before`() async throws {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         gate.clock.advance(seconds: 2_000)
         var statuses: [Int: Int] = [:]
         for number in 1...40 as ClosedRange<Int64> {
@@ -278,7 +280,7 @@ import Testing
 
     @Test func `a provider that gave it up is as one that refused it`() async throws {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         let reply = try await gate.call(
             "product", "POST", "/v1/receipts",
             [
@@ -346,7 +348,7 @@ import Testing
         async throws
     {
         let gate = try GatewayHarness()
-        let send = try await handOver(gate, .accepted(status: 200))
+        let send = try await handOver(gate, .accepted(status: 200, byProvider: false))
         // A device of the same person, to which the send did not go.
         try await gate.register("u_1", device: "d_2")
         gate.clock.advance(seconds: 60)
@@ -403,7 +405,8 @@ import Testing
         let deliveries = try await gate.claim()
         try #require(deliveries.count == 2)
         for delivery in deliveries {
-            try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         }
         gate.clock.advance(seconds: 60)
         let reported = ["payments": "accepted_by_provider", "social": "failed"]
@@ -432,7 +435,8 @@ import Testing
         let send = try #require(reply["send_id"])
         let delivery = try #require(try await gate.claim().first)
         #expect(try await receipt(gate, send, "accepted_by_provider").status == 200)
-        try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+        try await gate.gateway.report(
+            delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
         #expect(try await events(gate, send) == ["accepted_by_provider", "handed_over"])
     }
 }

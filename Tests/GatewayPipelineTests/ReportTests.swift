@@ -22,23 +22,27 @@ import Testing
 
     static let rows = [
         Row(
-            testDescription: "2xx", result: .accepted(status: 202), end: "handed_over", status: 202,
+            testDescription: "2xx", result: .accepted(status: 202, byProvider: false), end: "handed_over",
+            status: 202,
             endInDoubt: "handed_over"),
         Row(
             testDescription: "409", result: .seenBefore, end: "handed_over", status: 409,
             endInDoubt: "handed_over"),
         Row(
-            testDescription: "4xx", result: .refused(status: 410), end: "refused_by_hop", status: 410,
+            testDescription: "4xx", result: .refused(status: 410, reason: nil), end: "refused_by_hop",
+            status: 410,
             endInDoubt: "refused_by_hop"),
         Row(
-            testDescription: "3xx, 429, 5xx", result: .busy(status: 503, retryAfterMilliseconds: nil),
+            testDescription: "3xx, 429, 5xx",
+            result: .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
             end: "expired_unsent", status: 503, endInDoubt: "ambiguous", isOurs: true),
         Row(
             testDescription: "nobody there", result: .notWritten("refused"), end: "expired_unsent",
             status: nil,
             endInDoubt: "ambiguous", isOurs: true),
         Row(
-            testDescription: "no answer", result: .ambiguous("reset"), end: "ambiguous", status: nil,
+            testDescription: "no answer", result: .ambiguous("reset", mayRepeat: true), end: "ambiguous",
+            status: nil,
             endInDoubt: "ambiguous", isOurs: false),
     ]
 
@@ -66,7 +70,8 @@ import Testing
         var delivery = first
         if isInDoubt {
             try await gate.gateway.report(
-                first.message, .ambiguous("reset"), retryAt: gate.clock.now().advanced(bySeconds: 1))
+                first.message, .ambiguous("reset", mayRepeat: true),
+                retryAt: gate.clock.now().advanced(bySeconds: 1))
             gate.clock.advance(seconds: 1)
             delivery = try #require(try await gate.claim().first)
         }
@@ -113,7 +118,8 @@ import Testing
         let (gate, first, send) = try await gate()
         var delivery = first
         if isInDoubt {
-            try await gate.gateway.report(first.message, .ambiguous("reset"), retryAt: gate.clock.now())
+            try await gate.gateway.report(
+                first.message, .ambiguous("reset", mayRepeat: true), retryAt: gate.clock.now())
             delivery = try #require(try await gate.claim().first)
         }
         let cancelled = try await gate.call("payments", "POST", "/v1/sends/\(send)/cancel")
@@ -156,7 +162,8 @@ import Testing
         for cause in told.keys.sorted() {
             let (gate, delivery, send) = try await gate()
             try await gate.gateway.report(
-                delivery.message, .ambiguous("reset"), retryAt: gate.clock.now().advanced(bySeconds: 1))
+                delivery.message, .ambiguous("reset", mayRepeat: true),
+                retryAt: gate.clock.now().advanced(bySeconds: 1))
             switch cause {
             case "destination_removed":
                 let path = "/v1/recipients/u_1/devices/d_1"
@@ -192,7 +199,8 @@ import Testing
     ) async throws {
         let (gate, delivery, _) = try await gate()
         try await gate.gateway.report(
-            delivery.message, .busy(status: 503, retryAfterMilliseconds: nil), retryAt: gate.clock.now())
+            delivery.message, .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
+            retryAt: gate.clock.now())
         let life = delivery.expiresAt.milliseconds - gate.clock.now().milliseconds
         gate.clock.advance(milliseconds: life + milliseconds)
         #expect(try await gate.claim().count == (goes ? 1 : 0))
@@ -205,7 +213,8 @@ import Testing
         gate.clock.advance(seconds: 600)
         #expect(try await gate.claim().isEmpty)
         for _ in 0..<2 {
-            try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         }
         #expect(try await events(gate) == ["handed_over"])
         #expect(try gate.entries("delivery").count == 1)

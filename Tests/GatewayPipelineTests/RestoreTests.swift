@@ -486,7 +486,8 @@ import Testing
         let gone = try await gate.claim()
         try #require(gone.count == 2)
         for delivery in gone {
-            try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+            try await gate.gateway.report(
+                delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         }
         let copy = try backup(gate)
         try #require(try await gate.consent("u_1").status == 200)

@@ -287,7 +287,8 @@ import WireProtocol
         // Handed over, there is room again, and the same id is decided then.
         while case let claimed = try await gate.claim(), !claimed.isEmpty {
             for delivery in claimed {
-                try await gate.gateway.report(delivery.message, .accepted(status: 200), retryAt: nil)
+                try await gate.gateway.report(
+                    delivery.message, .accepted(status: 200, byProvider: false), retryAt: nil)
             }
         }
         #expect(try await send("payments", GatewayHarness.remittance("r10", to: "u_1")).status == 202)

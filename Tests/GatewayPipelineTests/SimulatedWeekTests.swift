@@ -426,7 +426,7 @@ private final class SimulatedWeek {
             }
             truth.add("hand_over_retries_total", "busy", "push", send.tier)
             try await gate.gateway.report(
-                delivery.message, .busy(status: 503, retryAfterMilliseconds: nil),
+                delivery.message, .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
                 retryAt: gate.clock.now().advanced(bySeconds: 5))
         }
         gate.clock.advance(seconds: 5)
@@ -441,10 +441,10 @@ private final class SimulatedWeek {
             gate.clock.advance(milliseconds: Int64.random(in: 1...(isSlow ? 90_000 : 200), using: &random))
             let (result, name): (HopResult, String) =
                 switch Int.random(in: 0..<20, using: &random) {
-                case 0: (.refused(status: 410), "refused_by_hop")
-                case 1: (.ambiguous("no answer"), "ambiguous")
+                case 0: (.refused(status: 410, reason: nil), "refused_by_hop")
+                case 1: (.ambiguous("no answer", mayRepeat: true), "ambiguous")
                 case 2: (.seenBefore, "handed_over")
-                default: (.accepted(status: 202), "handed_over")
+                default: (.accepted(status: 202, byProvider: false), "handed_over")
                 }
             try await gate.gateway.report(delivery.message, result, retryAt: nil)
             truth.add("hand_overs_total", name, "push", send.category, send.tier)

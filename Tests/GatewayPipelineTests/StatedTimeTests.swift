@@ -67,7 +67,8 @@ import Testing
         let login = try await gate.example("transaction.failed", "t", to: "u_1", as: "payments")
         let send = try #require(try await gate.call("payments", "POST", "/v1/sends", login)["send_id"])
         let delivery = try #require(try await gate.claim().first)
-        try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        try await gate.gateway.report(
+            delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         try await gate.register("u_1", osPermission: "not_determined")
         gate.clock.advance(seconds: 60)
         func ask(_ milliseconds: Int64) async throws -> GatewayHarness.Reply {

@@ -57,13 +57,18 @@ import WireProtocol
             switch Int.random(in: 0..<8, using: &random) {
             case 0:
                 try await gate.gateway.report(
-                    delivery.message, .busy(status: 503, retryAfterMilliseconds: nil),
+                    delivery.message, .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
                     retryAt: now.advanced(bySeconds: 5))
-            case 1: try await gate.gateway.report(delivery.message, .refused(status: 410), retryAt: nil)
-            case 2: try await gate.gateway.report(delivery.message, .ambiguous("no answer"), retryAt: nil)
+            case 1:
+                try await gate.gateway.report(
+                    delivery.message, .refused(status: 410, reason: nil), retryAt: nil)
+            case 2:
+                try await gate.gateway.report(
+                    delivery.message, .ambiguous("no answer", mayRepeat: true), retryAt: nil)
             case 3: try await gate.gateway.report(delivery.message, .notWritten("no hop"), retryAt: nil)
             default:
-                try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+                try await gate.gateway.report(
+                    delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
                 seen.append(delivery)
             }
         }
@@ -144,7 +149,8 @@ import WireProtocol
         _ = try await gate.call(
             "payments", "POST", "/v1/sends", GatewayHarness.remittance("r1", to: "u_1"))
         let delivery = try #require(try await gate.claim().first)
-        try await gate.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        try await gate.gateway.report(
+            delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map(\.bytes)
         var fold = TrailObservations()
         #expect(throws: TrailObservationError.unknownMessage(delivery.message)) {

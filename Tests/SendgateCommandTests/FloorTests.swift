@@ -84,7 +84,8 @@ import Testing
             ["statement_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a01", "period": "October 2026"])
         #expect(reply.status == 202, "\(reply.object)")
         let delivery = try #require(try await gateway.wiring.gateway.claim(lane: .general, limit: 8).first)
-        try await gateway.wiring.gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        try await gateway.wiring.gateway.report(
+            delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         let after = try counts()
         let changed = Set(after.filter { before[$0.key] != $0.value }.keys)
         // `word` has each name once.

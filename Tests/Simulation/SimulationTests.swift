@@ -665,7 +665,8 @@ struct Simulation {
         let later = environment.now().advanced(byMilliseconds: Int64(dice.below(20_000)))
         switch dice.below(10) {
         case 0..<6:
-            guard gate.report(delivery.message, .accepted(status: 202), retryAt: nil) else { return }
+            guard gate.report(delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
+            else { return }
             count("handed over")
             guard let send = sends[delivery.send] else { return }
             handedOver.append(
@@ -679,12 +680,13 @@ struct Simulation {
             count("turned away")
             _ = gate.report(
                 delivery.message,
-                dice.onceIn(2) ? .notWritten("down") : .busy(status: 503, retryAfterMilliseconds: nil),
+                dice.onceIn(2)
+                    ? .notWritten("down") : .busy(status: 503, retryAfterMilliseconds: nil, scope: .message),
                 retryAt: later)
         case 8:
             count("in doubt")
-            _ = gate.report(delivery.message, .ambiguous("reset"), retryAt: later)
-        default: _ = gate.report(delivery.message, .refused(status: 410), retryAt: nil)
+            _ = gate.report(delivery.message, .ambiguous("reset", mayRepeat: true), retryAt: later)
+        default: _ = gate.report(delivery.message, .refused(status: 410, reason: nil), retryAt: nil)
         }
     }
 

@@ -76,18 +76,33 @@ package struct Delivery: Sendable, Hashable {
 
 /// What the next hop made of one delivery.
 package enum HopResult: Sendable, Hashable {
-    /// 2xx: the hop has taken it over.
-    case accepted(status: Int)
-    /// 409: the hop had it already, from an earlier try whose answer was lost.
+    /// The hop has taken it over.
+    /// - Parameter byProvider: Whether the provider behind it has.
+    case accepted(status: Int, byProvider: Bool)
+    /// The hop had it already, from an earlier try whose answer was lost.
     case seenBefore
-    /// Any other 4xx: trying again would give the same.
-    case refused(status: Int)
-    /// Anything else, such as 3xx, 429 and 5xx: later, not before so many milliseconds when the hop says so.
-    case busy(status: Int, retryAfterMilliseconds: Int64?)
+    /// It can never go.
+    /// - Parameter reason: The provider's word; `nil` where the hop says none.
+    case refused(status: Int, reason: String?)
+    /// The token leads nowhere any more.
+    /// - Parameter at: Since when, as the provider says; `nil` when it does not.
+    case tokenGone(status: Int, reason: String, at: Instant?)
+    /// Later, not before so many milliseconds when the hop says so.
+    /// - Parameter scope: Whom that is about.
+    case busy(status: Int, retryAfterMilliseconds: Int64?, scope: Scope)
+    /// An answer that can only come from something that is no delivery layer, or one that is set up wrong.
+    case misconfigured(status: Int, String)
     /// Nothing was written to the hop, so it cannot have the message.
     case notWritten(String)
-    /// Written, and no answer came: the hop may have it.
-    case ambiguous(String)
+    /// Written, and no answer says what became of it: the hop may have it.
+    /// - Parameter mayRepeat: Whether a second copy is harmless.
+    case ambiguous(String, mayRepeat: Bool)
+
+    package enum Scope: String, CaseIterable, Sendable, Hashable {
+        case message
+        /// Every message of its app, or of its channel where there is no app.
+        case app
+    }
 }
 
 /// Which of the two lanes a message travels in.

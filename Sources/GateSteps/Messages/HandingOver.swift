@@ -141,10 +141,10 @@ extension OutboxRecord {
 
 /// How the hand-over of one message to the next hop ended: an event's name, and the `result` of its entry.
 ///
-/// The hop is the company's own delivery layer. That it took a message says nothing about APNs, FCM or a carrier:
-/// `accepted_by_provider` comes from a receipt only, and "delivered" does not exist, because receipts lie (S1).
+/// The hop is the courier or the company's own delivery layer. That it took a message says nothing about APNs, FCM or a carrier:
+/// what a provider said is a receipt, and "delivered" does not exist, because receipts lie (S1).
 package enum HandOver: String, CaseIterable, Sendable, Hashable {
-    /// The hop has it: a 2xx, or a 409 because it had it already.
+    /// The hop has it, or had it already.
     case handedOver = "handed_over"
     /// The hop will never take it.
     case refusedByHop = "refused_by_hop"

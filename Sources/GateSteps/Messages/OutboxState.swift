@@ -73,6 +73,8 @@ struct OutboxState: Hashable, Sendable {
         case (.taken, .waiting), (.taken, .underWay), (.taken, .inDoubt): return .end(.handedOver)
         case (.refused, .waiting), (.refused, .underWay), (.refused, .inDoubt): return .end(.refusedByHop)
         case (.failed(.busy, let mayRetry), .waiting), (.failed(.busy, let mayRetry), .underWay),
+            (.failed(.misconfigured, let mayRetry), .waiting),
+            (.failed(.misconfigured, let mayRetry), .underWay),
             (.failed(.notWritten, let mayRetry), .waiting), (.failed(.notWritten, let mayRetry), .underWay):
             // The hop does not have the message: only the gateway has it again.
             if mayRetry { return waitingAgain }
@@ -82,6 +84,9 @@ struct OutboxState: Hashable, Sendable {
             // An earlier try may have got through, whatever the last one says.
             return mayRetry && pending != .cancellation
                 ? .keep(.inDoubt) : .giveUp(cause(orElse: .expired))
+
+        case (.unrepeatable, .waiting), (.unrepeatable, .underWay), (.unrepeatable, .inDoubt):
+            return .giveUp(cause(orElse: .unrepeatable))
 
         case (.cancelled, .waiting): return .withdraw(.cancelled)
         case (.cancelled, .underWay), (.cancelled, .inDoubt): return .remember(.cancellation)
@@ -161,6 +166,8 @@ enum OutboxEvent: Hashable, Sendable {
     /// The hop did not take the message, or it is not known whether it did. Without a retry the time of the message is over
     /// before the next try.
     case failed(HandOverObstacle, mayRetry: Bool)
+    /// The hop may have the message, and a second copy would do harm.
+    case unrepeatable
 
     /// The caller cancelled the send.
     case cancelled

@@ -1,8 +1,10 @@
 import AuditTrail
+import BundleModel
 import CompliancePolicy
 package import GateVocabulary
 import RecipientModel
 import SendPlanning
+import WireProtocol
 
 /// How a try to hand over one message ended.
 package enum MessageOutcome: Sendable {
@@ -43,6 +45,7 @@ extension StepContext {
             guard let obstacle = result.obstacle, let retryAt, retryAt < row.expiresAt else {
                 let (event, status) = result.ending
                 try apply(event, to: row, status: status, at: now)
+                if let receipt = result.receipt { try recordAnswer(receipt, of: row, at: now) }
                 return
             }
             // The relay's alarm has to be set anew.
@@ -51,6 +54,27 @@ extension StepContext {
             row.notBefore = retryAt
             try advance(row, by: .failed(obstacle, mayRetry: true), at: now)
         }
+    }
+
+    /// Records what the provider answered through the hop, with the end of the message in one commit.
+    ///
+    /// The time of the receipt is that of the answer: since when a token is gone may lie before the send.
+    private func recordAnswer(_ receipt: HopResult.Receipt, of row: OutboxRecord, at now: Instant) throws {
+        let kind = receipt.event.eventKind
+        let trail = try record(
+            ReceiptEntry(
+                send: row.send, destination: row.destination, event: Code(receipt.event), at: now,
+                caller: .gateway, subject: row.subject, channel: Code(row.request.channel),
+                category: Code(row.category)), at: now)
+        observe(.receipt(kind, category: row.category, channel: row.request.channel))
+        try view.appendEvent(
+            EventRecord(
+                caller: row.request.caller, send: row.send, subject: row.subject, event: kind,
+                destination: row.destination, at: now, reason: receipt.reason, entryIndex: trail.index))
+        guard receipt.event == .tokenGone else { return }
+        try deactivateDevice(
+            row.destination, of: row.subject, seenBy: min(receipt.at ?? now, row.attemptedAt ?? now),
+            by: .gateway, at: now)
     }
 
     /// Takes a message that may go again through an event. If the hop does not have it, it is in the store alone by then.
@@ -110,12 +134,32 @@ extension HopResult {
     /// What it means for a message that is not tried again, with the status that the hop answered.
     fileprivate var ending: (event: OutboxEvent, status: Int?) {
         switch self {
-        case .accepted(let status): (.taken, status)
+        case .accepted(let status, _): (.taken, status)
         case .seenBefore: (.taken, 409)
-        case .refused(let status): (.refused, status)
-        case .busy(let status, _): (.failed(.busy, mayRetry: false), status)
+        case .refused(let status, _), .tokenGone(let status, _, _): (.refused, status)
+        case .busy(let status, _, _): (.failed(.busy, mayRetry: false), status)
+        case .misconfigured(let status, _): (.failed(.misconfigured, mayRetry: false), status)
         case .notWritten: (.failed(.notWritten, mayRetry: false), nil)
-        case .ambiguous: (.failed(.ambiguous, mayRetry: false), nil)
+        case .ambiguous(_, mayRepeat: true): (.failed(.ambiguous, mayRetry: false), nil)
+        case .ambiguous(_, mayRepeat: false): (.unrepeatable, nil)
+        }
+    }
+
+    /// What a receipt of the provider would say.
+    fileprivate struct Receipt {
+        var event: ReceiptBody.Event
+        var reason: String?
+        /// The provider's time.
+        var at: Instant?
+    }
+
+    /// What the answer tells of the provider; `nil` where it tells of the hop alone.
+    fileprivate var receipt: Receipt? {
+        switch self {
+        case .accepted(_, byProvider: true): Receipt(event: .acceptedByProvider)
+        case .refused(_, let reason?): Receipt(event: .failed, reason: reason)
+        case .tokenGone(_, let reason, let at): Receipt(event: .tokenGone, reason: reason, at: at)
+        case .accepted, .seenBefore, .refused, .busy, .misconfigured, .notWritten, .ambiguous: nil
         }
     }
 }

@@ -75,7 +75,8 @@ extension StepContext {
         }
         let trail = try record(
             KeysetEntry(
-                caller: caller, digest: digest, event: first == nil ? KeysetEntry.proposed : KeysetEntry.adopted,
+                caller: caller, digest: digest,
+                event: first == nil ? KeysetEntry.proposed : KeysetEntry.adopted,
                 expiresAt: Instant(milliseconds: Int64(keyset.expiresAt) * 1000),
                 version: Int(keyset.version), proposedBy: first?.caller), at: now)
         let until = first == nil ? GatewayKey.Proposal(caller: caller, at: now).expiresAt : nil

@@ -190,6 +190,17 @@ extension StepContext {
 
     /// Forgets the token of a device that it does not belong to any more, with an entry; nothing is sent there until the
     /// app registers again.
+    /// Takes the token of a device out of use that a provider does not know any more.
+    ///
+    /// - Parameter moment: A token that was registered later is another one, and stays.
+    func deactivateDevice(
+        _ tag: Tag, of subject: SubjectID, seenBy moment: Instant, by caller: CallerName, at now: Instant
+    ) throws {
+        let device = try view.devices(of: subject).first { $0.tag == tag }
+        guard let device, device.isActive, device.seenAt <= moment else { return }
+        try deactivate(device, because: .tokenGone, by: caller, at: now)
+    }
+
     func deactivate(
         _ device: DeviceRecord, because why: PersonChange.Deactivation, by caller: CallerName,
         at now: Instant

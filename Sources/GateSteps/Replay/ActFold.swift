@@ -28,6 +28,15 @@ struct ActFold {
     private(set) var gatewayKeyProposals: [String: (event: String, by: GatewayKey.Proposal)] = [:]
     private(set) var keysetProposal: (digest: String, by: GatewayKey.Proposal)?
     private(set) var keysetVersion = 0
+    /// What the gateway itself may record next of a message, because the entry before says so.
+    private(set) var answered: Answered?
+
+    enum Answered: Hashable {
+        /// The message of a destination ended with what the hop answered: what the provider said may follow.
+        case ended(SendID, Tag)
+        /// The provider said that the token of a device is gone: the device may be taken out of use.
+        case tokenGone(SubjectID, Tag)
+    }
 
     mutating func begin(under next: CompiledPolicy?) {
         policy = next
@@ -40,6 +49,7 @@ struct ActFold {
     mutating func apply(
         _ entry: TrailEntry, policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws {
+        answered = try answered(by: entry)
         switch entry.kind {
         case .start:
             isRestoring = false
@@ -59,13 +69,30 @@ struct ActFold {
             }
         case .keyset:
             let keyset: KeysetEntry = try entry.knownBody()
-            if keyset.event.text == "propose" {
+            if keyset.event == KeysetEntry.proposed {
                 keysetProposal = (keyset.digest, .init(caller: keyset.caller, at: entry.time))
             } else {
                 keysetProposal = nil
                 keysetVersion = keyset.version
             }
         default: break
+        }
+    }
+
+    private func answered(by entry: TrailEntry) throws -> Answered? {
+        switch entry.kind {
+        case .delivery:
+            let ended: DeliveryEntry = try entry.knownBody()
+            return .ended(ended.send, ended.destination)
+        // Comes between the end of a message and what the provider said of it.
+        case .mandatoryUnreached: return answered
+        case .receipt:
+            let receipt: ReceiptEntry = try entry.knownBody()
+            guard receipt.caller == .gateway, receipt.event.known() == ReceiptBody.Event.tokenGone else {
+                return nil
+            }
+            return receipt.subject.map { .tokenGone($0, receipt.destination) }
+        default: return nil
         }
     }
 

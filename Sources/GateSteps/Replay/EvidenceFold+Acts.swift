@@ -73,7 +73,9 @@ extension EvidenceFold {
             try judgeRemoval(.deleteDevice, by: caller, rules)
             try requireDevice(tag, of: person)
         case .deviceDeactivated(let tag, let why):
-            try rules.require(why == .tokenTaken ? .putDevice : .addReceipt, of: caller)
+            if caller != .gateway || acts.answered != .tokenGone(subject, tag) {
+                try rules.require(why == .tokenTaken ? .putDevice : .addReceipt, of: caller)
+            }
             try requireDevice(tag, of: person)
         case .address(let address, let action, let replaced):
             try rules.require(.putAddress, of: caller)
@@ -426,7 +428,15 @@ extension EvidenceFold {
     // MARK: Sends
 
     private func judge(_ entry: ReceiptEntry, _ rules: ActRules) throws {
-        try rules.require(.addReceipt, of: entry.caller)
+        if entry.caller == .gateway {
+            guard entry.act == nil, acts.answered == .ended(entry.send, entry.destination) else {
+                throw StepRefusal(
+                    .wrongState,
+                    detail: "the gateway tells what a provider answered where a message ends only")
+            }
+        } else {
+            try rules.require(.addReceipt, of: entry.caller)
+        }
         guard let send = sends.sends[entry.send], send.destinations.contains(entry.destination),
             entry.subject == nil || entry.subject == send.subject
         else { throw StepRefusal(.notFound, detail: "no send of this id went to this destination") }

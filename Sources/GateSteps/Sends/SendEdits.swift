@@ -90,10 +90,8 @@ extension StepContext {
             // The provider speaks of the token that the message went to, and of what it saw at its own time; the report may
             // be late. A token that the app has registered since then stays.
             let leftAt = known.first { $0.event == .handedOver || $0.event == .ambiguous }?.at
-            let device = try view.devices(of: subject).first { $0.tag == tag }
-            if let device, device.isActive, device.seenAt <= min(body.at, leftAt ?? send.receivedAt) {
-                try deactivate(device, because: .tokenGone, by: caller, at: now)
-            }
+            try deactivateDevice(
+                tag, of: subject, seenBy: min(body.at, leftAt ?? send.receivedAt), by: caller, at: now)
         }
         if !body.event.eventKind.mayHaveArrived { try failedEverywhere(send, at: now) }
         return Recorded(trail)

@@ -81,7 +81,9 @@ package struct StateAudit {
             }
             return what.map { [Difference(what: "device key \(key.hexadecimal): \($0)")] } ?? []
         case .settings:
-            return try [policyDifference, keyringDifference, keysetDifference].compactMap(naming).map { Difference(what: $0) }
+            return try [policyDifference, keyringDifference, keysetDifference].compactMap(naming).map {
+                Difference(what: $0)
+            }
         }
     }
 

@@ -2,6 +2,7 @@ import AuditTrail
 import BundleModel
 import CompliancePolicy
 import Foundation
+import DeliveryRelay
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
@@ -403,6 +404,8 @@ extension GatewayConfiguration {
         set(.connectionsPerUser) { endpoint.connections.perUser = $0 }
         set(.requestsInFlight) { endpoint.inFlight.total = $0 }
         set(.requestsInFlightPerUser) { endpoint.inFlight.perUser = $0 }
+        set(.hopProtocol) { hopProtocol = HopProtocol(rawValue: $0) ?? hopProtocol }
+        set(.hopRequests) { hopConcurrency = .init(requestCount: $0) }
         set(.drainSeconds) { endpoint.drainMilliseconds = Int64($0) * 1000 }
         reserveForSecurity()
     }

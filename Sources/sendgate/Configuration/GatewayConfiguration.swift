@@ -1,6 +1,7 @@
 import AuditTrail
 import BundleModel
 import CompliancePolicy
+import DeliveryRelay
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
@@ -26,6 +27,9 @@ struct GatewayConfiguration: Hashable, Sendable {
     /// Where each caller is named first, for messages.
     var callerPlaces: [CallerName: String] = [:]
     var hop: NextHop
+    /// Which version of the contract the delivery layer speaks.
+    var hopProtocol = HopProtocol.outcomes
+    var hopConcurrency = DeliveryRelay.Concurrency()
     /// Where a one-tap unsubscribe lands; the link's token is appended.
     var unsubscribeURL: String
     /// Where the pages behind it are served; `nil` serves none.

@@ -20,6 +20,8 @@ enum Setting: String, CaseIterable, Sendable {
     case sealers
     case hopUnix = "hop.unix"
     case hopUsers = "hop.users"
+    case hopProtocol = "hop.protocol"
+    case hopRequests = "hop.requests"
     case policySigningCompliance = "policy_signing.compliance"
     case policySigningSecurity = "policy_signing.security"
     case policySigningLegal = "policy_signing.legal"
@@ -66,6 +68,8 @@ enum Setting: String, CaseIterable, Sendable {
         // The kernel caps it at `net.core.somaxconn`.
         case .listenBacklog: 1...65_535
         case .drainSeconds: 1...600
+        case .hopProtocol: 1...2
+        case .hopRequests: 8...4_096
         case .retentionDays: Int(Retention.daysMin)...3_660
         // 0 never begins an audit by itself.
         case .driftEveryDays: 0...90

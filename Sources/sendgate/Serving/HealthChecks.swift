@@ -185,11 +185,13 @@ struct HealthChecks: Sendable {
             || depth.byteCount >= limits.part(of: limits.outboxByteCountMax, isSecurity: false)
         var detail: String?
         if isFull { detail = "\(depth.rowCount) messages wait, and no more are taken" }
-        if let obstacle = health.obstacle {
+        if let obstacle = health.misconfiguration ?? health.obstacle {
             detail =
                 (detail ?? "\(depth.rowCount) messages wait") + "; the next hop cannot be used: \(obstacle)"
         }
-        return .init(name: "outbox", isPassed: !isFull, detail: detail)
+        // Nothing that waits for a wrong configuration goes by itself.
+        let isMisconfigured = health.misconfiguration != nil
+        return .init(name: "outbox", isPassed: !isFull && !isMisconfigured, detail: detail)
     }
 
     /// Passes whatever it says: a bundle without an approval, or a review that is due, stops no send by itself.

@@ -164,7 +164,7 @@ final class Sends: Sendable {
         guard let delivery = try await gateway.claim(lane: .general, limit: 1).first else {
             fatalError("a send of the kind \(kind.rawValue) was not forwarded")
         }
-        try await gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+        try await gateway.report(delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
         let entries = try store.read { try $0.entries(from: before, limit: 8) }
         guard let decision = entries.first, let end = entries.last, entries.count > 1 else {
             fatalError("a send and its hand-over left \(entries.count) entries")
@@ -182,7 +182,8 @@ final class Sends: Sendable {
                 claimedCount += deliveries.count
                 for delivery in deliveries {
                     group.addTask { [gateway] in
-                        try await gateway.report(delivery.message, .accepted(status: 202), retryAt: nil)
+                        try await gateway.report(
+                            delivery.message, .accepted(status: 202, byProvider: false), retryAt: nil)
                     }
                 }
                 if deliveries.isEmpty { await gateway.waitForWork(lane: .general, after: version) }
