@@ -50,6 +50,10 @@ let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
+let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
+let nioHTTP2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
+let nioHPACK: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
 /// Apple's platforms have CryptoKit, so an app there links none of swift-crypto.
 let cryptoWithoutCryptoKit: Target.Dependency = .product(
     name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux, .android]))
@@ -70,6 +74,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -170,6 +176,15 @@ let package = Package(
             [
                 "CanonicalJSON", "GatewayPipeline", "GateSteps", "GateVocabulary",
                 "UnixHTTPClient", logging, lifecycle,
+            ], computes: false),
+
+        module(
+            "CourierProviders",
+            [
+                "CanonicalJSON", "CourierModel", "GateVocabulary", nio, nioPosix, nioHTTP1, nioTLS, nioSSL,
+                nioHTTP2, nioHPACK, logging,
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
             ], computes: false),
 
         // What other teams link.
@@ -328,6 +343,12 @@ let package = Package(
             [
                 "CanonicalJSON", "DeliveryRelay", "GateSteps", "GateVocabulary", "GatewayPipeline", logging,
             ]),
+        tests(
+            "CourierProvidersTests",
+            [
+                "CanonicalJSON", "CourierModel", "CourierProviders", "GateVocabulary", nio, nioSSL, logging,
+                .product(name: "Crypto", package: "swift-crypto"),
+            ], fixtures: ["peers"]),
         tests(
             "SendgateClientTests",
             [
