@@ -101,7 +101,12 @@ let package = Package(
         module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
-        module("CourierModel", ["CanonicalJSON", "GateVocabulary"]),
+        module(
+            "CourierModel",
+            [
+                "CanonicalJSON", "GateVocabulary", "SealedFormat",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ]),
 
         // Layer 2: what a bundle says; the trail.
         module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
@@ -270,7 +275,7 @@ let package = Package(
             "AuditTrailTests",
             ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         tests("KeyLifecycleTests", ["GateVocabulary", "KeyLifecycle", "SealedFormat"]),
-        tests("CourierModelTests", ["CanonicalJSON", "CourierModel", "GateVocabulary"]),
+        tests("CourierModelTests", ["CanonicalJSON", "CourierModel", "GateVocabulary", "SealedFormat"]),
         tests(
             "SendPlanningTests",
             [

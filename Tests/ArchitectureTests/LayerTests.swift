@@ -32,7 +32,7 @@ import Testing
         "CIDN2": ["GateVocabulary"],
         "COpenSSL": ["OpenSSLCrypto"],
         "CSodium": ["OpenSSLCrypto"],
-        "Crypto": ["CourierProviders", "SealedPush", "GateBench", "GateDemo"],
+        "Crypto": ["CourierModel", "CourierProviders", "SealedPush", "GateBench", "GateDemo"],
         "CryptoExtras": ["CourierProviders"],
         // Where the platform has it; see `ConditionalCodeTests`.
         "CryptoKit": ["SealedPush"],
