@@ -1,5 +1,6 @@
 import CourierProviders
 import Foundation
+import NIOSSL
 import Testing
 
 @Suite struct TLSTrustTests {
