@@ -1,3 +1,4 @@
+import CourierModel
 import GateVocabulary
 import Glibc
 

@@ -82,7 +82,7 @@ extension DeliveryOutcome {
         case .failed(let reason), .tokenGone(let reason, _):
             return ["state": "failed", "reason": .string(reason)]
         case .ambiguous(let reason, _): return ["state": "ambiguous", "reason": .string(reason)]
-        case .later: return nil
+        case .later, .misconfigured: return nil
         }
     }
 
