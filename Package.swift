@@ -186,7 +186,9 @@ let package = Package(
         module(
             "CourierProviders",
             [
-                "CanonicalJSON", "CourierModel", "GateVocabulary", nio, nioPosix, nioHTTP1, nioTLS, nioSSL,
+                "CanonicalJSON", "CourierModel", "GateVocabulary", "SealedFormat", nio, nioPosix, nioHTTP1,
+                nioTLS,
+                nioSSL,
                 nioHTTP2, nioHPACK, logging,
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
@@ -275,7 +277,12 @@ let package = Package(
             "AuditTrailTests",
             ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         tests("KeyLifecycleTests", ["GateVocabulary", "KeyLifecycle", "SealedFormat"]),
-        tests("CourierModelTests", ["CanonicalJSON", "CourierModel", "GateVocabulary", "SealedFormat"]),
+        tests(
+            "CourierModelTests",
+            [
+                "CanonicalJSON", "CourierModel", "GateVocabulary", "SealedFormat",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ]),
         tests(
             "SendPlanningTests",
             [

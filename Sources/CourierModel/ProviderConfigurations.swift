@@ -96,13 +96,25 @@ package struct MailConfiguration: Sendable, Hashable {
     /// The password, or the access token of XOAUTH2.
     package var password: CredentialFile?
     package var authentication: Authentication
-    /// Mailbox of `From` and the envelope's sender.
-    package var from: String
+    /// Who writes: `From`, and where bounces and answers go.
+    package var sender: MailSender
     package var trust: String?
+    /// The courier's name in EHLO (RFC 5321 section 4.1.1.1); the machine's where it is `nil`.
+    package var clientName: String?
+    /// Of the times that RFC 5321 section 4.5.3.2 has for a reply, which are minutes, for a queue that is in no hurry. A
+    /// twentieth is 15 s for a reply and 30 s for the answer to a mail; the gateway waits some ten seconds for its own answer.
+    package var timeoutScale = 0.05
+    /// Connections at once. Further mails wait for one of them.
+    package var connectionsMax = 4
+    /// Mails over one connection: relays close it after some hundred, in the middle of one more.
+    package var messagesPerConnectionMax = 100
+    /// A connection without a mail is closed after so long, in milliseconds. Postfix closes it after 300 s
+    /// (`smtpd_timeout`), and many after a minute.
+    package var idleMilliseconds: Int64 = 30_000
 
     package init(
         host: String, port: Int, security: Security, username: String?, password: CredentialFile?,
-        authentication: Authentication, from: String, trust: String? = nil
+        authentication: Authentication, sender: MailSender, trust: String? = nil
     ) {
         self.host = host
         self.port = port
@@ -110,31 +122,75 @@ package struct MailConfiguration: Sendable, Hashable {
         self.username = username
         self.password = password
         self.authentication = authentication
-        self.from = from
+        self.sender = sender
         self.trust = trust
     }
+
+    package var endpoint: String { "\(host):\(port)" }
 }
 
 /// How text messages reach the SMS service.
 package struct SMSConfiguration: Sendable, Hashable {
     package enum Service: Sendable, Hashable {
         /// Twilio's form API.
-        case twilio(accountSID: String, authToken: CredentialFile)
-        /// A JSON body from a template, with `{{to}}`, `{{text}}`, `{{from}}` and `{{id}}` in its texts.
-        case json(url: String, bearer: CredentialFile?, template: String)
+        case twilio(TwilioAccount)
+        /// A request as JSON, over HTTPS.
+        /// - Parameters:
+        ///   - url: `https://host[:port]`, without a path: that is the template's.
+        ///   - secret: One line, for the headers of the template.
+        case json(url: String, secret: CredentialFile?, template: TextTemplate)
     }
 
     package var service: Service
-    /// The number, the sender's name, or Twilio's messaging service.
-    package var from: String
     package var trust: String?
-    /// `host:port` in place of Twilio's, for a test.
+    /// `https://host:port` in place of Twilio's, for a test.
     package var endpoint: String?
 
-    package init(service: Service, from: String, trust: String? = nil, endpoint: String? = nil) {
+    package init(service: Service, trust: String? = nil, endpoint: String? = nil) {
         self.service = service
-        self.from = from
         self.trust = trust
         self.endpoint = endpoint
+    }
+}
+
+/// An account of Twilio's (https://www.twilio.com/docs/messaging/api/message-resource).
+package struct TwilioAccount: Sendable, Hashable {
+    package static let url = "https://api.twilio.com"
+
+    /// `AC` and 32 hexadecimal digits.
+    package var accountSID: String
+    /// An API key (`SK…`) whose secret is the credential; `nil` where that is the account's auth token.
+    package var keySID: String?
+    package var credential: CredentialFile
+    /// Number, short code or name that texts come from, or a messaging service (`MG…`).
+    package var from: String
+    /// Address of the status callbacks as Twilio calls it, without a query; `nil` for none.
+    package var statusCallback: String?
+
+    package init(
+        accountSID: String, keySID: String? = nil, credential: CredentialFile, from: String,
+        statusCallback: String? = nil
+    ) {
+        self.accountSID = accountSID
+        self.keySID = keySID
+        self.credential = credential
+        self.from = from
+        self.statusCallback = statusCallback
+    }
+
+    /// The form of `POST …/Messages.json`.
+    /// - Parameter validSeconds: Twilio gives up a text that waits longer in its queue: 1 to 36,000.
+    package func form(
+        _ order: DeliveryOrder, text: String, validSeconds: Int64
+    ) -> [(name: String, value: String)] {
+        var fields = [
+            (name: "To", value: order.token), (name: "Body", value: text),
+            (name: from.hasPrefix("MG") ? "MessagingServiceSid" : "From", value: from),
+            (name: "ValidityPeriod", value: String(min(max(validSeconds, 1), 36_000))),
+        ]
+        if let statusCallback {
+            fields.append(("StatusCallback", TwilioWebhook.statusCallback(statusCallback, for: order)))
+        }
+        return fields
     }
 }

@@ -35,16 +35,17 @@ enum SignedReports {
         let report: InboundReport
         switch try members.required("kind", JSONShape.text) {
         case "reply":
-            let id = try members.required("id", JSONShape.text)
+            // The bound of the gateway's `RequestID`.
+            let id: RequestID = try members.required("id", JSONShape.identifier)
             let channel: Channel = try members.required("channel", JSONShape.name)
             guard channel != .push else {
                 throw JSONShapeError(pointer.appending("channel"), "expected one of `sms`, `email`")
             }
             report = InboundReport(
                 .reply(
-                    id: id, channel: channel, from: try members.required("from", JSONShape.text),
+                    id: id.text, channel: channel, from: try members.required("from", JSONShape.text),
                     text: try members.required("text", JSONShape.text)),
-                key: "reply/\(channel.rawValue)/\(id)", at: try members.optional("received_at", time))
+                key: "reply/\(channel.rawValue)/\(id.text)", at: try members.optional("received_at", time))
         case "receipt":
             let send = try members.required("send", sendID)
             let destination: DestinationID = try members.required("destination", JSONShape.identifier)
@@ -55,7 +56,8 @@ enum SignedReports {
             }
             report = InboundReport(
                 .receipt(DeliveryReference(send: send, destination: destination), event, reason: reason),
-                key: "receipt/\(send.uuidText)/\(destination.text)/\(event.rawValue)/\(reason ?? "")",
+                key:
+                    "receipt/\(send.uuidText)/\(destination.text)/\(event.rawValue)/\(InboundReport.reason(reason ?? ""))",
                 at: try members.optional("at", time))
         case let other:
             throw JSONShapeError(

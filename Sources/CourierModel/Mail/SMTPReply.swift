@@ -128,15 +128,14 @@ package enum SMTPStage: String, CaseIterable, Sendable {
         let reason = reply.reason
         switch (self, reply.code) {
         case (.mailFrom, 552): return .failed(reason: reason)
-        case (.greeting, _), (.ehlo, _), (.startTLS, _), (.authentication, _), (.reset, _), (.mailFrom, _),
-            (_, 421), (_, 452):
-            return .later(reason: reason, seconds: nil, scope: .app)
-        case (_, 400..<500): return .later(reason: reason, seconds: nil, scope: .message)
-        case (_, 500..<600):
-            return Self.isAboutUs(reply)
-                ? .later(reason: reason, seconds: nil, scope: .app) : .failed(reason: reason)
-        // Neither yes nor no: the relay and the courier do not mean the same step.
-        default: return .later(reason: reason, seconds: nil, scope: .app)
+        case (_, 421), (_, 452): return .later(reason: reason, seconds: nil, scope: .app)
+        case (.recipient, 400..<500), (.data, 400..<500), (.content, 400..<500):
+            return .later(reason: reason, seconds: nil, scope: .message)
+        case (_, 400..<500): return .later(reason: reason, seconds: nil, scope: .app)
+        case (.recipient, 500..<600), (.data, 500..<600), (.content, 500..<600):
+            return Self.isAboutUs(reply) ? .misconfigured(reason: reason) : .failed(reason: reason)
+        // The same on every try, or neither yes nor no: the relay and the courier do not mean the same step.
+        default: return .misconfigured(reason: reason)
         }
     }
 

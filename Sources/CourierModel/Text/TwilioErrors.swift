@@ -73,7 +73,7 @@ package enum TwilioErrors {
             case .failed: return .failed(reason: reason)
             case .later(let scope, let seconds):
                 return .later(reason: reason, seconds: max(retryAfter ?? 0, seconds), scope: scope)
-            case .configuration: return .later(reason: reason, seconds: nil, scope: .app)
+            case .configuration: return .misconfigured(reason: reason)
             }
         }
         return HTTPTextAnswer.outcome(
@@ -94,7 +94,7 @@ package enum HTTPTextAnswer {
         case 500...: .ambiguous(reason: reason, mayRepeat: false)
         case 400, 413, 422: .failed(reason: reason)
         // 3xx, 401, 403, 404 and the like are about the settings, and never about one message.
-        default: .later(reason: reason, seconds: nil, scope: .app)
+        default: .misconfigured(reason: reason)
         }
     }
 }

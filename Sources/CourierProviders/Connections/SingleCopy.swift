@@ -64,7 +64,9 @@ package final class SingleCopy: Sendable {
         } catch {
             // The end could not be recorded. What was taken stays `begun`, which forbids a second copy as well; what was not
             // taken can no longer be told from it.
-            if case .later = outcome { return .ambiguous(reason: "journal_unavailable", mayRepeat: false) }
+            if outcome.journaled == nil {
+                return .ambiguous(reason: "journal_unavailable", mayRepeat: false)
+            }
         }
         return outcome
     }
