@@ -37,8 +37,3 @@ extension ProviderAnswer {
             "this machine's clock is \(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") the provider's"
     }
 }
-
-/// Waits until the task is cancelled.
-func untilCancelled() async {
-    for await _ in AsyncStream<Never>.makeStream().stream {}
-}
