@@ -17,9 +17,11 @@ TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq openssl strace iso
 	golang-github-cloudflare-circl-dev chromium chromium-sandbox chromium-driver fonts-dejavu-core fonts-noto-core fonts-liberation
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0 phonenumbers==9.0.43 idna==3.20 \
-	'grafana-foundation-sdk==1769699379!11.6.0'
+	'grafana-foundation-sdk==1769699379!11.6.0' aiosmtpd==1.4.6
 # For its copy of axe alone; what drives the browser is Selenium.
 AXE_PACKAGE := axe-playwright-python==0.1.8
+# For its check of signatures alone, which needs nothing else.
+TWILIO_PACKAGE := twilio==9.13.0
 PEERS := .build/peers
 
 BUNDLE := .build/debug/sendgatePackageTests.xctest
@@ -100,7 +102,7 @@ peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles $(PEERS)/bin/open_vectors $
 $(PEERS)/.installed: Makefile
 	python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
-	$(PEERS)/bin/pip install -q --disable-pip-version-check --no-deps $(AXE_PACKAGE)
+	$(PEERS)/bin/pip install -q --disable-pip-version-check --no-deps $(AXE_PACKAGE) $(TWILIO_PACKAGE)
 	touch $@
 
 # Go's own transparency-log packages, and Cloudflare's HPKE, from Debian's sources.

@@ -3,15 +3,17 @@ import GateVocabulary
 import SealedFormat
 
 /// A webhook that Twilio calls. Every request is signed with the account's auth token (HMAC-SHA1 over the address and the sorted
-/// fields, https://www.twilio.com/docs/usage/webhooks/webhooks-security).
+/// fields, https://www.twilio.com/docs/usage/webhooks/webhooks-security), or, under a rule for the address, with a shared key and
+/// HMAC-SHA256, which ``settingsHeader`` then says.
 package struct TwilioWebhook: Sendable {
     static let header = "x-twilio-signature"
+    static let settingsHeader = "x-twilio-webhooks-signature-settings"
 
     /// At the courier's listener.
     package var path: String
     /// The address as Twilio calls it, without a query: scheme, host, and whatever path the proxy in front has for it.
     package var publicURL: String
-    /// The account's auth token; two while it is changed.
+    /// The account's auth token, or the shared key; two while it is changed.
     package var authTokens: [[UInt8]]
 
     package init(path: String, publicURL: String, authTokens: [[UInt8]]) {
@@ -86,9 +88,13 @@ package struct TwilioWebhook: Sendable {
             return .failure(Refusal(400, "the body is not a form in UTF-8"))
         }
         let url = publicURL + (request.query.map { "?\($0)" } ?? "")
+        let isSHA256 = request.header(Self.settingsHeader)?.contains("algorithm=HMAC_SHA256") ?? false
         let isGenuine = authTokens.contains { token in
-            Self.spellings(of: url).contains {
-                Authentication.isSHA1(signature, of: Self.signed($0, fields), under: token)
+            Self.spellings(of: url).contains { url in
+                let signed = Self.signed(url, fields)
+                return isSHA256
+                    ? Authentication.isSHA256(signature, of: signed, under: token)
+                    : Authentication.isSHA1(signature, of: signed, under: token)
             }
         }
         guard isGenuine else { return .failure(Refusal(403, "the signature is wrong")) }

@@ -97,7 +97,10 @@ package struct MailMessage: Sendable, Hashable {
             // Quoted-printable never has `=` before `_`, so the boundary stands in neither part (RFC 2045 section 6.7).
             let boundary = "=_\(order.message.uuidText)"
             bytes += "Content-Type: multipart/alternative;\r\n boundary=\"\(boundary)\"\r\n\r\n".utf8
-            for part in [plain, Self.part("html", html)] { bytes += Array("--\(boundary)\r\n".utf8) + part }
+            // The line break before a boundary belongs to the boundary (RFC 2046 section 5.1.1).
+            for part in [plain, Self.part("html", html)] {
+                bytes += Array("--\(boundary)\r\n".utf8) + part + Array("\r\n".utf8)
+            }
             bytes += "--\(boundary)--\r\n".utf8
         } else {
             bytes += plain

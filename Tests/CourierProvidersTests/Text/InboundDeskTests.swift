@@ -1,0 +1,72 @@
+import CanonicalJSON
+import CourierModel
+import CourierProviders
+import Crypto
+import Foundation
+import GateVocabulary
+import Synchronization
+import Testing
+
+@Suite struct InboundDeskTests {
+    static let secret = [UInt8](repeating: 9, count: 32)
+    static let route = InboundRoute.reports(SignedWebhook(path: "/reports", secrets: [secret]))
+
+    static func request(_ body: String, at now: Instant, path: String = "/reports") -> InboundRequest {
+        let code = HMAC<SHA256>.authenticationCode(
+            for: Array("\(now.seconds).\(body)".utf8), using: SymmetricKey(data: secret))
+        return InboundRequest(
+            target: path,
+            headers: [("X-Sendgate-Signature", "t=\(now.seconds),v1=\(Hexadecimal.encode(Array(code)))")],
+            body: Array(body.utf8))
+    }
+
+    @Test func `a report that is sent again has its first time, also after a restart`() async throws {
+        let folder = try TestFolder()
+        let now = Mutex(TestClock.now)
+        let clock = ProviderClock(now: { now.withLock { $0 } }, isOver: { _ in false })
+        let passed = Mutex<[JSONValue]>([])
+        let body = #"{"kind":"reply","id":"m-1","channel":"sms","from":"+4790000000","text":"STOP"}"#
+        // The gateway is away at first.
+        for status in [Int?.none, 503, 200, 200] {
+            let journal = try CourierJournal(path: folder.file("journal"), now: clock.now)
+            let desk = InboundDesk(routes: [Self.route], journal: journal, clock: clock) { path, body in
+                passed.withLock { $0.append(["path": .string(path), "body": body]) }
+                return status.map { GatewayAnswer(status: $0, body: nil) }
+            }
+            let (answer, log) = await desk.handle(Self.request(body, at: clock.now()))
+            #expect(answer.status == (status == 200 ? 204 : 503))
+            #expect((log == nil) == (status == 200))
+            now.withLock { $0 = $0.advanced(bySeconds: 60) }
+        }
+        let all = passed.withLock { $0 }
+        #expect(all.count == 4 && Set(all).count == 1)
+        #expect(
+            all.first == [
+                "path": "/v1/replies",
+                "body": [
+                    "id": "m-1", "channel": "sms", "from": "+4790000000", "text": "STOP",
+                    "received_at": .string(TestClock.now.rfc3339),
+                ],
+            ])
+    }
+
+    @Test func `nothing that is not signed reaches the gateway, and the log names nobody`() async throws {
+        let folder = try TestFolder()
+        let journal = try CourierJournal(path: folder.file("journal"), now: { TestClock.now })
+        let desk = InboundDesk(routes: [Self.route], journal: journal, clock: TestClock.patient) { _, _ in
+            Issue.record("passed on")
+            return nil
+        }
+        let body = #"{"kind":"reply","id":"m-1","channel":"sms","from":"+4790000000","text":"STOP"}"#
+        var forged = Self.request(body, at: TestClock.now)
+        forged.body += [32]
+        let (answer, log) = await desk.handle(forged)
+        #expect(answer.status == 403 && log == "refused /reports with 403: the signature is wrong")
+        #expect(await desk.handle(Self.request(body, at: TestClock.now, path: "/other")).answer.status == 404)
+        #expect(await desk.handle(Self.request("[]", at: TestClock.now)).answer.status == 204)
+        var long = Self.request(body, at: TestClock.now)
+        long.body = [UInt8](repeating: 32, count: InboundRequest.bytesMax + 1)
+        #expect(await desk.handle(long).answer.status == 413)
+        #expect(journal.entries(withPrefix: "").isEmpty)
+    }
+}
