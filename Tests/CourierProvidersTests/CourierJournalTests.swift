@@ -24,6 +24,8 @@ import Testing
             let journal = try Self.open(folder)
             try await journal.commit([.put("a", Self.entry("1")), .put("b", Self.entry("2"))])
             try await journal.commit([.put("a", Self.entry("3")), .remove("b"), .remove("never")])
+            await journal.close()
+            await #expect(throws: JournalFault.self) { try await journal.commit([.remove("a")]) }
         }
         let journal = try Self.open(folder)
         #expect(journal["a"] == Self.entry("3") && journal["b"] == nil)
@@ -38,6 +40,7 @@ import Testing
             for number in 0..<4 {
                 try await journal.commit([.put("key \(number)", Self.entry(.integer(Int64(number))))])
             }
+            await journal.close()
         }
         let whole = try Data(contentsOf: URL(filePath: folder.file("journal")))
         let ends = whole.enumerated().filter { $0.element == UInt8(ascii: "\n") }.map { $0.offset + 1 }
@@ -50,6 +53,7 @@ import Testing
             #expect((0..<4).map { journal["key \($0)"] != nil } == (0..<4).map { $0 < kept }, "cut at \(cut)")
             try await journal.commit([.put("next", Self.entry("x"))])
             #expect(journal["next"] != nil)
+            await journal.close()
         }
     }
 
@@ -58,6 +62,7 @@ import Testing
         do {
             let journal = try Self.open(folder)
             for number in 0..<3 { try await journal.commit([.put("key \(number)", Self.entry("x"))]) }
+            await journal.close()
         }
         var bytes = try Data(contentsOf: URL(filePath: folder.file("journal")))
         bytes[bytes.firstIndex(of: UInt8(ascii: "\n"))! + 30] ^= 1
@@ -125,6 +130,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
+            await journal.close()
         }
         #expect(try Self.open(folder).entries(withPrefix: "").count == 200)
     }

@@ -53,14 +53,15 @@ package final class CourierJournal: Sendable {
     private struct File {
         var descriptor: Int32 = -1
         var byteCount = 0
+        /// Held while the journal is open; -1 after ``close()``.
+        var lock: Int32
     }
 
     private let path: String
     private let limits: Limits
     private let now: @Sendable () -> Instant
-    private let lock: Int32
-    private let state = Mutex(State())
-    private let file = Mutex(File())
+    private let state: Mutex<State>
+    private let file: Mutex<File>
     /// Lines that were damaged or torn when the journal was opened, for the log.
     package let damagedLineCount: Int
 
@@ -74,35 +75,49 @@ package final class CourierJournal: Sendable {
         self.path = path
         self.limits = limits
         self.now = now
-        lock = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let lock = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else { throw .system(path: path, errorNumber: errno) }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-            close(lock)
+            Glibc.close(lock)
             throw .inUse(path: path)
         }
+        let bytes: [UInt8]
         do throws(JournalFault) {
-            let bytes = try Self.read(path, byteCountMax: limits.byteCountMax)
-            var (loaded, damagedLineCount) = (State(), 0)
-            for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: true) {
-                if let change = JournalLine.read(line) {
-                    Self.apply(change, to: &loaded)
-                } else {
-                    damagedLineCount += 1
-                }
-            }
-            self.damagedLineCount = damagedLineCount
-            let entries = loaded
-            state.withLock { $0 = entries }
-            try rewrite()
+            bytes = try Self.read(path, byteCountMax: limits.byteCountMax)
         } catch {
-            close(lock)
+            Glibc.close(lock)
             throw error
         }
+        var (loaded, damagedLineCount) = (State(), 0)
+        for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: true) {
+            if let change = JournalLine.read(line) {
+                Self.apply(change, to: &loaded)
+            } else {
+                damagedLineCount += 1
+            }
+        }
+        self.damagedLineCount = damagedLineCount
+        state = Mutex(loaded)
+        // From here on the lock goes with the object.
+        file = Mutex(File(lock: lock))
+        try rewrite()
     }
 
-    deinit {
-        file.withLock { if $0.descriptor >= 0 { close($0.descriptor) } }
-        close(lock)
+    deinit { closeFiles() }
+
+    /// Leaves the journal to another process. Every commit after it fails.
+    package func close() async {
+        // Behind every commit that is under way, whatever becomes of it.
+        _ = await submit([])
+        closeFiles()
+    }
+
+    private func closeFiles() {
+        file.withLock { file in
+            if file.descriptor >= 0 { Glibc.close(file.descriptor) }
+            if file.lock >= 0 { Glibc.close(file.lock) }
+            file = File(lock: -1)
+        }
     }
 
     package subscript(_ key: String) -> Entry? { state.withLock { $0.entries[key] } }
@@ -122,7 +137,11 @@ package final class CourierJournal: Sendable {
                 throw .entryTooLong(byteCount: byteCount, byteCountMax: limits.valueBytesMax)
             }
         }
-        let fault = await withCheckedContinuation { promise in
+        if let fault = await submit(changes) { throw fault }
+    }
+
+    private func submit(_ changes: [Change]) async -> JournalFault? {
+        await withCheckedContinuation { promise in
             let isFirst = state.withLock { state in
                 state.pending.append((changes, promise))
                 defer { state.isWriting = true }
@@ -131,7 +150,6 @@ package final class CourierJournal: Sendable {
             // The write blocks, so it has a thread of its own and not one that runs tasks.
             if isFirst { NIOThreadPool.singleton.submit { _ in self.writePending() } }
         }
-        if let fault { throw fault }
     }
 
     // MARK: Writing
@@ -160,6 +178,7 @@ package final class CourierJournal: Sendable {
         let lines = changes.flatMap(JournalLine.write)
         let (liveByteCount, entryCount) = state.withLock { ($0.liveByteCount, $0.entries.count) }
         let written = file.withLock { $0 }
+        guard written.lock >= 0 else { throw .system(path: path, errorNumber: EBADF) }
         let isMostlyDead = written.byteCount > 2 * liveByteCount + Self.rewriteBytesMin
         let isFull = written.byteCount + lines.count > limits.byteCountMax
         if written.descriptor < 0 || isMostlyDead || isFull || entryCount >= limits.entryCountMax {
@@ -188,8 +207,8 @@ package final class CourierJournal: Sendable {
             }
             // What the kernel kept of a failed write or sync is not known, so the next commit begins a new file.
             let errorNumber = failure == 0 ? errno : failure
-            close(file.descriptor)
-            file = File()
+            Glibc.close(file.descriptor)
+            file = File(lock: file.lock)
             return errorNumber
         }
         if errorNumber != 0 { throw .system(path: path, errorNumber: errorNumber) }
@@ -212,12 +231,12 @@ package final class CourierJournal: Sendable {
         if errorNumber == 0, fsync(descriptor) != 0 || rename(temporary, path) != 0 { errorNumber = errno }
         if errorNumber == 0 { errorNumber = Self.synchronizeFolder(of: path) }
         guard errorNumber == 0 else {
-            close(descriptor)
+            Glibc.close(descriptor)
             throw .system(path: path, errorNumber: errorNumber)
         }
         file.withLock { file in
-            if file.descriptor >= 0 { close(file.descriptor) }
-            file = File(descriptor: descriptor, byteCount: lines.count)
+            if file.descriptor >= 0 { Glibc.close(file.descriptor) }
+            file = File(descriptor: descriptor, byteCount: lines.count, lock: file.lock)
         }
     }
 
@@ -260,7 +279,7 @@ package final class CourierJournal: Sendable {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         if descriptor < 0, errno == ENOENT { return [] }
         guard descriptor >= 0 else { throw .system(path: path, errorNumber: errno) }
-        defer { close(descriptor) }
+        defer { Glibc.close(descriptor) }
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
@@ -279,7 +298,7 @@ package final class CourierJournal: Sendable {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return errno }
-        defer { close(descriptor) }
+        defer { Glibc.close(descriptor) }
         return fsync(descriptor) == 0 ? 0 : errno
     }
 }

@@ -53,43 +53,38 @@ final class SMTPConnection: Sendable {
     static func connect(
         _ configuration: MailConfiguration, _ tls: NIOSSLContext?, _ timeouts: SMTPTimeouts
     ) async throws(SMTPFault) -> SMTPConnection {
-        let (host, endpoint) = (configuration.host, configuration.endpoint)
-        let channel: any Channel
+        let host = configuration.host
+        let (channel, handler): (any Channel, NIOLoopBound<SMTPReplyHandler>)
         do {
-            channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            (channel, handler) = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connectTimeout(.milliseconds(timeouts.milliseconds(.greeting)))
-                .channelInitializer { channel in
+                .connect(host: host, port: configuration.port) { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        let pipeline = channel.pipeline.syncOperations
+                        let (pipeline, handler) = (channel.pipeline.syncOperations, SMTPReplyHandler())
                         if configuration.security == .tls, let tls {
                             try pipeline.addHandler(NIOSSLClientHandler(context: tls, host: host))
                         }
-                        try pipeline.addHandler(SMTPReplyHandler())
+                        try pipeline.addHandler(handler)
+                        return (channel, NIOLoopBound(handler, eventLoop: channel.eventLoop))
                     }
                 }
-                .connect(host: host, port: configuration.port).get()
         } catch {
-            throw SMTPFault(
-                reason: "connect_failed",
-                why: ConnectionFault.words(error, ProviderEndpoint(host: host, port: configuration.port)))
+            let endpoint = ProviderEndpoint(host: host, port: configuration.port)
+            throw SMTPFault(reason: "connect_failed", why: ConnectionFault.words(error, endpoint))
         }
-        if configuration.security == .none, channel.remoteAddress?.isLoopback != true {
-            await close(channel)
-            throw SMTPFault(
-                reason: "plain_off_loopback",
-                why: "`\(host)` is not on this machine, and mail leaves it with TLS only",
-                isConfiguration: true)
+        if configuration.security == .none {
+            guard let address = channel.remoteAddress else {
+                throw SMTPFault(reason: "connection_lost", why: "the relay closed the connection")
+            }
+            guard address.isLoopback else {
+                await close(channel)
+                throw SMTPFault(
+                    reason: "plain_off_loopback",
+                    why: "`\(host)` is not on this machine, and mail leaves it with TLS only",
+                    isConfiguration: true)
+            }
         }
-        do {
-            let handler = try await channel.eventLoop.submit {
-                NIOLoopBound(
-                    try channel.pipeline.syncOperations.handler(type: SMTPReplyHandler.self),
-                    eventLoop: channel.eventLoop)
-            }.get()
-            return SMTPConnection(channel, handler, tls, host, timeouts)
-        } catch {
-            throw SMTPFault(reason: "connect_failed", why: "\(endpoint) closed the connection")
-        }
+        return SMTPConnection(channel, handler, tls, host, timeouts)
     }
 
     /// Waits for the reply that the relay owes at `stage`.
@@ -186,7 +181,7 @@ extension NIOSSLClientHandler {
     /// A host that is an address is verified against the addresses of the certificate; it has no name to be asked for
     /// (RFC 6066 section 3).
     fileprivate convenience init(context: NIOSSLContext, host: String) throws {
-        let isAddress = (try? SocketAddress(ipAddress: host, port: 0)) != nil
+        let isAddress = ProviderEndpoint(host: host, port: 0).isAddress
         try self.init(context: context, serverHostname: isAddress ? nil : host)
     }
 }

@@ -201,6 +201,7 @@ import Testing
                     CourierJournal.Entry(["state": "begun"], keptUntil: TestClock.now.advanced(bySeconds: 60))
                 )
             ])
+            await journal.close()
         }
         let stage = try Stage(journal: folder.file("journal"))
         #expect(

@@ -37,6 +37,7 @@ import Testing
             #expect(answer.status == (status == 200 ? 204 : 503))
             #expect((log == nil) == (status == 200))
             now.withLock { $0 = $0.advanced(bySeconds: 60) }
+            await journal.close()
         }
         let all = passed.withLock { $0 }
         #expect(all.count == 4 && Set(all).count == 1)

@@ -85,6 +85,7 @@ import Testing
             let stage = try Stage([["drop": true], Self.taken], journal: folder.file("journal"))
             #expect(await stage.provider.deliver(Self.order()) == expected)
             #expect(await stage.provider.deliver(Self.order()) == expected)
+            await stage.journal.close()
         }
         let stage = try Stage([Self.taken], journal: folder.file("journal"))
         #expect(await stage.provider.deliver(Self.order()) == expected)

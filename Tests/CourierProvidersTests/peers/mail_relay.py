@@ -108,7 +108,7 @@ async def raw(reader, writer):
     tell(connected=True)
     if options["raw"] == "flood":
         try:
-            for _ in range(1024):
+            for _ in range(1024):  # a mebibyte
                 writer.write(b"220-" + b"x" * 1018 + b"\r\n")
                 await writer.drain()
         except OSError:
