@@ -18,7 +18,7 @@ final class ConnectionPool {
     /// Those that may carry requests, or still carry some.
     private var connections: [ProviderConnection] = []
     private var connecting: [ProviderConnection] = []
-    /// The number of attempts whose TCP connection is not there yet.
+    /// The number of attempts of which it is not known yet whether there is a TCP connection.
     private var dialling = 0
     /// Those who asked whether the provider can be reached.
     private var reaching: [EventLoopPromise<Void>] = []
@@ -174,7 +174,6 @@ final class ConnectionPool {
     }
 
     private func addHandlers(_ operations: ChannelPipeline.SynchronousOperations) throws {
-        let connection: ProviderConnection
         switch kind {
         case .http2:
             let handler = HTTP2Connection(self, authority: endpoint.authority)
@@ -190,7 +189,6 @@ final class ConnectionPool {
                     mode: .client, connectionConfiguration: settings, streamConfiguration: streams),
                 handler,
             ])
-            connection = handler
         case .http1:
             let handler = HTTP1Connection(self, host: endpoint.authority, isPlain: endpoint.isPlain)
             var decoder = NIOHTTPDecoderLimitConfiguration()
@@ -199,13 +197,15 @@ final class ConnectionPool {
                 HTTPRequestEncoder(),
                 ByteToMessageHandler(HTTPResponseDecoder(limitConfiguration: decoder)), handler,
             ])
-            connection = handler
         }
+    }
+
+    /// The TCP connection is there. Of the addresses that a name has, several may get so far; one remains.
+    func dialled(_ connection: ProviderConnection) {
         connecting.append(connection)
-        loop.assumeIsolated().scheduleTask(in: .milliseconds(limits.connectMilliseconds)) {
-            if !connection.isReady {
-                connection.fail("no \(self.kind.rawValue) within \(self.limits.connectMilliseconds) ms")
-            }
+        let milliseconds = limits.connectMilliseconds
+        loop.assumeIsolated().scheduleTask(in: .milliseconds(milliseconds)) {
+            if !connection.isReady { connection.fail("no \(self.kind.rawValue) within \(milliseconds) ms") }
         }
     }
 

@@ -69,6 +69,7 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     func channelActive(context: ChannelHandlerContext) {
+        pool.dialled(self)
         scheduleIdleCheck(context)
         if isPlain { becomeReady() }
         context.fireChannelActive()

@@ -111,6 +111,7 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     func channelActive(context: ChannelHandlerContext) {
+        pool.dialled(self)
         schedulePing(context)
         context.fireChannelActive()
     }

@@ -347,7 +347,7 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
         elif do in ("goaway_unread", "goaway_read"):
             frame = hyperframe.frame.GoAwayFrame(
-                0, last_stream_id=stream - 2 if do == "goaway_unread" else stream, error_code=0,
+                0, last_stream_id=max(0, stream - 2) if do == "goaway_unread" else stream, error_code=0,
                 additional_data=b'{"reason":"Shutdown"}')
             self.write()
             self.transport.write(frame.serialize())
