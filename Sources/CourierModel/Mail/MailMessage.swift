@@ -39,9 +39,10 @@ package struct MailMessage: Sendable, Hashable {
     package static let referenceHeader = "x-sendgate-delivery"
 
     /// Why an order is no mail that could be sent. The same on every try.
-    package struct Refusal: Error, Hashable {
+    package struct Refusal: Error, Hashable, CustomStringConvertible {
         package var reason: String
         init(_ reason: String) { self.reason = reason }
+        package var description: String { "the order is no e-mail: \(reason)" }
     }
 
     /// `MAIL FROM`.

@@ -31,8 +31,9 @@ package struct SMTPReplyReader: Sendable {
     /// twenty lines.
     package static let replyBytesMax = 16_384
 
-    package struct Malformed: Error, Hashable {
+    package struct Malformed: Error, Hashable, CustomStringConvertible {
         package var why: String
+        package var description: String { "the relay sent \(why)" }
     }
 
     private var bytes: [UInt8] = []

@@ -264,7 +264,7 @@ private final class SMTPReplyHandler: ChannelInboundHandler {
                 }
             }
         } catch {
-            fail(SMTPFault(reason: "reply_malformed", why: "the relay sent \(error.why)"))
+            fail(SMTPFault(reason: "reply_malformed", why: "\(error)"))
         }
     }
 

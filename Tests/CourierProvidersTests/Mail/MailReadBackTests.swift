@@ -66,10 +66,10 @@ import Testing
             #expect(read["html"] == (html.map { .string(Self.written($0)) } ?? .null))
             #expect(read["type"] == (html == nil ? "text/plain" : "multipart/alternative"))
             #expect(read["defects"] == [] && read["bare"] == 0, "\(read)")
-            guard case .integer(let longest)? = read["longest"] else { return }
+            let longest = try #require(Int(read.text("longest")))
             #expect(longest <= 76)
             // One of each: nothing that a text brings in makes a header.
-            guard case .array(let fields)? = read["fields"] else { return }
+            let fields = try read.text("fields").split(separator: " ")
             #expect(Set(fields).count == fields.count && fields.count == (html == nil ? 12 : 11))
         }
     }

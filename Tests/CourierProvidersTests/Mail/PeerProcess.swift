@@ -72,6 +72,20 @@ final class PeerProcess {
     func closeInput() throws { try input.fileHandleForWriting.close() }
 }
 
+extension JSONObject {
+    func text(_ name: String) throws -> String {
+        guard case .string(let text)? = self[name] else { throw PeerError("no text `\(name)` in \(self)") }
+        return text
+    }
+
+    func object(_ name: String) throws -> JSONObject {
+        guard case .object(let object)? = self[name] else {
+            throw PeerError("no object `\(name)` in \(self)")
+        }
+        return object
+    }
+}
+
 struct PeerError: Error, CustomStringConvertible {
     var description: String
     init(_ description: String) { self.description = description }

@@ -59,8 +59,7 @@ import Testing
         #expect(await stage.provider.deliver(Self.order(2)) == .accepted(providerID: "SM1"))
         let request = try stage.service.readJSON()
         #expect(request["path"] == "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json")
-        guard case .object(let headers)? = request["headers"], case .string(let body)? = request["body"]
-        else { return }
+        let (headers, body) = (try request.object("headers"), try request.text("body"))
         #expect(headers["content-type"] == "application/x-www-form-urlencoded")
         #expect(
             headers["authorization"]
@@ -74,7 +73,7 @@ import Testing
                 "StatusCallback=https://hooks.pay.example/status?send=00000000-0000-0002-0000-000000000001&destination=e_1",
             ])
         // The next request is the second message's.
-        guard case .string(let next)? = try stage.service.readJSON()["body"] else { return }
+        let next = try stage.service.readJSON().text("body")
         #expect(next.contains("-000000000002"))
     }
 
@@ -90,7 +89,7 @@ import Testing
         let stage = try Stage([Self.taken], journal: folder.file("journal"))
         #expect(await stage.provider.deliver(Self.order()) == expected)
         #expect(await stage.provider.deliver(Self.order(2)) == .accepted(providerID: "SM1"))
-        guard case .string(let body)? = try stage.service.readJSON()["body"] else { return }
+        let body = try stage.service.readJSON().text("body")
         #expect(body.contains("-000000000002"))
     }
 
@@ -163,8 +162,7 @@ import Testing
         #expect(await stage.provider.deliver(Self.order(text: text)) == .accepted(providerID: "77"))
         let request = try stage.service.readJSON()
         #expect(request["path"] == "/v2/messages?to=%2B4790000000")
-        guard case .object(let headers)? = request["headers"], case .string(let body)? = request["body"]
-        else { return }
+        let (headers, body) = (try request.object("headers"), try request.text("body"))
         #expect(headers["authorization"] == "Bearer s3cret")
         #expect(headers["idempotency-key"] == "00000000-0000-0001-0000-000000000001")
         #expect(
@@ -220,12 +218,8 @@ import Testing
         _ = try stage.folder.secret("secret", "0ther")
         try await stage.provider.reloadCredentials()
         #expect(await stage.provider.deliver(Self.order(2)) == .accepted(providerID: "SM1"))
-        func authorization() throws -> JSONValue? {
-            if case .object(let headers)? = try stage.service.readJSON()["headers"] {
-                headers["authorization"]
-            } else {
-                nil
-            }
+        func authorization() throws -> String {
+            try stage.service.readJSON().object("headers").text("authorization")
         }
         #expect(try authorization() != authorization())
     }

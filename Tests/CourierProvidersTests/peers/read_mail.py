@@ -20,7 +20,7 @@ for line in sys.stdin:
         "subject": str(message["subject"]), "name": message["from"].addresses[0].display_name,
         "from": message["from"].addresses[0].addr_spec, "to": message["to"].addresses[0].addr_spec,
         "date": message["date"].datetime.isoformat(), "id": str(message["message-id"]),
-        "unsubscribe": str(message["list-unsubscribe"]), "fields": [name.lower() for name in message.keys()],
+        "unsubscribe": str(message["list-unsubscribe"]), "fields": " ".join(name.lower() for name in message.keys()),
         "plain": body("plain"), "html": body("html"), "type": message.get_content_type(), "defects": defects,
-        "longest": max(len(line) for line in raw.split(b"\r\n")), "bare": raw.replace(b"\r\n", b"").count(b"\n"),
+        "longest": str(max(len(line) for line in raw.split(b"\r\n"))), "bare": raw.replace(b"\r\n", b"").count(b"\n"),
     }), flush=True)
