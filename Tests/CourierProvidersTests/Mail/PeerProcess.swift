@@ -8,8 +8,8 @@ import Glibc
 /// A program of `peers`, in the Python environment that `make peers` makes. It ends with the test that holds it.
 final class PeerProcess {
     private static let root = String(#filePath.components(separatedBy: "/Tests/CourierProvidersTests/")[0])
-    private static let python =
-        (ProcessInfo.processInfo.environment["SENDGATE_PEERS"] ?? "\(root)/.build/peers") + "/bin/python"
+    /// What `make peers` makes.
+    static let environment = ProcessInfo.processInfo.environment["SENDGATE_PEERS"] ?? "\(root)/.build/peers"
 
     static func path(_ name: String) -> String { "\(root)/Tests/CourierProvidersTests/peers/\(name)" }
 
@@ -20,7 +20,8 @@ final class PeerProcess {
 
     init(_ name: String, _ arguments: [String]) throws {
         process.executableURL = URL(filePath: "/usr/bin/setpriv")
-        process.arguments = ["--pdeathsig", "KILL", "--", Self.python, Self.path(name)] + arguments
+        process.arguments =
+            ["--pdeathsig", "KILL", "--", Self.environment + "/bin/python", Self.path(name)] + arguments
         process.standardOutput = output
         process.standardInput = input
         try process.run()
