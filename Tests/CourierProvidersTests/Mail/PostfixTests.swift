@@ -22,7 +22,8 @@ import Testing
             host: "localhost", port: try #require(Int(try postfix.readLine())), security: .starttls,
             username: nil,
             password: nil, authentication: .plain,
-            sender: MailSender(address: "noreply@pay.example", name: "Örsted Pay"),
+            sender: MailSender(
+                address: "noreply@pay.example", name: "Örsted Pay", bounceAddress: "bounces@example.org"),
             trust: certificates.file("ca.pem"))
         configuration.clientName = "courier.pay.example"
         let provider = try SMTPProvider(
@@ -50,7 +51,30 @@ import Testing
             return
         }
 
-        try postfix.write("2")
+        // What it takes and cannot deliver comes back, and names the message.
+        let full = TestClock.order(number: 5, to: "full@example.org")
+        guard case .accepted = await provider.deliver(full) else {
+            Issue.record("not taken")
+            return
+        }
+        try postfix.write("bounces 1")
+        var bounce = try #require(Base64.decode(try postfix.readLine()))
+        // The mailbox's own line before the message.
+        bounce.removeFirst((bounce.firstIndex(of: UInt8(ascii: "\n")) ?? 0) + 1)
+        let secret = [UInt8](repeating: 3, count: 32)
+        let request = InboundRequest(
+            target: "/bounces",
+            headers: [("X-Sendgate-Signature", InboundDeskTests.signature(of: bounce, under: secret))],
+            body: bounce)
+        let expected = InboundReport(
+            .receipt(DeliveryReference(full), .failed, reason: "smtp_5.2.2"),
+            key: "bounce/\(DeliveryReference(full).header)/5.2.2")
+        #expect(
+            InboundRoute.bounces(SignedWebhook(path: "/bounces", secrets: [secret])).read(
+                request, at: TestClock.now)
+                == .pass([expected]), "\(String(decoding: bounce, as: UTF8.self))")
+
+        try postfix.write("ola 2")
         let box = String(decoding: try #require(Base64.decode(try postfix.readLine())), as: UTF8.self)
         let sent = String(
             decoding: try MailMessage(order, from: configuration.sender, at: TestClock.now).content,

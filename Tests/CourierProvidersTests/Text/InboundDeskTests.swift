@@ -11,12 +11,17 @@ import Testing
     static let secret = [UInt8](repeating: 9, count: 32)
     static let route = InboundRoute.reports(SignedWebhook(path: "/reports", secrets: [secret]))
 
-    static func request(_ body: String, at now: Instant, path: String = "/reports") -> InboundRequest {
+    static func signature(of body: [UInt8], under secret: [UInt8] = secret, at now: Instant = TestClock.now)
+        -> String
+    {
         let code = HMAC<SHA256>.authenticationCode(
-            for: Array("\(now.seconds).\(body)".utf8), using: SymmetricKey(data: secret))
-        return InboundRequest(
-            target: path,
-            headers: [("X-Sendgate-Signature", "t=\(now.seconds),v1=\(Hexadecimal.encode(Array(code)))")],
+            for: Array("\(now.seconds).".utf8) + body, using: SymmetricKey(data: secret))
+        return "t=\(now.seconds),v1=\(Hexadecimal.encode(Array(code)))"
+    }
+
+    static func request(_ body: String, at now: Instant, path: String = "/reports") -> InboundRequest {
+        InboundRequest(
+            target: path, headers: [("X-Sendgate-Signature", signature(of: Array(body.utf8), at: now))],
             body: Array(body.utf8))
     }
 

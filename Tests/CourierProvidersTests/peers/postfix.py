@@ -2,8 +2,9 @@
 
     postfix.py PACKAGE FOLDER CERTIFICATE KEY
 
-Prints the port. It delivers to ola@example.org, into a file, and knows no other mailbox of example.org; for other domains it does not
-relay. A line on standard input asks for what was delivered when so many mails are there: a line of base64. Ends when its input does.
+Prints the port. It delivers to ola@example.org and bounces@example.org, into files, takes mail to full@example.org and bounces it, and knows
+no other mailbox of example.org; for other domains it does not relay. A line on standard input, `ola 2`, asks for the file when so many
+of our mails, whole or as headers, are in it: a line of base64. Ends when its input does.
 Needs root, as postfix does, and nobody's configuration: the accounts are Debian's own.
 """
 
@@ -56,7 +57,8 @@ smtpd_tls_key_file = {key}
 smtpd_tls_security_level = encrypt
 smtputf8_enable = yes
 virtual_mailbox_domains = example.org
-virtual_mailbox_maps = inline:{{ {{ ola@example.org = ola }} }}
+virtual_mailbox_maps = inline:{{ {{ ola@example.org = ola }}, {{ bounces@example.org = bounces }}, {{ full@example.org = full }} }}
+transport_maps = inline:{{ {{ full@example.org = full: }} }}
 virtual_mailbox_base = {folder}/mail
 virtual_uid_maps = static:{mail}
 virtual_gid_maps = static:{mail}
@@ -75,6 +77,7 @@ trace unix - - n - 0 bounce
 error unix - - n - - error
 retry unix - - n - - error
 virtual unix - n n - - virtual
+full unix - n n - - pipe user=nobody argv=/bin/sh -c {{echo 5.2.2 mailbox full; exit 69}}
 proxymap unix - - n - - proxymap
 anvil unix - - n - 1 anvil
 postlog unix-dgram n - n - 1 postlogd
@@ -108,8 +111,9 @@ try:
     until(20, greets)
     print(port, flush=True)
     for line in sys.stdin:
-        box = folder / "mail" / "ola"
-        until(20, lambda: box.exists() and box.read_bytes().count(b"\nX-Sendgate-Delivery: ") >= int(line))
+        name, count = line.split()
+        box = folder / "mail" / name
+        until(20, lambda: box.exists() and box.read_bytes().count(b"\nX-Sendgate-Delivery: ") >= int(count))
         print(base64.b64encode(box.read_bytes()).decode(), flush=True)
 finally:
     os.killpg(master.pid, signal.SIGKILL)
