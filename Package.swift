@@ -65,6 +65,7 @@ let package = Package(
     name: "sendgate",
     products: [
         .executable(name: "sendgate", targets: ["sendgate"]),
+        .executable(name: "sendgate-courier", targets: ["sendgate-courier"]),
         .library(name: "SendgateClient", targets: ["SendgateClient"]),
         .library(name: "SealedPush", targets: ["SealedPush"]),
     ],
@@ -113,10 +114,12 @@ let package = Package(
         module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
 
         // Layer 3: a bundle made ready to decide, and the law that it is held against, which cannot ask it; one person as
-        // one value.
+        // one value; the YAML that bundles and configurations are written in.
         module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module("PolicyStatutes", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        module(
+            "PolicyPages", ["BundleModel", "CanonicalJSON", .product(name: "Yams", package: "Yams")]),
 
         // Layer 4: everything known becomes everything to do; every decision a bundle can make, held against the law.
         module(
@@ -150,13 +153,14 @@ let package = Package(
                 "SendPlanning", "WireProtocol",
             ], isConfined: true),
         module("UnixHTTPClient", [nio, nioPosix, nioHTTP1], computes: false),
+        module("UnixSockets", ["WireProtocol"], computes: false),
 
         // Layer 7: the world, each module named for what it touches.
         module("CommandTerminal", ["CanonicalJSON"], computes: false),
         module(
             "UnixSocketEndpoint",
             [
-                "GatewayPipeline", "GateVocabulary", "WireProtocol", nio, nioPosix, nioHTTP1,
+                "GatewayPipeline", "GateVocabulary", "UnixSockets", "WireProtocol", nio, nioPosix, nioHTTP1,
                 logging, lifecycle,
             ], computes: false),
         module(
@@ -170,9 +174,9 @@ let package = Package(
             "PolicyFiles",
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
-                "OpenSSLCrypto", "SealedFormat",
-                .product(name: "Yams", package: "Yams"),
+                "OpenSSLCrypto", "PolicyPages", "SealedFormat",
             ]),
+        module("ConfigurationPages", ["BundleModel", "PolicyPages"], computes: false),
         module(
             "KeyFiles",
             ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto", "SealedFormat"]),
@@ -204,7 +208,7 @@ let package = Package(
             "PublicPages",
             [
                 "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", "UnixSocketEndpoint",
-                "WireProtocol", nio, nioPosix, nioHTTP1, logging, lifecycle,
+                "UnixSockets", "WireProtocol", nio, nioPosix, nioHTTP1, logging, lifecycle,
             ], computes: false),
         module(
             "GateBench",
@@ -218,21 +222,37 @@ let package = Package(
             "GateDemo",
             [
                 "CanonicalJSON", "CommandTerminal", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
-                "SealedFormat", "SealedPush", "UnixHTTPClient", "UnixSocketEndpoint", "WireProtocol",
+                "SealedFormat", "SealedPush", "UnixHTTPClient", "UnixSocketEndpoint", "UnixSockets",
+                "WireProtocol",
                 logging, lifecycle,
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], computes: false),
 
-        // Layer 9: the one binary.
+        module(
+            "Courier",
+            [
+                "BundleModel", "CanonicalJSON", "CommandTerminal", "ConfigurationPages", "CourierModel",
+                "CourierProviders", "GateVocabulary", "UnixHTTPClient", "UnixSockets",
+                nio, nioPosix, nioHTTP1, logging, lifecycle,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ], computes: false),
+
+        // Layer 9: the two binaries, one on each side of the hop's socket.
+        .executableTarget(
+            name: "sendgate-courier", dependencies: ["Courier"], swiftSettings: strict),
         .executableTarget(
             name: "sendgate",
             dependencies: [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CommandTerminal", "CompliancePolicy",
+                "ConfigurationPages",
                 "DeliveryRelay", "GateBench", "GateDemo", "GateSteps", "GateVocabulary", "GatewayPipeline",
-                "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyProof",
+                "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyPages", "PolicyProof",
                 "PolicyStatutes", "PublicPages", "SealedFormat", "SendPlanning", "SQLiteStore",
-                "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint", "WireProtocol", logging, lifecycle,
+                "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint", "UnixSockets", "WireProtocol",
+                logging,
+                lifecycle,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -266,7 +286,7 @@ let package = Package(
             "CompliancePolicyTests",
             [
                 "BundleModel", "CanonicalJSON", "CompliancePolicy", "PolicyProof", "PolicyStatutes",
-                "GateTestKit", "GateVocabulary", "PolicyFiles",
+                "GateTestKit", "GateVocabulary", "PolicyFiles", "PolicyPages",
             ],
             computes: true),
         tests(
@@ -296,20 +316,22 @@ let package = Package(
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "KeyLifecycle", "OpenSSLCrypto",
-                "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning", "SQLiteStore",
+                "PolicyFiles", "PolicyPages", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning",
+                "SQLiteStore",
                 "WireProtocol", .product(name: "Crypto", package: "swift-crypto"),
             ]),
         tests(
             "UnixSocketEndpointTests",
             [
-                "GateVocabulary", "GatewayPipeline", "UnixSocketEndpoint", "WireProtocol",
+                "GateVocabulary", "GatewayPipeline", "UnixSocketEndpoint", "UnixSockets", "WireProtocol",
                 nio, nioHTTP1, nioEmbedded, logging, lifecycle,
             ]),
         tests(
             "PublicPagesTests",
             [
                 "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit", "GateVocabulary",
-                "GatewayPipeline", "PublicPages", "UnixSocketEndpoint", nio, nioHTTP1, nioEmbedded, logging,
+                "GatewayPipeline", "PublicPages", "UnixSocketEndpoint", "UnixSockets", nio, nioHTTP1,
+                nioEmbedded, logging,
             ]),
         tests(
             "SQLiteStoreTests",
@@ -328,7 +350,8 @@ let package = Package(
             dependencies: [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "KeyLifecycle", "OpenSSLCrypto",
-                "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning", "WireProtocol",
+                "PolicyFiles", "PolicyPages", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning",
+                "WireProtocol",
                 .product(name: "Crypto", package: "swift-crypto"),
             ], path: "Tests/Simulation", swiftSettings: strict + optimized),
         tests(
@@ -347,13 +370,20 @@ let package = Package(
             "PolicyFilesTests",
             [
                 "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary",
-                "PolicyFiles", "PolicyProof",
+                "PolicyFiles", "PolicyPages", "PolicyProof",
             ]),
         tests("UnixHTTPClientTests", ["UnixHTTPClient"]),
         tests(
             "DeliveryRelayTests",
             [
                 "CanonicalJSON", "DeliveryRelay", "GateSteps", "GateVocabulary", "GatewayPipeline", logging,
+            ]),
+        tests(
+            "CourierTests",
+            [
+                "BundleModel", "CanonicalJSON", "CommandTerminal", "ConfigurationPages", "Courier",
+                "CourierModel",
+                "CourierProviders", "GateVocabulary", "UnixHTTPClient", "UnixSockets", logging, lifecycle,
             ]),
         tests(
             "CourierProvidersTests",
@@ -365,16 +395,17 @@ let package = Package(
             "SendgateClientTests",
             [
                 "CanonicalJSON", "GatewayPipeline", "GateVocabulary", "SendgateClient",
-                "UnixSocketEndpoint", logging,
+                "UnixSocketEndpoint", "UnixSockets", logging,
             ]),
         tests(
             "SendgateCommandTests",
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CommandTerminal", "CompliancePolicy",
                 "DeliveryRelay", "GateBench", "GateFloor", "GateSteps", "GateTestKit", "GateVocabulary",
-                "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyProof",
+                "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "ConfigurationPages",
+                "PolicyFiles", "PolicyProof",
                 "PublicPages", "RecipientModel", "SQLiteStore", "SealedFormat", "sendgate", "SendPlanning",
-                "TrailDirectory", "UnixSocketEndpoint", "WireProtocol", logging,
+                "TrailDirectory", "UnixSocketEndpoint", "UnixSockets", "WireProtocol", logging,
             ]),
         // The handbook's Swift program, which the tests compare with the page and run.
         .executableTarget(

@@ -1,4 +1,5 @@
 import Glibc
+import UnixSockets
 
 /// How many descriptors the process may open.
 enum DescriptorBudget {

@@ -8,6 +8,7 @@ import GatewayPipeline
 import Logging
 import Testing
 import UnixSocketEndpoint
+import UnixSockets
 import WireProtocol
 
 /// What an answer of the delivery layer means for a message.

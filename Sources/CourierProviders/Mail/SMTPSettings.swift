@@ -1,4 +1,4 @@
-import CourierModel
+package import CourierModel
 
 /// How long to wait for a relay's reply.
 struct SMTPTimeouts: Sendable {
@@ -50,7 +50,7 @@ enum SMTPSignIn: Sendable, Hashable {
 
 extension CredentialFile {
     /// A password or a token: one line of printable bytes. A line break at its end is not part of it.
-    func readLine() throws(CredentialError) -> [UInt8] {
+    package func readLine() throws(CredentialError) -> [UInt8] {
         var bytes = try read()
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }

@@ -6,19 +6,19 @@ import Glibc
 package struct ListeningSocket: Sendable {
     package let descriptor: Int32
     /// `nil` for an inherited socket: the process that made it removes it.
-    let file: File?
+    package let file: File?
 
-    struct File: Sendable {
-        var path: String
+    package struct File: Sendable {
+        package var path: String
         var lockDescriptor: Int32
         /// The file that was bound, so that another process's socket at this path is left alone.
         var device: UInt64
         var inode: UInt64
     }
 
-    /// Opens what `configuration` names. Makes system calls that may block for a moment; for the start only.
-    static func open(_ configuration: ListenerConfiguration) throws(EndpointError) -> ListeningSocket {
-        switch configuration.source {
+    /// Opens what `source` names. Makes system calls that may block for a moment; for the start only.
+    package static func open(_ source: SocketSource) throws(EndpointError) -> ListeningSocket {
+        switch source {
         case .path(let file):
             try file.checkPath()
             try makeDirectory(of: file)

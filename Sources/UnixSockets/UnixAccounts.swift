@@ -1,4 +1,3 @@
-package import GatewayPipeline
 import Glibc
 
 /// Names of Unix users and groups to the numbers the kernel speaks in.
@@ -35,14 +34,8 @@ package enum UnixAccounts {
         }
     }
 
-    /// What the kernel reports for users and groups without a mapping. Where it does not say, its default.
-    package static var overflowIDs: PeerAttestation.OverflowIDs {
-        PeerAttestation.OverflowIDs(
-            userID: kernelID("overflowuid") ?? PeerAttestation.OverflowIDs.standard,
-            groupID: kernelID("overflowgid") ?? PeerAttestation.OverflowIDs.standard)
-    }
-
-    private static func kernelID(_ name: String) -> UInt32? {
+    /// A number of `/proc/sys/kernel`, such as `overflowuid`; `nil` where the kernel does not say.
+    package static func kernelID(_ name: String) -> UInt32? {
         guard let file = fopen("/proc/sys/kernel/\(name)", "re") else { return nil }
         defer { fclose(file) }
         var line = [CChar](repeating: 0, count: 32)

@@ -1,5 +1,4 @@
 import BundleModel
-import CompliancePolicy
 
 /// The text of one file of a bundle, known to be readable the same way by everybody.
 ///

@@ -12,11 +12,14 @@ package enum PolicyFileLimits {
     /// Lists and mappings inside one another in one page.
     package static let depthMax = 16
     /// Folders inside one another; the format itself needs one.
-    static let folderDepthMax = 4
+    package static let folderDepthMax = 4
     /// Bytes of a path relative to the bundle, a file name's bound on Linux (`NAME_MAX`).
-    static let pathByteCountMax = 255
-    static func byteCountMax(of path: String) -> Int {
-        path == PolicyDirectory.coverPage || path.hasPrefix("messages/")
+    package static let pathByteCountMax = 255
+    /// The one page of every bundle that names it.
+    package static let coverPage = "bundle.yaml"
+
+    package static func byteCountMax(of path: String) -> Int {
+        path == coverPage || path.hasPrefix("messages/")
             ? listingByteCountMax : fileByteCountMax
     }
 

@@ -1,36 +1,7 @@
-/// One thing in a configuration that the gateway refuses to start with.
-struct ConfigurationDiagnostic: Hashable, Sendable, CustomStringConvertible {
-    /// `file:line:column` for a file, the variable's or flag's name otherwise; `nil` when it was not set.
-    var place: String?
-    /// Lower-case, without a full stop, input in backticks.
-    var message: String
-    var hint: String?
-
-    init(_ message: String, at place: String? = nil, hint: String? = nil) {
-        self.place = place
-        self.message = message
-        self.hint = hint
-    }
-
-    var description: String { place.map { "\($0): \(message)" } ?? message }
-}
-
-/// Every problem of a configuration at once. Never empty.
-struct ConfigurationDiagnostics: Error, Hashable, Sendable, CustomStringConvertible {
-    let diagnostics: [ConfigurationDiagnostic]
-
-    init(_ diagnostics: [ConfigurationDiagnostic]) {
-        precondition(!diagnostics.isEmpty, "a configuration was refused without a problem")
-        self.diagnostics = diagnostics
-    }
-
-    var description: String { diagnostics.map(\.description).joined(separator: "\n") }
-}
-
 /// The known name a misspelled one was probably meant to be.
-enum NearestName {
+package enum NearestName {
     /// - Returns: `nil` when none is within two edits, or a third of its length.
-    static func to(_ name: String, among known: some Sequence<String>) -> String? {
+    package static func to(_ name: String, among known: some Sequence<String>) -> String? {
         var best: (name: String, distance: Int)?
         for candidate in known {
             let distance = distance(Array(name.utf8), Array(candidate.utf8))

@@ -1,5 +1,4 @@
 package import BundleModel
-import CompliancePolicy
 import Yams
 
 /// Reads one page of a bundle, strictly: one YAML 1.2 document of mappings, lists, texts, whole numbers,

@@ -1,11 +1,11 @@
-import Glibc
+package import Glibc
 
 /// The few calls that listening needs and SwiftNIO does not make.
-enum SystemCall {
-    static func message(_ errorNumber: Int32) -> String { String(cString: strerror(errorNumber)) }
+package enum SystemCall {
+    package static func message(_ errorNumber: Int32) -> String { String(cString: strerror(errorNumber)) }
 
     /// Repeats a call that a signal interrupted.
-    static func retrying(_ call: () -> Int32) -> Int32 {
+    package static func retrying(_ call: () -> Int32) -> Int32 {
         while true {
             let result = call()
             if result != -1 || errno != EINTR { return result }
@@ -13,7 +13,7 @@ enum SystemCall {
     }
 
     /// - Precondition: `path` has passed ``SocketFile/checkPath()``, so it fits.
-    static func withAddress<Result>(
+    package static func withAddress<Result>(
         of path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
     ) -> Result {
         var address = sockaddr_un()
@@ -29,7 +29,7 @@ enum SystemCall {
     }
 
     /// An integer socket option, or `nil` when the descriptor is no socket.
-    static func integerOption(_ option: Int32, of descriptor: Int32) -> Int32? {
+    package static func integerOption(_ option: Int32, of descriptor: Int32) -> Int32? {
         var value: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         guard getsockopt(descriptor, SOL_SOCKET, option, &value, &length) == 0 else { return nil }
