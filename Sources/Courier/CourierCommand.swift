@@ -1,6 +1,6 @@
 public import ArgumentParser
 import CanonicalJSON
-import CommandTerminal
+package import CommandTerminal
 import ConfigurationPages
 import CourierModel
 import CourierProviders
@@ -169,7 +169,15 @@ struct CheckCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try source.read()
-        let registry = try ProviderRegistry(configuration, journal: nil, clock: .system)
+        // The journal itself may be in use by `serve`; a look writes nothing into it.
+        let folder = FileManager.default.temporaryDirectory.appending(path: "sendgate-courier-\(UUID())")
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let journal = try CourierJournal(path: "\(folder.path)/journal", now: ProviderClock.system.now)
+        let registry = try ProviderRegistry(
+            configuration, journal: journal, reports: configuration.gateway.map(GatewayReports.init), clock: .system,
+            logger: Logger(label: "sendgate-courier") { _ in SwiftLogNoOpLogHandler() })
         var (table, rows, hasFault) = (Table("WAY", "LOOKED AT", "FOUND"), [JSONValue](), false)
         for (lane, provider) in registry.sorted {
             for finding in await provider.check() {

@@ -1,3 +1,5 @@
+import BundleModel
+import CanonicalJSON
 package import ConfigurationPages
 package import CourierModel
 import Glibc
@@ -161,11 +163,14 @@ extension CourierConfiguration {
                 userIDs: users.isEmpty ? nil : users)
         }
         inbound = file.mapping("inbound").map { InboundConfiguration($0, credentials) }
-        if inbound != nil, gateway == nil {
-            file.refuse("gate", "is not set, and `inbound` has to tell somebody", hint: "set `gate.replies`")
+        let hasExpo = apps.values.contains { $0.expo != nil }
+        if inbound != nil || hasExpo, gateway == nil {
+            file.refuse(
+                "gate", "is not set, and `inbound` and Expo's receipts have to tell somebody",
+                hint: "set `gate.replies` and `gate.receipts`")
         }
         let needsJournal =
-            mail != nil || sms != nil || inbound != nil || apps.values.contains { $0.expo != nil }
+            mail != nil || sms != nil || inbound != nil || hasExpo
         if needsJournal, journalDirectory == nil {
             file.refuse(
                 "journal", "is not set",

@@ -1,6 +1,6 @@
 package import CanonicalJSON
 package import CourierModel
-import CourierProviders
+package import CourierProviders
 import GateVocabulary
 import UnixHTTPClient
 

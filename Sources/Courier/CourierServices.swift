@@ -1,9 +1,10 @@
-package import CourierModel
-import CourierProviders
+import CourierModel
+package import CourierProviders
 package import Logging
 package import ServiceLifecycle
 import Synchronization
 import UnixSignals
+import UnixSockets
 
 /// The courier with everything it runs: providers, listeners, the reload of credentials.
 ///
@@ -12,8 +13,9 @@ import UnixSignals
 package struct CourierServices {
     package let group: ServiceGroup
     package let desk: DeliveryDesk
+    private let journal: CourierJournal?
 
-    /// - Parameter whenListening: Called once, when the gateway's connections are accepted, with the address of the inbound port.
+    /// - Parameter whenListening: Called once, when every listener accepts connections, with the address of the inbound port.
     package init(
         _ configuration: CourierConfiguration, clock: ProviderClock = .system, logger: Logger,
         whenListening: @escaping @Sendable (_ inbound: HTTPListener.Address?) -> Void = { _ in }
@@ -24,7 +26,9 @@ package struct CourierServices {
                 "lines of the journal were damaged and left out",
                 metadata: ["lines": "\(journal.damagedLineCount)"])
         }
-        let registry = try ProviderRegistry(configuration, journal: journal, clock: clock)
+        let registry = try ProviderRegistry(
+            configuration, journal: journal, reports: configuration.gateway.map(GatewayReports.init), clock: clock,
+            logger: logger)
         try self.init(
             configuration, registry: registry, journal: journal, clock: clock, logger: logger,
             whenListening: whenListening)
@@ -37,12 +41,17 @@ package struct CourierServices {
         clock: ProviderClock, handlesSignals: Bool = true, logger: Logger,
         whenListening: @escaping @Sendable (_ inbound: HTTPListener.Address?) -> Void
     ) throws {
+        try DescriptorBudget.raise(
+            forConnections: 2 * configuration.underWayMax + Self.providerDescriptors(registry))
         let metrics = CourierMetrics(lanes: registry.providers.keys)
         let desk = DeliveryDesk(
             registry, underWayMax: configuration.underWayMax, clock: clock, metrics: metrics, logger: logger)
         self.desk = desk
-        let inboundAddress = Mutex<HTTPListener.Address?>(nil)
-        let inboundBox = Box(inboundAddress)
+        self.journal = journal
+        let hasInbound = configuration.inbound != nil
+        let readiness = Readiness(
+            listenerCount: 1 + (hasInbound ? 1 : 0) + (configuration.operations == nil ? 0 : 1),
+            whenReady: whenListening)
         var services: [any Service] = registry.sorted.map {
             ProviderService(lane: $0.lane, provider: $0.provider)
         }
@@ -52,25 +61,39 @@ package struct CourierServices {
         }
         if let inbound = configuration.inbound, let gateway = configuration.gateway, let journal {
             services.append(
-                try Self.inbound(inbound, gateway, journal, clock, metrics, logger) { address in
-                    inboundBox.value.withLock { $0 = address }
-                })
+                try Self.inbound(
+                    inbound, gateway, journal, clock, metrics, logger, whenListening: readiness.listening))
         }
         if let operations = configuration.operations {
             services.append(
                 HTTPListener(
-                    on: .unix(operations), limits: HTTPListenerLimits(bodyByteCountMax: 1_024), logger: logger
+                    on: .unix(operations), limits: HTTPListenerLimits(bodyByteCountMax: 1_024),
+                    logger: logger,
+                    whenListening: readiness.listening
                 ) { CourierRoutes.operations($0, at: desk, metrics) })
         }
-        services.append(
-            GateListener(configuration, desk, logger) { whenListening(inboundBox.value.withLock { $0 }) })
+        services.append(GateListener(configuration, desk, logger, whenListening: readiness.listening))
         group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services, gracefulShutdownSignals: handlesSignals ? [.sigterm, .sigint] : [],
                 logger: logger))
     }
 
-    package func run() async throws { try await group.run() }
+    /// Returns when everything has stopped and the journal is closed.
+    package func run() async throws {
+        do {
+            try await group.run()
+        } catch {
+            await journal?.close()
+            throw error
+        }
+        await journal?.close()
+    }
+
+    /// Descriptors of providers' connections: eight for each way out (`ConnectionLimits`).
+    private static func providerDescriptors(_ registry: ProviderRegistry) -> Int {
+        8 * registry.providers.count
+    }
 
     private static func inbound(
         _ inbound: InboundConfiguration, _ gateway: GatewayReportsConfiguration, _ journal: CourierJournal,
@@ -102,10 +125,29 @@ extension CourierConfiguration {
     }
 }
 
-/// A reference to a mutex, which itself cannot be captured.
-private final class Box<Value: Sendable>: Sendable {
-    let value: Mutex<Value>
-    init(_ value: consuming sending Mutex<Value>) { self.value = value }
+/// Counts the listeners that accept connections, and says when all do.
+private final class Readiness: Sendable {
+    private struct State {
+        var left: Int
+        var inbound: HTTPListener.Address?
+    }
+
+    private let state: Mutex<State>
+    private let whenReady: @Sendable (_ inbound: HTTPListener.Address?) -> Void
+
+    init(listenerCount: Int, whenReady: @escaping @Sendable (_ inbound: HTTPListener.Address?) -> Void) {
+        state = Mutex(State(left: listenerCount))
+        self.whenReady = whenReady
+    }
+
+    @Sendable func listening(at address: HTTPListener.Address) {
+        let inbound = state.withLock { state -> HTTPListener.Address?? in
+            if case .loopback = address { state.inbound = address }
+            state.left -= 1
+            return state.left == 0 ? .some(state.inbound) : nil
+        }
+        if let inbound { whenReady(inbound) }
+    }
 }
 
 extension InboundConfiguration {
@@ -154,7 +196,7 @@ private struct GateListener: Service {
 
     init(
         _ configuration: CourierConfiguration, _ desk: DeliveryDesk, _ logger: Logger,
-        whenListening: @escaping @Sendable () -> Void
+        whenListening: @escaping @Sendable (HTTPListener.Address) -> Void
     ) {
         self.desk = desk
         var limits = HTTPListenerLimits(bodyByteCountMax: DeliveryOrder.bytesMax)
@@ -165,7 +207,7 @@ private struct GateListener: Service {
             on: .unix(configuration.socket), limits: limits,
             refusal: { userID in
                 served.contains(userID) ? nil : .refusal(403, "uid \(userID) is not one of `gate_users`")
-            }, logger: logger, whenListening: { _ in whenListening() }
+            }, logger: logger, whenListening: whenListening
         ) { await CourierRoutes.delivery($0, at: desk) }
     }
 

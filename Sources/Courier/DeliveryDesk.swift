@@ -1,6 +1,6 @@
 package import CourierModel
-import CourierProviders
-package import GateVocabulary
+package import CourierProviders
+import GateVocabulary
 package import Logging
 import Synchronization
 

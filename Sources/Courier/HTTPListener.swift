@@ -1,11 +1,10 @@
-package import CourierModel
 import GateVocabulary
 import Glibc
 package import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-package import ServiceLifecycle
+import ServiceLifecycle
 import Synchronization
 package import UnixSockets
 
@@ -89,7 +88,7 @@ package final class HTTPListener: Service {
     private let wanted: Address
     private let whenListening: @Sendable (Address) -> Void
     private let logger: Logger
-    private let connections = Mutex<[ObjectIdentifier: any Channel]>([:])
+    private let connections = Mutex<[ObjectIdentifier: any NIOCore.Channel]>([:])
     private let isDrainingFlag = Atomic(false)
 
     package init(
@@ -119,7 +118,7 @@ package final class HTTPListener: Service {
         socket?.release()
     }
 
-    private func listen() async throws -> (any Channel, ListeningSocket?) {
+    private func listen() async throws -> (any NIOCore.Channel, ListeningSocket?) {
         let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.backlog, value: limits.backlog)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -136,7 +135,7 @@ package final class HTTPListener: Service {
             return (channel, nil)
         case .unix(let file):
             let socket = try ListeningSocket.open(.path(file))
-            let channel: any Channel
+            let channel: any NIOCore.Channel
             do {
                 channel = try await bootstrap.withBoundSocket(socket.descriptor).get()
             } catch {
@@ -160,7 +159,7 @@ package final class HTTPListener: Service {
     }
 
     /// Chooses for a new connection whether it is served. On its event loop.
-    private func setUp(_ channel: any Channel) throws {
+    private func setUp(_ channel: any NIOCore.Channel) throws {
         let isAdmitted = connections.withLock { connections in
             guard connections.count < limits.connectionCountMax, !isDraining else { return false }
             connections[ObjectIdentifier(channel)] = channel
@@ -210,7 +209,7 @@ package final class HTTPListener: Service {
         }
     }
 
-    private var open: [any Channel] { connections.withLock { Array($0.values) } }
+    private var open: [any NIOCore.Channel] { connections.withLock { Array($0.values) } }
 }
 
 /// One connection: reads a request whole, lets it be answered elsewhere, writes the answer, and reads the next.
@@ -313,8 +312,10 @@ private final class HTTPServerConnection: ChannelInboundHandler {
                 let (connection, context) = bound.value
                 guard case .answering(let keepsAlive) = connection.state else { return }
                 let closes = !keepsAlive || connection.listener.isDraining
+                // The next request of the connection may be read while the answer is written.
+                if !closes { connection.awaitRequest(context) }
                 connection.write(answer, closes: closes, context)
-                if closes { connection.linger(context) } else { connection.awaitRequest(context) }
+                if closes { connection.linger(context) }
             }
         }
     }

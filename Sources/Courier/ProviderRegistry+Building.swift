@@ -1,13 +1,17 @@
-package import CourierModel
+import CourierModel
 package import CourierProviders
+package import Logging
 
 extension ProviderRegistry {
     /// The providers of a configuration.
     ///
-    /// - Parameter journal: What must outlive the process; the configuration has demanded it where a provider needs it.
+    /// - Parameters:
+    ///   - journal: What must outlive the process; the configuration has demanded it where a provider needs it.
+    ///   - reports: Where Expo's receipts go; demanded in the same way.
     /// - Throws: When a credential, a trust file or an endpoint cannot be used.
     package init(
-        _ configuration: CourierConfiguration, journal: CourierJournal?, clock: ProviderClock
+        _ configuration: CourierConfiguration, journal: CourierJournal?, reports: GatewayReports?,
+        clock: ProviderClock, logger: Logger
     ) throws {
         var providers: [DeliveryLane: any DeliveryProvider] = [:]
         for (name, app) in configuration.apps {
@@ -16,6 +20,10 @@ extension ProviderRegistry {
             }
             if let fcm = app.fcm {
                 providers[DeliveryLane(.fcm, app: name)] = try FCMProvider(fcm, clock: clock)
+            }
+            if let expo = app.expo, let journal, let reports {
+                providers[DeliveryLane(.expo, app: name)] = try ExpoProvider(
+                    expo, name: name, journal: journal, clock: clock, logger: logger, pass: reports.pass)
             }
         }
         if let journal {

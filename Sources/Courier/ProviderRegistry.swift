@@ -1,4 +1,5 @@
 package import CourierModel
+import GateVocabulary
 
 /// Where a circuit stands: one way out of one app, or a channel without apps.
 package struct DeliveryLane: Sendable, Hashable, CustomStringConvertible {

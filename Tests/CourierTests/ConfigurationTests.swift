@@ -3,6 +3,7 @@ import ConfigurationPages
 import CourierModel
 import Foundation
 import Testing
+import UnixSockets
 
 @testable import Courier
 
@@ -102,7 +103,10 @@ import Testing
         """
 
     @Test(arguments: [
-        ("gate_users: [1000]", ["courier.yaml: `socket` is not set → where the gateway's `hop.unix` leads"]),
+        (
+            "gate_users: [1000]",
+            ["courier.yaml:1:1: `socket` is not set → where the gateway's `hop.unix` leads"]
+        ),
         (
             "socket: /run/c/courier.sock",
             [
@@ -148,7 +152,7 @@ import Testing
             [
                 "courier.yaml:3:19: `apps.a.apns.key_id` is `abc` → ten letters and digits, as developer.apple.com shows them",
                 "courier.yaml:3:18: `apps.a.apns.environment` is not set → one of production, sandbox",
-                "courier.yaml:3:61: `apps.a.apns.enviroment` is not a setting → did you mean `environment`?",
+                "courier.yaml:3:62: `apps.a.apns.enviroment` is not a setting → did you mean `environment`?",
             ]
         ),
         (
@@ -178,7 +182,7 @@ import Testing
         ),
         (
             minimal + "journal: /j\ninbound: {listen: \"[::1]:80\"}",
-            ["courier.yaml:1:1: `gate` is not set, and `inbound` has to tell somebody → set `gate.replies`"]
+            ["courier.yaml:1:1: `gate` is not set, and `inbound` and Expo's receipts have to tell somebody → set `gate.replies` and `gate.receipts`"]
         ),
         (
             minimal + "socket: /y",

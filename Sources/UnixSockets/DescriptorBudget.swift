@@ -1,13 +1,12 @@
 import Glibc
-import UnixSockets
 
 /// How many descriptors the process may open.
-enum DescriptorBudget {
+package enum DescriptorBudget {
     /// The store, the trail, logs, event loops and hops.
-    static let keptForOthers = 128
+    private static let keptForOthers = 128
 
     /// Raises the soft limit to what `connectionCount` needs; the hard limit is the administrator's.
-    static func raise(forConnections connectionCount: Int) throws(EndpointError) {
+    package static func raise(forConnections connectionCount: Int) throws(EndpointError) {
         let needed = connectionCount + keptForOthers
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
