@@ -176,7 +176,8 @@ struct CheckCommand: AsyncParsableCommand {
         defer { try? FileManager.default.removeItem(at: folder) }
         let journal = try CourierJournal(path: "\(folder.path)/journal", now: ProviderClock.system.now)
         let registry = try ProviderRegistry(
-            configuration, journal: journal, reports: configuration.gateway.map(GatewayReports.init), clock: .system,
+            configuration, journal: journal, reports: configuration.gateway.map(GatewayReports.init),
+            clock: .system,
             logger: Logger(label: "sendgate-courier") { _ in SwiftLogNoOpLogHandler() })
         var (table, rows, hasFault) = (Table("WAY", "LOOKED AT", "FOUND"), [JSONValue](), false)
         for (lane, provider) in registry.sorted {

@@ -27,7 +27,8 @@ package struct CourierServices {
                 metadata: ["lines": "\(journal.damagedLineCount)"])
         }
         let registry = try ProviderRegistry(
-            configuration, journal: journal, reports: configuration.gateway.map(GatewayReports.init), clock: clock,
+            configuration, journal: journal, reports: configuration.gateway.map(GatewayReports.init),
+            clock: clock,
             logger: logger)
         try self.init(
             configuration, registry: registry, journal: journal, clock: clock, logger: logger,

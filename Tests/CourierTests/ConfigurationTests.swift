@@ -182,7 +182,9 @@ import UnixSockets
         ),
         (
             minimal + "journal: /j\ninbound: {listen: \"[::1]:80\"}",
-            ["courier.yaml:1:1: `gate` is not set, and `inbound` and Expo's receipts have to tell somebody → set `gate.replies` and `gate.receipts`"]
+            [
+                "courier.yaml:1:1: `gate` is not set, and `inbound` and Expo's receipts have to tell somebody → set `gate.replies` and `gate.receipts`"
+            ]
         ),
         (
             minimal + "socket: /y",

@@ -222,7 +222,8 @@ import UnixSockets
             let path = "\(folder)/operations.sock"
             #expect(try await RawClient.ask(unix: path, "GET", "/healthz").status == 200)
             #expect(
-                try await RawClient.ask(unix: path, "GET", "/readyz").answerBody == #"{"ready":true,"reasons":[]}"#)
+                try await RawClient.ask(unix: path, "GET", "/readyz").answerBody
+                    == #"{"ready":true,"reasons":[]}"#)
             _ = try await Self.post(folder, Self.body(1))
             let unready = try await RawClient.ask(unix: path, "GET", "/readyz")
             #expect(unready.status == 503)
