@@ -18,6 +18,8 @@ import subprocess
 import sys
 import time
 
+if os.geteuid():
+    raise SystemExit("postfix starts as root: run `sudo make test`, or `unshare --map-root-user --map-auto --mount make test`")
 package, folder, certificate, key = (pathlib.Path(word).resolve() for word in sys.argv[1:])
 libraries = f"{package}/usr/lib/postfix:{package}/usr/lib"
 with socket.create_server(("127.0.0.1", 0)) as free:
