@@ -13,6 +13,7 @@ package enum FCMErrors {
         "INVALID_ARGUMENT": .suspect,
         "SENDER_ID_MISMATCH": .suspect,
         "THIRD_PARTY_AUTH_ERROR": .configuration,
+        "APNS_AUTH_ERROR": .configuration,
         "QUOTA_EXCEEDED": .later(seconds: quotaSecondsMin, scope: .app),
         "UNAVAILABLE": .later(seconds: serverSecondsMin, scope: .app),
         "INTERNAL": .later(seconds: serverSecondsMin, scope: .message),

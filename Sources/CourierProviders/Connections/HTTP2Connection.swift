@@ -200,7 +200,8 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
             if code == .refusedStream {
                 pool.refused(exchange, by: self, "\(pool.limits.refusalsMax) streams were refused")
             } else {
-                exchange.settle(.unanswered("the provider reset the stream: \(code)"))
+                exchange.settle(
+                    .unanswered("the provider reset the stream (HTTP/2 error \(code.networkCode))"))
             }
             pool.dispatch()
         case .goAway(let last, let code, let data): receiveGoAway(last, code, data)
@@ -258,7 +259,7 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         if case .string(let text)? = reason?.json?["reason"] {
             fault = "the provider is closing the connection: \(ProviderReason.bounded(text))"
         } else {
-            fault = "the provider is closing the connection: \(code)"
+            fault = "the provider is closing the connection (HTTP/2 error \(code.networkCode))"
         }
         let unread = streams.filter { $0.key > last }.sorted { $0.key < $1.key }
         for (id, _) in unread { streams[id] = nil }

@@ -101,6 +101,7 @@ import Testing
         (403, google(403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH"), .suspect),
         (403, google(403, "PERMISSION_DENIED"), .configuration),
         (401, google(401, "UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR"), .configuration),
+        (401, google(401, "UNAUTHENTICATED", "APNS_AUTH_ERROR"), .configuration),
         (401, google(401, "UNAUTHENTICATED"), .staleCredential),
         (429, google(429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"), .later(seconds: 60, scope: .app)),
         (429, google(429, "RESOURCE_EXHAUSTED"), .later(seconds: 60, scope: .app)),

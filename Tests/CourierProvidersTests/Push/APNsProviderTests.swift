@@ -6,7 +6,7 @@ import GateVocabulary
 import Testing
 
 /// Against `h2` and `cryptography` in Python, over TLS with an authority of the test's own.
-@Suite struct APNsProviderTests {
+@Suite(.timeLimit(.minutes(1))) struct APNsProviderTests {
     final class Stage {
         let service: PushService
         let provider: APNsProvider
@@ -310,8 +310,9 @@ import Testing
         #expect(mayRepeat == collapses)
     }
 
-    @Test(.timeLimit(.minutes(1)))
-    func `a connection that has gone silent is found by a ping, and its pushes are ambiguous`() async throws {
+    @Test func `a connection that has gone silent is found by a ping, and its pushes are ambiguous`()
+        async throws
+    {
         var limits = Self.oneConnection
         (limits.pingMilliseconds, limits.pingAnswerMilliseconds) = (100, 200)
         let stage = try Stage(limits: limits)
@@ -367,8 +368,7 @@ import Testing
                     scope: .app))
     }
 
-    @Test(.timeLimit(.minutes(1)))
-    func `a server that accepts and never answers is not waited for beyond the limit`() async throws {
+    @Test func `a server that accepts and never answers is not waited for beyond the limit`() async throws {
         let listener = try SilentListener()
         var limits = Self.oneConnection
         limits.connectMilliseconds = 200

@@ -93,10 +93,10 @@ enum PushKeys {
     }
 }
 
-/// Clocks that a test moves. The wall clock starts at the real time, because the services check it.
+/// Clocks that a test moves forward from the real time, because the services check it.
 final class MovableClock: Sendable {
     private let wallOffset = Mutex<Int64>(0)
-    private let uptime = Mutex<Int64>(1_000_000)
+    private let uptimeOffset = Mutex<Int64>(0)
     private let isPatient = Mutex(true)
 
     var clock: ProviderClock {
@@ -106,12 +106,14 @@ final class MovableClock: Sendable {
                     milliseconds: ProviderClock.system.now().milliseconds + self.wallOffset.withLock { $0 })
             },
             isOver: { _ in self.isPatient.withLock { !$0 } },
-            uptimeMilliseconds: { self.uptime.withLock { $0 } })
+            uptimeMilliseconds: {
+                ProviderClock.uptimeMilliseconds() + self.uptimeOffset.withLock { $0 }
+            })
     }
 
     /// Time passes on all clocks.
     func pass(minutes: Int64) {
-        uptime.withLock { $0 += minutes * 60_000 }
+        uptimeOffset.withLock { $0 += minutes * 60_000 }
         wallOffset.withLock { $0 += minutes * 60_000 }
     }
 

@@ -100,10 +100,13 @@ class Service:
     # Apple
 
     def apns(self, request):
-        def refuse(reason, why=""):
-            raise Broken(f"{reason} {why}".strip(), {"status": APNS_REASONS[reason], "body": json.dumps({"reason": reason})})
-
         headers = request["headers"]
+
+        def refuse(reason, why=""):
+            raise Broken(f"{reason} {why}".strip(), {
+                "status": APNS_REASONS[reason], "body": json.dumps({"reason": reason}),
+                "headers": {"apns-id": headers.get("apns-id", str(uuid.uuid4()))}})
+
         if request["method"] != "POST":
             refuse("MethodNotAllowed")
         if not re.fullmatch(r"/3/device/([0-9a-f]{2})+", request["path"]):
@@ -170,9 +173,11 @@ class Service:
             refuse("header")
         if claims["iss"] != "courier@courier-test.iam.gserviceaccount.com":
             refuse("iss")
-        if not claims["aud"].startswith("https://localhost:") or not claims["aud"].endswith("/token"):
+        # Google's own library names Google's server, whatever the account's file says.
+        if not re.fullmatch(r"https://(localhost:\d+|oauth2\.googleapis\.com)/token", claims["aud"]):
             refuse("aud")
-        if "https://www.googleapis.com/auth/firebase.messaging" not in claims["scope"].split():
+        scopes = {f"https://www.googleapis.com/auth/{name}" for name in ("firebase.messaging", "cloud-platform")}
+        if scopes.isdisjoint(claims["scope"].split()):
             refuse("scope")
         if not 0 < claims["exp"] - claims["iat"] <= 3600 or abs(claims["iat"] - self.now()) > 300:
             refuse("iat or exp")
@@ -227,7 +232,7 @@ class Service:
         messages = body if isinstance(body, list) else [body]
         if len(messages) > 100:
             refuse(400, "PUSH_TOO_MANY_NOTIFICATIONS")
-        if len({to(message).partition(":")[0] for message in messages}) > 1:
+        if len({"other-project" in to(message) for message in messages}) > 1:
             refuse(400, "PUSH_TOO_MANY_EXPERIENCE_IDS")
         tickets = []
         for message in messages:
