@@ -13,6 +13,8 @@ final class PeerProcess {
 
     static func path(_ name: String) -> String { "\(root)/Tests/CourierProvidersTests/peers/\(name)" }
 
+    static func page(_ name: String) -> String { "\(root)/Sources/sendgate/Sendgate.docc/\(name).md" }
+
     private let process = Process()
     private let output = Pipe()
     private let input = Pipe()

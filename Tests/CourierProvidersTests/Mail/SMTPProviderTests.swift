@@ -21,7 +21,8 @@ import Testing
             certificate: String? = "good", host: String = "localhost",
             authentication: MailConfiguration.Authentication? = nil,
             secret: String = "right", timeoutScale: Double = 0.05, clock: ProviderClock = TestClock.patient,
-            journal path: String? = nil, connectionsMax: Int = 2
+            journal path: String? = nil, connectionsMax: Int = 2, messagesMax: Int = 100,
+            idleMilliseconds: Int64 = 30_000
         ) throws {
             let certificates = try TestCertificates.folder.get()
             folder = try TestFolder()
@@ -48,6 +49,8 @@ import Testing
             configuration.clientName = "courier.pay.example"
             configuration.timeoutScale = timeoutScale
             configuration.connectionsMax = connectionsMax
+            configuration.messagesPerConnectionMax = messagesMax
+            configuration.idleMilliseconds = idleMilliseconds
             journal = try CourierJournal(path: path ?? folder.file("journal"), now: { TestClock.now })
             provider = try SMTPProvider(configuration, clock: clock, single: SingleCopy(journal))
         }
@@ -294,6 +297,27 @@ import Testing
             if object["content"] != nil { taken += 1 }
         }
         #expect((1...2).contains(connected))
+    }
+
+    @Test func `a connection is left after so many mails, and after so long without one`() async throws {
+        for (messagesMax, idleMilliseconds) in [(1, 30_000), (100, 1)] as [(Int, Int64)] {
+            let stage = try Stage(messagesMax: messagesMax, idleMilliseconds: idleMilliseconds)
+            for number in 1...3 as ClosedRange<UInt64> {
+                #expect(await stage.provider.deliver(TestClock.order(number: number)) == Self.accepted)
+                // The relay has seen the end of the connection.
+                #expect(try stage.relay.next("lost") == true)
+            }
+        }
+    }
+
+    @Test func `a connection that the relay closed meanwhile costs no mail`() async throws {
+        let stage = try Stage(["close_after_mail": true], connectionsMax: 1)
+        var outcomes: [DeliveryOutcome] = []
+        for number in 1...20 as ClosedRange<UInt64> {
+            outcomes.append(await stage.provider.deliver(TestClock.order(number: number)))
+            if number.isMultiple(of: 2) { #expect(try stage.relay.next("lost") == true) }
+        }
+        #expect(outcomes == [DeliveryOutcome](repeating: Self.accepted, count: 20))
     }
 
     @Test func `a relay that is not there puts the mail off`() async throws {

@@ -75,4 +75,38 @@ import Testing
         #expect(await desk.handle(long).answer.status == 413)
         #expect(journal.entries(withPrefix: "").isEmpty)
     }
+
+    /// The lines of the handbook's page, with `curl` told apart from the real one.
+    @Test func `what the page's lines sign with openssl is genuine`() throws {
+        let folder = try TestFolder()
+        let page = try String(contentsOfFile: PeerProcess.page("DeliveryLayer"), encoding: .utf8)
+        let lines = page.split(separator: "\n").drop { !$0.hasPrefix("    cat >\"$bounce\"") }
+            .prefix { $0.hasPrefix("    ") }.map { $0.dropFirst(4) }
+        #expect(lines.count == 4)
+        let script = """
+            SECRET=0123456789abcdef0123456789abcdef
+            bounce='\(folder.file("bounce"))'
+            curl() { for word; do case $word in X-Sendgate-*) printf '%s' "$word"; esac; done; }
+            \(lines.joined(separator: "\n"))
+            """
+        let body = "Subject: hello\r\n\r\n\u{e6}\0\r\n"
+        let (process, input, output) = (Process(), Pipe(), Pipe())
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", script]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        try input.fileHandleForWriting.write(contentsOf: Data(body.utf8))
+        try input.fileHandleForWriting.close()
+        let header = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        let fields = header.split(separator: ": ", maxSplits: 1).map(String.init)
+        try #require(fields.count == 2, "\(header)")
+        let seconds = try #require(Int64(fields[1].dropFirst(2).prefix { $0 != "," }))
+        let webhook = SignedWebhook(
+            path: "/bounces", secrets: [Array("0123456789abcdef0123456789abcdef".utf8)])
+        #expect(
+            InboundRoute.bounces(webhook).read(
+                InboundRequest(target: "/bounces", headers: [(fields[0], fields[1])], body: Array(body.utf8)),
+                at: Instant(seconds: seconds)) == .nothing)
+    }
 }

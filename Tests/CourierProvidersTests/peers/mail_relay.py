@@ -2,7 +2,7 @@
 
     mail_relay.py '{"security": "starttls", "certificate": …, "key": …, "user": …, "password": …, "token": …,
                     "answers": {"STAGE or local part": "550 5.1.1 no"}, "die_after_dot": true, "smtputf8": false,
-                    "size": 1000, "hold_at": "RCPT"}'
+                    "size": 1000, "hold_at": "RCPT", "close_after_mail": true}'
 
 Prints the port, and then one JSON line for each connection, command and message. `raw` in place of `security` is no relay at all:
 `silent` accepts and never answers, `flood` greets with a mebibyte, `inject` answers STARTTLS and adds a reply in clear.
@@ -66,6 +66,8 @@ class Handler:
         )
         if options.get("die_after_dot"):
             server.transport.abort()
+        if options.get("close_after_mail"):
+            asyncio.get_running_loop().call_soon(server.transport.close)
         await hold("dot")
         return answers.get("DATA", "250 2.0.0 OK: queued as 4F6A1")
 
@@ -89,6 +91,10 @@ class Relay(SMTP):
             self.connection = True
             tell(connected=True)
         super().connection_made(transport)
+
+    def connection_lost(self, error):
+        tell(lost=True)
+        super().connection_lost(error)
 
     # aiosmtpd keeps what a client says of DSN from its handler.
     @syntax("MAIL FROM: <address>", extended=" [SP <mail-parameters>]")
