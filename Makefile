@@ -12,14 +12,17 @@ export SENDGATE_OPTIMIZED := 1
 RUN_PACKAGES := libssl-dev libsodium-dev libsqlite3-dev libidn2-dev pkg-config tzdata iso-codes
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
 # log, Cloudflare's HPKE for Go, strace for the order of sync and answer, iso-codes for the list of countries, Chromium for the pages. The handbook's
-# programs are run with curl, jq, openssl, Python, Node and Go.
+# programs are run with curl, jq, openssl, Python, Node and Go. Postfix, which is unpacked below, is linked with the last four.
 TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq openssl strace iso-codes nodejs golang-go golang-golang-x-mod-dev \
-	golang-github-cloudflare-circl-dev chromium chromium-sandbox chromium-driver fonts-dejavu-core fonts-noto-core fonts-liberation
+	golang-github-cloudflare-circl-dev chromium chromium-sandbox chromium-driver fonts-dejavu-core fonts-noto-core fonts-liberation \
+	libdb5.3 libicu72 libnsl2 libsasl2-2
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0 phonenumbers==9.0.43 idna==3.20 \
-	'grafana-foundation-sdk==1769699379!11.6.0'
+	'grafana-foundation-sdk==1769699379!11.6.0' aiosmtpd==1.4.6
 # For its copy of axe alone; what drives the browser is Selenium.
 AXE_PACKAGE := axe-playwright-python==0.1.8
+# For its check of signatures alone, which needs nothing else.
+TWILIO_PACKAGE := twilio==9.13.0
 PEERS := .build/peers
 
 BUNDLE := .build/debug/sendgatePackageTests.xctest
@@ -96,11 +99,11 @@ install-test:
 	[ -z "$$missing" ] || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; }
 
 # A Python environment of our own, made once, so that nothing outside the build folder changes.
-peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles $(PEERS)/bin/open_vectors $(PEERS)/bin/prometheus
+peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles $(PEERS)/bin/open_vectors $(PEERS)/bin/prometheus $(PEERS)/postfix/usr/sbin/postconf
 $(PEERS)/.installed: Makefile
 	python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
-	$(PEERS)/bin/pip install -q --disable-pip-version-check --no-deps $(AXE_PACKAGE)
+	$(PEERS)/bin/pip install -q --disable-pip-version-check --no-deps $(AXE_PACKAGE) $(TWILIO_PACKAGE)
 	touch $@
 
 # Go's own transparency-log packages, and Cloudflare's HPKE, from Debian's sources.
@@ -112,6 +115,12 @@ $(PEERS)/bin/prometheus: $(PEERS)/.installed
 	rm -rf $(PEERS)/prometheus && mkdir -p $(PEERS)/prometheus
 	cd $(PEERS)/prometheus && { apt-get download -q prometheus || { $(SUDO) apt-get update -q && apt-get download -q prometheus; }; } \
 		&& dpkg-deb -x prometheus_*.deb . && cp usr/bin/promtool usr/bin/prometheus ../bin/
+
+# Postfix, out of Debian's package: installing it would start a service and ask for a configuration.
+$(PEERS)/postfix/usr/sbin/postconf: $(PEERS)/.installed
+	rm -rf $(PEERS)/postfix && mkdir -p $(PEERS)/postfix
+	cd $(PEERS)/postfix && { apt-get download -q postfix || { $(SUDO) apt-get update -q && apt-get download -q postfix; }; } \
+		&& dpkg-deb -x postfix_*.deb . && touch usr/sbin/postconf
 
 clean:
 	rm -rf .build

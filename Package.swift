@@ -50,6 +50,10 @@ let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
+let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
+let nioHTTP2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
+let nioHPACK: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
 /// Apple's platforms have CryptoKit, so an app there links none of swift-crypto.
 let cryptoWithoutCryptoKit: Target.Dependency = .product(
     name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux, .android]))
@@ -61,6 +65,7 @@ let package = Package(
     name: "sendgate",
     products: [
         .executable(name: "sendgate", targets: ["sendgate"]),
+        .executable(name: "sendgate-courier", targets: ["sendgate-courier"]),
         .library(name: "SendgateClient", targets: ["SendgateClient"]),
         .library(name: "SealedPush", targets: ["SealedPush"]),
     ],
@@ -70,6 +75,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -95,17 +102,24 @@ let package = Package(
         module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
-        module("CourierModel", ["CanonicalJSON", "GateVocabulary"]),
+        module(
+            "CourierModel",
+            [
+                "CanonicalJSON", "GateVocabulary", "SealedFormat",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ]),
 
         // Layer 2: what a bundle says; the trail.
         module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
 
         // Layer 3: a bundle made ready to decide, and the law that it is held against, which cannot ask it; one person as
-        // one value.
+        // one value; the YAML that bundles and configurations are written in.
         module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module("PolicyStatutes", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        module(
+            "PolicyPages", ["BundleModel", "CanonicalJSON", .product(name: "Yams", package: "Yams")]),
 
         // Layer 4: everything known becomes everything to do; every decision a bundle can make, held against the law.
         module(
@@ -139,13 +153,14 @@ let package = Package(
                 "SendPlanning", "WireProtocol",
             ], isConfined: true),
         module("UnixHTTPClient", [nio, nioPosix, nioHTTP1], computes: false),
+        module("UnixSockets", ["WireProtocol"], computes: false),
 
         // Layer 7: the world, each module named for what it touches.
         module("CommandTerminal", ["CanonicalJSON"], computes: false),
         module(
             "UnixSocketEndpoint",
             [
-                "GatewayPipeline", "GateVocabulary", "WireProtocol", nio, nioPosix, nioHTTP1,
+                "GatewayPipeline", "GateVocabulary", "UnixSockets", "WireProtocol", nio, nioPosix, nioHTTP1,
                 logging, lifecycle,
             ], computes: false),
         module(
@@ -159,9 +174,9 @@ let package = Package(
             "PolicyFiles",
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
-                "OpenSSLCrypto", "SealedFormat",
-                .product(name: "Yams", package: "Yams"),
+                "OpenSSLCrypto", "PolicyPages", "SealedFormat",
             ]),
+        module("ConfigurationPages", ["BundleModel", "PolicyPages"], computes: false),
         module(
             "KeyFiles",
             ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto", "SealedFormat"]),
@@ -170,6 +185,17 @@ let package = Package(
             [
                 "CanonicalJSON", "GatewayPipeline", "GateSteps", "GateVocabulary",
                 "UnixHTTPClient", logging, lifecycle,
+            ], computes: false),
+
+        module(
+            "CourierProviders",
+            [
+                "CanonicalJSON", "CourierModel", "GateVocabulary", "SealedFormat", nio, nioPosix, nioHTTP1,
+                nioTLS,
+                nioSSL,
+                nioHTTP2, nioHPACK, logging,
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
             ], computes: false),
 
         // What other teams link.
@@ -182,7 +208,7 @@ let package = Package(
             "PublicPages",
             [
                 "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", "UnixSocketEndpoint",
-                "WireProtocol", nio, nioPosix, nioHTTP1, logging, lifecycle,
+                "UnixSockets", "WireProtocol", nio, nioPosix, nioHTTP1, logging, lifecycle,
             ], computes: false),
         module(
             "GateBench",
@@ -196,21 +222,37 @@ let package = Package(
             "GateDemo",
             [
                 "CanonicalJSON", "CommandTerminal", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
-                "SealedFormat", "SealedPush", "UnixHTTPClient", "UnixSocketEndpoint", "WireProtocol",
+                "SealedFormat", "SealedPush", "UnixHTTPClient", "UnixSocketEndpoint", "UnixSockets",
+                "WireProtocol",
                 logging, lifecycle,
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], computes: false),
 
-        // Layer 9: the one binary.
+        module(
+            "Courier",
+            [
+                "BundleModel", "CanonicalJSON", "CommandTerminal", "ConfigurationPages", "CourierModel",
+                "CourierProviders", "GateVocabulary", "UnixHTTPClient", "UnixSockets",
+                nio, nioPosix, nioHTTP1, logging, lifecycle,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ], computes: false),
+
+        // Layer 9: the two binaries, one on each side of the hop's socket.
+        .executableTarget(
+            name: "sendgate-courier", dependencies: ["Courier"], swiftSettings: strict),
         .executableTarget(
             name: "sendgate",
             dependencies: [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CommandTerminal", "CompliancePolicy",
+                "ConfigurationPages",
                 "DeliveryRelay", "GateBench", "GateDemo", "GateSteps", "GateVocabulary", "GatewayPipeline",
-                "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyProof",
+                "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyPages", "PolicyProof",
                 "PolicyStatutes", "PublicPages", "SealedFormat", "SendPlanning", "SQLiteStore",
-                "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint", "WireProtocol", logging, lifecycle,
+                "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint", "UnixSockets", "WireProtocol",
+                logging,
+                lifecycle,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -244,7 +286,7 @@ let package = Package(
             "CompliancePolicyTests",
             [
                 "BundleModel", "CanonicalJSON", "CompliancePolicy", "PolicyProof", "PolicyStatutes",
-                "GateTestKit", "GateVocabulary", "PolicyFiles",
+                "GateTestKit", "GateVocabulary", "PolicyFiles", "PolicyPages",
             ],
             computes: true),
         tests(
@@ -255,7 +297,12 @@ let package = Package(
             "AuditTrailTests",
             ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         tests("KeyLifecycleTests", ["GateVocabulary", "KeyLifecycle", "SealedFormat"]),
-        tests("CourierModelTests", ["CanonicalJSON", "CourierModel", "GateVocabulary"]),
+        tests(
+            "CourierModelTests",
+            [
+                "CanonicalJSON", "CourierModel", "GateVocabulary", "SealedFormat",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ]),
         tests(
             "SendPlanningTests",
             [
@@ -269,20 +316,22 @@ let package = Package(
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "KeyLifecycle", "OpenSSLCrypto",
-                "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning", "SQLiteStore",
+                "PolicyFiles", "PolicyPages", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning",
+                "SQLiteStore",
                 "WireProtocol", .product(name: "Crypto", package: "swift-crypto"),
             ]),
         tests(
             "UnixSocketEndpointTests",
             [
-                "GateVocabulary", "GatewayPipeline", "UnixSocketEndpoint", "WireProtocol",
+                "GateVocabulary", "GatewayPipeline", "UnixSocketEndpoint", "UnixSockets", "WireProtocol",
                 nio, nioHTTP1, nioEmbedded, logging, lifecycle,
             ]),
         tests(
             "PublicPagesTests",
             [
                 "BundleModel", "CompliancePolicy", "GateSteps", "GateTestKit", "GateVocabulary",
-                "GatewayPipeline", "PublicPages", "UnixSocketEndpoint", nio, nioHTTP1, nioEmbedded, logging,
+                "GatewayPipeline", "PublicPages", "UnixSocketEndpoint", "UnixSockets", nio, nioHTTP1,
+                nioEmbedded, logging,
             ]),
         tests(
             "SQLiteStoreTests",
@@ -301,7 +350,8 @@ let package = Package(
             dependencies: [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "KeyLifecycle", "OpenSSLCrypto",
-                "PolicyFiles", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning", "WireProtocol",
+                "PolicyFiles", "PolicyPages", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning",
+                "WireProtocol",
                 .product(name: "Crypto", package: "swift-crypto"),
             ], path: "Tests/Simulation", swiftSettings: strict + optimized),
         tests(
@@ -320,7 +370,7 @@ let package = Package(
             "PolicyFilesTests",
             [
                 "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateTestKit", "GateVocabulary",
-                "PolicyFiles", "PolicyProof",
+                "PolicyFiles", "PolicyPages", "PolicyProof",
             ]),
         tests("UnixHTTPClientTests", ["UnixHTTPClient"]),
         tests(
@@ -329,19 +379,33 @@ let package = Package(
                 "CanonicalJSON", "DeliveryRelay", "GateSteps", "GateVocabulary", "GatewayPipeline", logging,
             ]),
         tests(
+            "CourierTests",
+            [
+                "BundleModel", "CanonicalJSON", "CommandTerminal", "ConfigurationPages", "Courier",
+                "CourierModel",
+                "CourierProviders", "GateVocabulary", "UnixHTTPClient", "UnixSockets", logging, lifecycle,
+            ]),
+        tests(
+            "CourierProvidersTests",
+            [
+                "CanonicalJSON", "CourierModel", "CourierProviders", "GateVocabulary", nio, nioSSL, logging,
+                .product(name: "Crypto", package: "swift-crypto"),
+            ], fixtures: ["peers"]),
+        tests(
             "SendgateClientTests",
             [
                 "CanonicalJSON", "GatewayPipeline", "GateVocabulary", "SendgateClient",
-                "UnixSocketEndpoint", logging,
+                "UnixSocketEndpoint", "UnixSockets", logging,
             ]),
         tests(
             "SendgateCommandTests",
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CommandTerminal", "CompliancePolicy",
                 "DeliveryRelay", "GateBench", "GateFloor", "GateSteps", "GateTestKit", "GateVocabulary",
-                "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyProof",
+                "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "ConfigurationPages",
+                "PolicyFiles", "PolicyProof",
                 "PublicPages", "RecipientModel", "SQLiteStore", "SealedFormat", "sendgate", "SendPlanning",
-                "TrailDirectory", "UnixSocketEndpoint", "WireProtocol", logging,
+                "TrailDirectory", "UnixSocketEndpoint", "UnixSockets", "WireProtocol", logging,
             ]),
         // The handbook's Swift program, which the tests compare with the page and run.
         .executableTarget(

@@ -5,6 +5,8 @@ import Foundation
 /// Task-local, so that several commands can run in one process without seeing each other's words. A command reads and
 /// writes through ``Terminal`` and never names a descriptor itself.
 package struct Console: Sendable {
+    /// The program's name, before errors and warnings.
+    package var program = "sendgate"
     /// Standard output.
     package var writeOutput: @Sendable ([UInt8]) -> Void
     /// Standard error.

@@ -22,12 +22,12 @@ package enum Terminal {
     }
 
     package static func error(_ message: String, hint: String? = nil) {
-        note("sendgate: error: \(printable(message))")
-        if let hint { note("sendgate: hint: \(printable(hint))") }
+        note("\(Console.current.program): error: \(printable(message))")
+        if let hint { note("\(Console.current.program): hint: \(printable(hint))") }
     }
 
     package static func warning(_ message: String) {
-        note("sendgate: warning: \(printable(message))")
+        note("\(Console.current.program): warning: \(printable(message))")
     }
 
     /// Text that came from elsewhere, without what would move the cursor or change the colours.

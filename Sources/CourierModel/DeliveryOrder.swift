@@ -64,4 +64,9 @@ package struct HandOverDeadline: Sendable, Hashable {
         self.bootID = bootID
         self.uptimeMilliseconds = uptimeMilliseconds
     }
+
+    /// Whether the moment is over on a machine that has run for so long. After another boot it is.
+    package func isOver(bootID: String, uptimeMilliseconds: Int64) -> Bool {
+        bootID != self.bootID || uptimeMilliseconds >= self.uptimeMilliseconds
+    }
 }

@@ -24,12 +24,18 @@ package enum DeliveryOutcome: Sendable, Hashable {
     /// Nothing was taken, and a later try may be.
     /// - Parameter seconds: Not before so many; `nil` leaves it to the gateway.
     case later(reason: String, seconds: Int?, scope: Scope)
+    /// The courier's configuration or credentials keep the app's messages from going: an alarm for the operator, and
+    /// "later" with the scope of the app for the gateway. It never ends a message or a token.
+    case misconfigured(reason: String)
     /// It was written, and no answer says whether it was taken.
     /// - Parameter mayRepeat: Whether a second copy is harmless, because the provider replaces the first with it.
     case ambiguous(reason: String, mayRepeat: Bool)
 }
 
 extension DeliveryOutcome {
+    /// Nothing was written, because the gateway waits for the answer no longer, or the message has expired.
+    package static let tooLate = DeliveryOutcome.later(reason: "too_late", seconds: nil, scope: .message)
+
     /// Status, `Retry-After` in seconds, and body. Reasons are a provider's words, ASCII letters mostly; they carry no token,
     /// number or text.
     package var answer: (status: Int, retryAfter: Int?, body: JSONValue?) {
@@ -47,8 +53,34 @@ extension DeliveryOutcome {
             (422, nil, Self.body("failed", ["reason": .string(reason)]))
         case .later(let reason, let seconds, let scope):
             (503, seconds, Self.body("later", ["reason": .string(reason), "scope": .string(scope.rawValue)]))
+        case .misconfigured(let reason):
+            Self.later(reason: reason, seconds: nil, scope: .app).answer
         case .ambiguous(let reason, let mayRepeat):
             (504, nil, Self.body("ambiguous", ["reason": .string(reason), "retry": .boolean(mayRepeat)]))
+        }
+    }
+
+    /// What the outcome is called in the answer, in logs and in metrics.
+    package var name: String {
+        switch self {
+        case .accepted: "accepted"
+        case .seenBefore: "seen_before"
+        case .tokenGone: "token_gone"
+        case .failed: "failed"
+        case .later: "later"
+        case .misconfigured: "misconfigured"
+        case .ambiguous: "ambiguous"
+        }
+    }
+
+    /// The provider's word, or ours; `nil` when nothing went wrong.
+    package var reason: String? {
+        switch self {
+        case .accepted, .seenBefore: nil
+        case .tokenGone(let reason, _), .failed(let reason), .later(let reason, _, _),
+            .misconfigured(let reason),
+            .ambiguous(let reason, _):
+            reason
         }
     }
 

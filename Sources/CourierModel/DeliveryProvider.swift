@@ -3,7 +3,7 @@
 /// - Concurrency: `deliver` may be called many times at once; each call waits for the provider's answer.
 /// - Retry: none inside but one for an expired provider token: the gateway's outbox is the only queue.
 /// - Errors: Every fault of the network, the provider or the credentials is an outcome. A configuration that is wrong is
-///   `later` with the scope of the app, never the end of a message or a token.
+///   ``DeliveryOutcome/misconfigured(reason:)``, never the end of a message or a token.
 package protocol DeliveryProvider: Sendable {
     func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome
     /// Reaches the provider without sending anything.

@@ -6,6 +6,7 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 import UnixSocketEndpoint
+import UnixSockets
 import WireProtocol
 
 /// A delivery layer that keeps what it is given, for the demo and for a first try.

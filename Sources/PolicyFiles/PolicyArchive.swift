@@ -3,6 +3,7 @@ import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
+import PolicyPages
 
 /// An archived bundle that cannot be used.
 package enum PolicyArchiveError: Error, Hashable, CustomStringConvertible {

@@ -3,6 +3,7 @@ import CompliancePolicy
 import Dispatch
 package import GateVocabulary
 import OpenSSLCrypto
+import PolicyPages
 import Synchronization
 
 /// A bundle as a folder of files.
@@ -12,7 +13,7 @@ import Synchronization
 /// regular files inside the folder are read. `schema/` holds help for editors and `compliance.sig`, `security.sig` and
 /// `legal.sig` the signatures (``PolicySignature``); none of them is part of a bundle.
 package enum PolicyDirectory {
-    package static let coverPage = "bundle.yaml"
+    package static let coverPage = PolicyFileLimits.coverPage
     static let editorFolder = "schema"
 
     /// Reads and checks the bundle in a folder.

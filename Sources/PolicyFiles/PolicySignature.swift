@@ -5,6 +5,7 @@ import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import OpenSSLCrypto
+import PolicyPages
 
 /// Who approved a bundle: a C2SP signed note for each role, `compliance.sig`, `security.sig` and `legal.sig`, beside
 /// the pages.

@@ -1,13 +1,6 @@
 import GatewayPipeline
 import Glibc
-
-/// The kernel's `struct ucred` (unix(7)). Glibc shows it only under `_GNU_SOURCE`, which Swift's importer
-/// does not set; the layout is part of Linux's interface and the same on every architecture.
-private struct KernelCredentials {
-    var processID: Int32 = 0
-    var userID: UInt32 = UInt32.max
-    var groupID: UInt32 = UInt32.max
-}
+import UnixSockets
 
 /// `SO_PEERGROUPS` of `asm-generic/socket.h` (Linux 4.13), which Glibc's module does not export either.
 /// The architectures with another number (alpha, parisc, sparc) have no Swift.
@@ -21,12 +14,7 @@ extension PeerCredentials {
     ///
     /// - Returns: `nil` when the descriptor is no connected Unix socket. A peer without credentials is not served.
     init?(ofConnection descriptor: Int32) {
-        var credentials = KernelCredentials()
-        var length = socklen_t(MemoryLayout<KernelCredentials>.size)
-        guard
-            getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0,
-            Int(length) == MemoryLayout<KernelCredentials>.size
-        else { return nil }
+        guard let credentials = ProcessCredentials(ofConnection: descriptor) else { return nil }
         guard let groups = Self.supplementaryGroups(ofConnection: descriptor) else { return nil }
         self.init(
             userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,

@@ -6,6 +6,7 @@ import NIOPosix
 import ServiceLifecycle
 import Synchronization
 import WireProtocol
+package import UnixSockets
 
 /// HTTP/1.1 over Unix sockets, in front of one ``RequestHandler``.
 ///
@@ -101,7 +102,9 @@ package final class UnixSocketEndpoint: Service {
 
         var sockets: [ListeningSocket] = []
         do {
-            for configuration in configurations { sockets.append(try ListeningSocket.open(configuration)) }
+            for configuration in configurations {
+                sockets.append(try ListeningSocket.open(configuration.source))
+            }
         } catch {
             for socket in sockets { socket.abandon() }
             throw error

@@ -7,7 +7,7 @@ import OpenSSLCrypto
 @main
 struct Sendgate: AsyncParsableCommand {
     /// What `--version`, the start entry of the trail and the OpenAPI document say.
-    static let version = "0.1.0"
+    static let version = ProgramVersion.text
 
     static let configuration = CommandConfiguration(
         commandName: "sendgate",

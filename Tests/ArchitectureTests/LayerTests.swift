@@ -13,15 +13,15 @@ import Testing
         "GateVocabulary": 0, "SealedFormat": 0,
         "OpenSSLCrypto": 1, "WireProtocol": 1, "PayloadComposition": 1, "KeyLifecycle": 1, "CourierModel": 1,
         "BundleModel": 2, "AuditTrail": 2,
-        "CompliancePolicy": 3, "PolicyStatutes": 3, "RecipientModel": 3,
+        "CompliancePolicy": 3, "PolicyPages": 3, "PolicyStatutes": 3, "RecipientModel": 3,
         "PolicyProof": 4, "SendPlanning": 4,
         "GateSteps": 5,
-        "GatewayPipeline": 6, "UnixHTTPClient": 6,
+        "GatewayPipeline": 6, "UnixHTTPClient": 6, "UnixSockets": 6,
         "UnixSocketEndpoint": 7, "SQLiteStore": 7, "TrailDirectory": 7, "PolicyFiles": 7, "KeyFiles": 7,
-        "DeliveryRelay": 7, "CommandTerminal": 7,
+        "DeliveryRelay": 7, "CommandTerminal": 7, "ConfigurationPages": 7, "CourierProviders": 7,
         "SendgateClient": 7, "SealedPush": 7,
-        "PublicPages": 8, "GateBench": 8, "GateDemo": 8,
-        "sendgate": 9,
+        "PublicPages": 8, "GateBench": 8, "GateDemo": 8, "Courier": 8,
+        "sendgate": 9, "sendgate-courier": 9,
     ]
 
     /// Headers of C libraries: no Swift in them, and ``outside`` says who may use each.
@@ -32,27 +32,34 @@ import Testing
         "CIDN2": ["GateVocabulary"],
         "COpenSSL": ["OpenSSLCrypto"],
         "CSodium": ["OpenSSLCrypto"],
-        "Crypto": ["SealedPush", "GateBench", "GateDemo"],
+        "Crypto": ["CourierModel", "CourierProviders", "SealedPush", "GateBench", "GateDemo"],
+        "CryptoExtras": ["CourierProviders"],
         // Where the platform has it; see `ConditionalCodeTests`.
         "CryptoKit": ["SealedPush"],
         "CSQLite": ["SQLiteStore"],
-        "Yams": ["PolicyFiles"],
+        "Yams": ["PolicyPages"],
         "Configuration": ["sendgate"],
-        "ArgumentParser": ["sendgate"],
+        "ArgumentParser": ["Courier", "sendgate"],
         "Histogram": ["GateBench", "sendgate"],
-        "NIOCore": ["PublicPages", "UnixSocketEndpoint", "UnixHTTPClient"],
-        "NIOPosix": ["PublicPages", "UnixSocketEndpoint", "UnixHTTPClient"],
-        "NIOHTTP1": ["PublicPages", "UnixSocketEndpoint", "UnixHTTPClient"],
+        "NIOCore": ["Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "UnixHTTPClient"],
+        "NIOPosix": ["Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "UnixHTTPClient"],
+        "NIOHTTP1": ["Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "UnixHTTPClient"],
+        "NIOTLS": ["CourierProviders"],
+        "NIOSSL": ["CourierProviders"],
+        "NIOHTTP2": ["CourierProviders"],
+        "NIOHPACK": ["CourierProviders"],
         "NIOConcurrencyHelpers": ["UnixSocketEndpoint", "UnixHTTPClient"],
-        "ServiceLifecycle": ["PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GateDemo", "sendgate"],
-        "UnixSignals": ["GateDemo", "sendgate"],
+        "ServiceLifecycle": ["Courier", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GateDemo", "sendgate"],
+        "UnixSignals": ["Courier", "GateDemo", "sendgate"],
         "Logging": [
-            "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline", "sendgate",
+            "Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline",
+            "sendgate",
             "SQLiteStore", "GateDemo",
         ],
         "FoundationEssentials": ["SealedPush"],
         "Foundation": [
-            "GateSteps", "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint", "SQLiteStore",
+            "Courier", "CourierProviders", "GateSteps", "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint",
+            "SQLiteStore",
             "TrailDirectory",
             "PolicyFiles", "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",
             "CommandTerminal", "GateBench", "GateDemo",
@@ -62,7 +69,8 @@ import Testing
             "GateBench", "sendgate",
         ],
         "Glibc": [
-            "UnixHTTPClient", "PublicPages", "UnixSocketEndpoint", "SQLiteStore", "TrailDirectory",
+            "ConfigurationPages", "Courier", "CourierProviders", "UnixHTTPClient", "UnixSockets", "PublicPages", "UnixSocketEndpoint", "SQLiteStore",
+            "TrailDirectory",
             "PolicyFiles",
             "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",
         ],
@@ -110,8 +118,8 @@ import Testing
             contentsOf: Self.root.appending(path: "Sources/sendgate/Sendgate.docc/Contributing.md"),
             encoding: .utf8)
         var found: [String: Double] = [:]
-        for row in page.matches(of: /(?m)^\| (-?\d) \| ((?:`\w+` ?)+)\| \S/) {
-            for module in row.output.2.matches(of: /`(\w+)`/) {
+        for row in page.matches(of: /(?m)^\| (-?\d) \| ((?:`[\w-]+` ?)+)\| \S/) {
+            for module in row.output.2.matches(of: /`([\w-]+)`/) {
                 found[String(module.output.1)] = Double(row.output.1)
             }
         }
@@ -144,7 +152,9 @@ import Testing
             let names = (match.output.dependencies ?? "").matches(of: /"(\w+)"/).map { String($0.1) }
             declared[String(match.output.1)] = Set(names).intersection(Self.layers.keys)
         }
-        for module in Self.layers.keys where !Self.systemModules.contains(module) && module != "sendgate" {
+        let binaries: Set = ["sendgate", "sendgate-courier"]
+        for module in Self.layers.keys
+        where !Self.systemModules.contains(module) && !binaries.contains(module) {
             let imported = Self.sources.filter { $0.module == module }.flatMap(\.imports)
             #expect(declared[module] == Set(imported).intersection(Self.layers.keys), "\(module)")
         }

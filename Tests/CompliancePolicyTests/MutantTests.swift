@@ -3,6 +3,7 @@ import Dispatch
 import GateTestKit
 import GateVocabulary
 import PolicyFiles
+import PolicyPages
 import Synchronization
 import Testing
 

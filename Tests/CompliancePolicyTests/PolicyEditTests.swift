@@ -4,6 +4,7 @@ import Foundation
 import GateTestKit
 import GateVocabulary
 import PolicyFiles
+import PolicyPages
 import Synchronization
 import Testing
 

@@ -20,6 +20,14 @@ import Testing
         #expect(order.provider == nil)
     }
 
+    @Test func `an order writes as it reads`() throws {
+        let order = try DeliveryOrder(try CanonicalJSON.read([UInt8](Self.push.utf8)))
+        #expect(try DeliveryOrder(order.json) == order)
+        var other = order
+        (other.channel, other.platform, other.app, other.handOverBy) = (.email, nil, nil, nil)
+        #expect(try DeliveryOrder(other.json) == other)
+    }
+
     @Test(arguments: ["message_id", "channel", "token", "headers", "body", "expires_at"])
     func `an order without a member is refused with the member's name`(_ name: String) throws {
         var object = try #require(try CanonicalJSON.read([UInt8](Self.push.utf8)).objectValue)
@@ -42,7 +50,7 @@ import Testing
         #expect(written(.seenBefore) == "409 - ")
         #expect(
             written(.tokenGone(reason: "Unregistered", at: Instant(milliseconds: 0)))
-                == #"422 - {"at":"1970-01-01T00:00:00.000Z","outcome":"token_gone","reason":"Unregistered"}"#)
+                == #"422 - {"at":"1970-01-01T00:00:00Z","outcome":"token_gone","reason":"Unregistered"}"#)
         #expect(
             written(.failed(reason: "PayloadTooLarge"))
                 == #"422 - {"outcome":"failed","reason":"PayloadTooLarge"}"#)
@@ -50,7 +58,18 @@ import Testing
             written(.later(reason: "TooManyRequests", seconds: 7, scope: .app))
                 == #"503 7 {"outcome":"later","reason":"TooManyRequests","scope":"app"}"#)
         #expect(
+            written(.misconfigured(reason: "TopicDisallowed"))
+                == #"503 - {"outcome":"later","reason":"TopicDisallowed","scope":"app"}"#)
+        #expect(
             written(.ambiguous(reason: "no answer", mayRepeat: false))
                 == #"504 - {"outcome":"ambiguous","reason":"no answer","retry":false}"#)
+    }
+
+    @Test(arguments: [("b", 11, false), ("b", 12, true), ("b", 13, true), ("c", 0, true), ("", 0, true)])
+    func `a hand-over is over at its mark, and on every other boot`(
+        _ boot: String, _ uptime: Int64, _ isOver: Bool
+    ) {
+        let deadline = HandOverDeadline(bootID: "b", uptimeMilliseconds: 12)
+        #expect(deadline.isOver(bootID: boot, uptimeMilliseconds: uptime) == isOver)
     }
 }

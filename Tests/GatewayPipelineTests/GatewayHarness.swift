@@ -11,6 +11,7 @@ import InMemoryStore
 import KeyLifecycle
 import OpenSSLCrypto
 import PolicyFiles
+import PolicyPages
 import SQLiteStore
 import SealedFormat
 import SealedPush

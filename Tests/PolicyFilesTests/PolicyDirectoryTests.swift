@@ -7,6 +7,7 @@ import GateVocabulary
 import Testing
 
 @testable import PolicyFiles
+import PolicyPages
 
 private let smallest = [
     "bundle.yaml": "name: small\nfiles:\n  - categories.yaml\n  - notices/promo.1.nb.txt\n",

@@ -4,6 +4,7 @@ import CompliancePolicy
 import Testing
 
 @testable import PolicyFiles
+import PolicyPages
 
 private func read(_ text: String) throws(PolicyDiagnostics) -> PolicyNode {
     try PolicyPage.read(Array(text.utf8), file: "page.yaml")

@@ -7,6 +7,7 @@ import NIOCore
 import Synchronization
 import Testing
 import UnixSocketEndpoint
+import UnixSockets
 
 @testable import PublicPages
 

@@ -6,6 +6,7 @@ import Logging
 import Synchronization
 import Testing
 import UnixSocketEndpoint
+import UnixSockets
 import WireProtocol
 
 /// Answers as the gateway does, from memory: an id is taken once, and repeated with its first answer.

@@ -3,6 +3,7 @@ import GateSteps
 import GateTestKit
 import AuditTrail
 import CompliancePolicy
+import ConfigurationPages
 import Foundation
 import GateVocabulary
 import GatewayPipeline

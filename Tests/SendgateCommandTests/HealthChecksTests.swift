@@ -10,6 +10,7 @@ import RecipientModel
 import Synchronization
 import Testing
 import UnixSocketEndpoint
+import UnixSockets
 import WireProtocol
 
 @testable import sendgate

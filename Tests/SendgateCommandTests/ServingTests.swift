@@ -14,6 +14,7 @@ import SQLiteStore
 import Testing
 import TrailDirectory
 import UnixSocketEndpoint
+import UnixSockets
 import WireProtocol
 
 @testable import sendgate

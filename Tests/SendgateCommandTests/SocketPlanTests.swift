@@ -1,9 +1,11 @@
 import CompliancePolicy
+import ConfigurationPages
 import Foundation
 import GateVocabulary
 import GatewayPipeline
 import Testing
 import UnixSocketEndpoint
+import UnixSockets
 
 @testable import sendgate
 

@@ -8,6 +8,7 @@ import GateTestKit
 import GateVocabulary
 import InMemoryStore
 import PolicyFiles
+import PolicyPages
 import SendPlanning
 import Synchronization
 import Testing

@@ -6,6 +6,7 @@ import Testing
 import WireProtocol
 
 @testable import UnixSocketEndpoint
+import UnixSockets
 
 @Suite struct ConversationTests {
     @Test func `a request is handed over whole and its answer comes back`() async throws {

@@ -9,6 +9,7 @@ import Testing
 import WireProtocol
 
 @testable import UnixSocketEndpoint
+import UnixSockets
 
 /// Answers with a closure; the problem documents are one line of JSON each.
 struct ScriptedHandler: RequestHandler {

@@ -4,6 +4,7 @@ import Testing
 import WireProtocol
 
 @testable import UnixSocketEndpoint
+import UnixSockets
 
 @Suite struct HostileClientTests {
     @Test(arguments: [

@@ -1,6 +1,5 @@
 import Testing
-
-@testable import UnixSocketEndpoint
+import UnixSockets
 
 @Suite struct InheritedSocketsTests {
     private func sockets(_ environment: [String: String]) throws -> [InheritedSockets.Socket] {

@@ -7,6 +7,7 @@ import Testing
 import WireProtocol
 
 @testable import UnixSocketEndpoint
+import UnixSockets
 
 @Suite struct ListeningSocketTests {
     private func mode(_ path: String) -> UInt32 {
@@ -20,7 +21,7 @@ import WireProtocol
     }
 
     private func open(_ file: SocketFile) throws(EndpointError) -> ListeningSocket {
-        try ListeningSocket.open(ListenerConfiguration(source: .path(file)))
+        try ListeningSocket.open(.path(file))
     }
 
     /// Binds without listening and closes: what a crashed server leaves.
@@ -343,7 +344,7 @@ import WireProtocol
             let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
             _ = SystemCall.withAddress(of: path) { bind(descriptor, $0, $1) }
             #expect(throws: EndpointError.notAListener(descriptor: descriptor), "not listening yet") {
-                try ListeningSocket.open(ListenerConfiguration(source: .inherited(descriptor: descriptor)))
+                try ListeningSocket.open(.inherited(descriptor: descriptor))
             }
             listen(descriptor, 8)
             let endpoint = try UnixSocketEndpoint(
@@ -364,7 +365,7 @@ import WireProtocol
         listen(internet, 1)
         defer { close(internet) }
         #expect(throws: EndpointError.notAListener(descriptor: internet)) {
-            try ListeningSocket.open(ListenerConfiguration(source: .inherited(descriptor: internet)))
+            try ListeningSocket.open(.inherited(descriptor: internet))
         }
         let abstract = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(abstract) }
@@ -376,7 +377,7 @@ import WireProtocol
         }
         listen(abstract, 1)
         #expect(throws: EndpointError.abstractSocket(path: "@descriptor \(abstract)")) {
-            try ListeningSocket.open(ListenerConfiguration(source: .inherited(descriptor: abstract)))
+            try ListeningSocket.open(.inherited(descriptor: abstract))
         }
     }
 

@@ -1,7 +1,7 @@
 import Glibc
 import NIOCore
 import Synchronization
-package import UnixSocketEndpoint
+package import UnixSockets
 import WireProtocol
 
 /// An address to listen on.

@@ -9,6 +9,7 @@ import KeyFiles
 import KeyLifecycle
 import OpenSSLCrypto
 import PolicyFiles
+import PolicyPages
 import SealedFormat
 
 /// `sendgate keys …`: the gateway's own keys.

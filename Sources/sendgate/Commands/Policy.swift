@@ -3,6 +3,7 @@ import BundleModel
 import CanonicalJSON
 import CommandTerminal
 import CompliancePolicy
+import ConfigurationPages
 import Foundation
 import GateVocabulary
 import PolicyFiles

@@ -1,8 +1,5 @@
 import BundleModel
-import CompliancePolicy
-import Foundation
-import GateVocabulary
-import PolicyFiles
+import ConfigurationPages
 
 /// The file an operator writes, read as strictly as a page of the bundle: no aliases, no repeated keys, no
 /// words that readers of YAML type differently, and nothing whose name is not known.
@@ -37,8 +34,6 @@ struct ConfigurationFile: Sendable {
     private(set) var callers: [Caller] = []
     private(set) var diagnostics: [ConfigurationDiagnostic] = []
 
-    /// Bytes of a configuration file.
-    static let byteCountMax = 256 * 1024
     static let listenerCountMax = 64
     static let callerCountMax = 1_000
     /// Users or groups of one caller or listener.
@@ -49,54 +44,10 @@ struct ConfigurationFile: Sendable {
     /// - Throws: ``ConfigurationDiagnostics`` when the file cannot be read at all. What is wrong inside it is in
     ///   ``problems``, to be told together with everything else.
     init(at path: String) throws(ConfigurationDiagnostics) {
-        let bytes = try Self.contents(of: path)
-        do throws(PolicyDiagnostics) {
-            read(try PolicyPage.read(bytes, file: path), of: path)
-        } catch {
-            diagnostics = error.diagnostics.map { diagnostic in
-                var place = diagnostic.file
-                if let line = diagnostic.line { place += ":\(line)" }
-                if diagnostic.line != nil, let column = diagnostic.column { place += ":\(column)" }
-                return ConfigurationDiagnostic(diagnostic.message, at: place, hint: diagnostic.hint)
-            }
+        switch try ConfigurationPage.read(path) {
+        case .success(let root): read(root, of: path)
+        case .failure(let found): diagnostics = found.diagnostics
         }
-    }
-
-    /// Who may speak as whom stands in this file, so no other user may write it.
-    private static func contents(of path: String) throws(ConfigurationDiagnostics) -> [UInt8] {
-        func refuse(_ message: String, hint: String) -> ConfigurationDiagnostics {
-            ConfigurationDiagnostics([ConfigurationDiagnostic(message, at: path, hint: hint)])
-        }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else {
-            throw refuse(
-                "cannot be read: \(String(cString: strerror(errno)))",
-                hint: "check the path and that this user may read it")
-        }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw refuse("is not a file", hint: "name a YAML file")
-        }
-        guard status.st_mode & S_IWOTH == 0 else {
-            throw refuse("may be written by everybody", hint: "run `chmod o-w \(path)`")
-        }
-        guard status.st_size <= byteCountMax else {
-            throw refuse(
-                "has \(status.st_size) bytes, \(byteCountMax) are accepted",
-                hint: "check that this is the configuration")
-        }
-        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
-        var filled = 0
-        while filled < bytes.count {
-            let count = bytes.withUnsafeMutableBytes {
-                Foundation.read(descriptor, $0.baseAddress! + filled, $0.count - filled)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw refuse("ended early", hint: "try again") }
-            filled += count
-        }
-        return bytes
     }
 
     // MARK: The tree

@@ -1,4 +1,5 @@
 import Configuration
+import ConfigurationPages
 
 /// The places a setting may come from, the first that has it winning: flags, the environment, the file.
 struct ConfigurationSources {

@@ -1,5 +1,6 @@
 import BundleModel
 import CompliancePolicy
+import ConfigurationPages
 import GateVocabulary
 
 extension GatewayConfiguration {

@@ -1,6 +1,7 @@
 import AuditTrail
 import BundleModel
 import CompliancePolicy
+import ConfigurationPages
 import Foundation
 import DeliveryRelay
 import GateSteps
@@ -9,6 +10,7 @@ import GatewayPipeline
 import KeyFiles
 import Logging
 import UnixSocketEndpoint
+import UnixSockets
 import PublicPages
 
 extension GatewayConfiguration {

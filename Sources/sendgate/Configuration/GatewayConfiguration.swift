@@ -8,6 +8,7 @@ import GatewayPipeline
 import Logging
 import PublicPages
 import UnixSocketEndpoint
+import UnixSockets
 
 /// Everything an operator decides about one gateway. What the law decides is in `Policies/`.
 struct GatewayConfiguration: Hashable, Sendable {

@@ -1,12 +1,14 @@
+import ConfigurationPages
 import Foundation
 import GateVocabulary
 import GatewayPipeline
 import UnixSocketEndpoint
+import UnixSockets
 
 /// The configured sockets in the order the endpoint numbers them, and who may speak as whom on each.
 struct SocketPlan {
     let attestation: PeerAttestation
-    private let sockets: [(source: ListenerConfiguration.Source, caller: CallerName?)]
+    private let sockets: [(source: SocketSource, caller: CallerName?)]
 
     /// - Parameter environment: Where a service manager says which sockets it has handed over.
     /// - Throws: ``ConfigurationDiagnostics`` for a configured socket that was not handed over, and for one handed over that the
@@ -16,13 +18,13 @@ struct SocketPlan {
         let inherited = try InheritedSockets(environment: environment, processID: getpid())
         var unclaimed = Set(inherited.sockets.map(\.descriptor))
         var diagnostics: [ConfigurationDiagnostic] = []
-        var sockets: [(source: ListenerConfiguration.Source, caller: CallerName?)] = []
+        var sockets: [(source: SocketSource, caller: CallerName?)] = []
         var bindings = configuration.callers.map {
             PeerAttestation.Binding(caller: $0.caller, userIDs: $0.userIDs, groupIDs: $0.groupIDs)
         }
         var bound: [Int: CallerName] = [:]
         for listener in configuration.listeners {
-            let source: ListenerConfiguration.Source
+            let source: SocketSource
             switch listener.source {
             case .path(let path):
                 source = .path(

@@ -2,6 +2,7 @@ import AuditTrail
 import BundleModel
 import CommandTerminal
 import CompliancePolicy
+import ConfigurationPages
 import GateSteps
 import GatewayPipeline
 import KeyFiles
@@ -10,6 +11,7 @@ import SQLiteStore
 import TrailDirectory
 import UnixHTTPClient
 import UnixSocketEndpoint
+import UnixSockets
 
 extension Terminal {
     /// Prints why a command failed.

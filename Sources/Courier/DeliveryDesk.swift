@@ -1,0 +1,160 @@
+package import CourierModel
+package import CourierProviders
+import GateVocabulary
+package import Logging
+import Synchronization
+
+/// Takes one order to its provider and says what became of it. All deliveries go through here.
+///
+///     order ─▶ in time? ─▶ taken or under way? ─▶ room? ─▶ a provider? ─▶ its circuit ─▶ the provider ─▶ outcome
+///
+/// - Concurrency: Any number of calls; those of one message share one delivery.
+/// - Cancellation: A delivery does not end with the connection that asked for it: what a provider took is remembered, and the
+///   repeat is told so. Only ``cancel()`` ends it.
+package final class DeliveryDesk: Sendable {
+    /// One line of the log in so many milliseconds for each circuit that the configuration keeps open.
+    private static let alarmMilliseconds: Int64 = 60_000
+
+    private struct State {
+        var underWay: [MessageID: Task<DeliveryOutcome, Never>] = [:]
+        var recent: RecentMessages
+        var circuits: [DeliveryLane: Circuit] = [:]
+        var alarms: [DeliveryLane: Int64] = [:]
+    }
+
+    private let lanes: ProviderRegistry
+    private let underWayMax: Int
+    private let clock: ProviderClock
+    private let jitter: @Sendable () -> Double
+    private let metrics: CourierMetrics
+    private let logger: Logger
+    private let state: Mutex<State>
+
+    /// - Parameter jitter: 0 ..< 1.
+    package init(
+        _ lanes: ProviderRegistry, underWayMax: Int, recentMax: Int = RecentMessages.standardCountMax,
+        clock: ProviderClock = .system,
+        jitter: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, metrics: CourierMetrics,
+        logger: Logger
+    ) {
+        self.lanes = lanes
+        self.underWayMax = underWayMax
+        self.clock = clock
+        self.jitter = jitter
+        self.metrics = metrics
+        self.logger = logger
+        state = Mutex(State(recent: RecentMessages(countMax: recentMax)))
+    }
+
+    package func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
+        let lane = DeliveryLane(order)
+        let began = clock.uptimeMilliseconds()
+        let outcome = await outcome(of: order, on: lane)
+        metrics.delivered(outcome, by: lane, milliseconds: clock.uptimeMilliseconds() - began)
+        return outcome
+    }
+
+    private func outcome(of order: DeliveryOrder, on lane: DeliveryLane) async -> DeliveryOutcome {
+        guard clock.allows(order) else { return .tooLate }
+        enum Step {
+            case answer(DeliveryOutcome)
+            case wait(Task<DeliveryOutcome, Never>)
+        }
+        let step = state.withLock { state -> Step in
+            if state.recent.contains(order.message) { return .answer(.seenBefore) }
+            // A repeat waits for the first one's outcome.
+            if let task = state.underWay[order.message] { return .wait(task) }
+            guard state.underWay.count < underWayMax else {
+                return .answer(.later(reason: "courier_busy", seconds: 1, scope: .message))
+            }
+            let task = Task { await self.handOver(order, on: lane) }
+            state.underWay[order.message] = task
+            return .wait(task)
+        }
+        switch step {
+        case .answer(let outcome): return outcome
+        case .wait(let task): return await task.value
+        }
+    }
+
+    /// The one delivery of a message. Its end and the memory of it are one step, so that no repeat comes between.
+    private func handOver(_ order: DeliveryOrder, on lane: DeliveryLane) async -> DeliveryOutcome {
+        let outcome = await admitted(order, on: lane)
+        state.withLock { state in
+            state.underWay[order.message] = nil
+            if case .accepted = outcome { state.recent.insert(order.message) }
+        }
+        return outcome
+    }
+
+    private func admitted(_ order: DeliveryOrder, on lane: DeliveryLane) async -> DeliveryOutcome {
+        guard let provider = lanes[lane] else {
+            let outcome = DeliveryOutcome.misconfigured(reason: "no_provider")
+            alarm(lane, "no_provider")
+            return outcome
+        }
+        let admission = state.withLock {
+            $0.circuits[lane, default: Circuit()].admit(at: clock.uptimeMilliseconds())
+        }
+        let pass: Circuit.Pass
+        switch admission {
+        case .wait(let seconds, let reason):
+            return .later(reason: reason, seconds: seconds, scope: .app)
+        case .go(let given): pass = given
+        }
+        let outcome = await provider.deliver(order)
+        let cause = state.withLock { state -> (before: Circuit.Cause?, after: Circuit.Cause?) in
+            let before = state.circuits[lane]?.cause
+            state.circuits[lane]?.finished(
+                outcome, pass: pass, at: clock.uptimeMilliseconds(), jitter: jitter())
+            return (before, state.circuits[lane]?.cause)
+        }
+        if case .misconfigured(let reason) = outcome {
+            alarm(lane, reason)
+        } else if let after = cause.after, cause.before == nil {
+            logger.warning("a circuit is open", metadata: ["lane": "\(lane)", "reason": "\(after.reason)"])
+        } else if cause.before != nil, cause.after == nil {
+            state.withLock { $0.alarms[lane] = nil }
+            logger.notice("a circuit is closed again", metadata: ["lane": "\(lane)"])
+        }
+        return outcome
+    }
+
+    /// One line a minute, however many messages it concerns.
+    private func alarm(_ lane: DeliveryLane, _ reason: String) {
+        let isDue = state.withLock { state in
+            let now = clock.uptimeMilliseconds()
+            if let last = state.alarms[lane], now < last + Self.alarmMilliseconds { return false }
+            // A lane that nothing is configured for has a name that the gateway chose.
+            if state.alarms.count >= ProviderRegistry.laneCountMax { state.alarms.removeAll() }
+            state.alarms[lane] = now
+            return true
+        }
+        guard isDue else { return }
+        logger.error(
+            "the configuration keeps messages from going; `sendgate-courier check` says more",
+            metadata: ["lane": "\(lane)", "reason": "\(reason)"])
+    }
+
+    // MARK: State
+
+    package var underWayCount: Int { state.withLock { $0.underWay.count } }
+
+    /// The open circuits.
+    package var openCircuits: [DeliveryLane: Circuit.Cause] {
+        state.withLock { $0.circuits.compactMapValues(\.cause) }
+    }
+
+    /// Lets the next order of every lane try, because credentials were read again.
+    package func retryCircuits() {
+        state.withLock { state in
+            let now = clock.uptimeMilliseconds()
+            for lane in state.circuits.keys { state.circuits[lane]?.retry(at: now) }
+        }
+    }
+
+    /// Cancels what is under way: providers answer "ambiguous" or "later" then.
+    package func cancel() {
+        for task in state.withLock({ Array($0.underWay.values) }) { task.cancel() }
+    }
+}

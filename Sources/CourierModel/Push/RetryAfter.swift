@@ -1,0 +1,21 @@
+package import GateVocabulary
+
+/// Times in the headers of a provider's answer.
+package enum RetryAfter {
+    /// - Returns: Seconds of `Retry-After` (RFC 9110, section 10.2.3), which is a number or a date; at least 0.
+    package static func seconds(_ text: String?, at now: Instant) -> Int? {
+        guard let text else { return nil }
+        if let seconds = Int(text) { return max(0, seconds) }
+        return httpDate(text).map { Int(max(0, ($0.milliseconds - now.milliseconds + 999) / 1_000)) }
+    }
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7); the two older forms are no longer sent.
+    package static func httpDate(_ text: String) -> Instant? {
+        let words = text.split(separator: " ")
+        guard words.count == 6, words[5] == "GMT", let day = Int(words[1]), words[3].count == 4,
+            let month = Instant.englishMonths.firstIndex(of: String(words[2]))
+        else { return nil }
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return Instant(rfc3339: "\(words[3])-\(two(month + 1))-\(two(day))T\(words[4])Z")
+    }
+}

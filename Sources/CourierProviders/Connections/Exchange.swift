@@ -1,0 +1,103 @@
+import NIOCore
+
+/// One request, from the call to its answer or fault. Only the event loop of its connections touches it.
+final class Exchange {
+    let request: ProviderRequest
+    /// Asked just before the write; when it says no, nothing is written.
+    let mayWrite: @Sendable () -> Bool
+    let promise: EventLoopPromise<ProviderAnswer>
+    /// Of the connection that carries it.
+    weak var connection: ProviderConnection?
+    /// Of the connection that refused it unread last.
+    weak var refuser: ProviderConnection?
+    var refusalCount = 0
+    var deadline: Scheduled<Void>?
+    private(set) var isSettled = false
+    private var answer = ProviderAnswer(status: 0, headers: [], body: [])
+
+    init(
+        _ request: ProviderRequest, _ promise: EventLoopPromise<ProviderAnswer>,
+        mayWrite: @escaping @Sendable () -> Bool
+    ) {
+        self.request = request
+        self.promise = promise
+        self.mayWrite = mayWrite
+    }
+
+    func receive(status: Int, headers: [(name: String, value: String)]) {
+        answer.status = status
+        answer.headers = headers
+    }
+
+    /// - Returns: Whether the body is still within its bound.
+    func receive(_ bytes: ByteBuffer) -> Bool {
+        guard answer.body.count + bytes.readableBytes <= ProviderAnswer.bodyBytesMax else { return false }
+        answer.body.append(contentsOf: bytes.readableBytesView)
+        return true
+    }
+
+    func finish() {
+        guard answer.status != 0 else { return settle(.unanswered("the answer has no status")) }
+        if isSettled { return }
+        isSettled = true
+        deadline?.cancel()
+        promise.succeed(answer)
+    }
+
+    func settle(_ fault: ExchangeFault) {
+        if isSettled { return }
+        isSettled = true
+        deadline?.cancel()
+        promise.fail(fault)
+    }
+}
+
+/// One connection to a provider, as its pool sees it. Only its event loop touches it.
+class ProviderConnection {
+    unowned let pool: ConnectionPool
+    /// Set once it may carry requests: TLS is verified, and the server's first SETTINGS are here.
+    private(set) var isReady = false
+    /// It takes no more requests; those it carries go on.
+    private(set) var isDraining = false
+    /// Why it ended, or is about to.
+    var fault: String?
+    /// Tells an idle connection from one in use.
+    var lastUse = NIODeadline.now()
+
+    init(_ pool: ConnectionPool) { self.pool = pool }
+
+    /// How many more requests it takes now.
+    var room: Int { 0 }
+    /// The requests that it carries.
+    var carried: [Exchange] { [] }
+    /// As `carried.count`, without making a list.
+    var load: Int { 0 }
+
+    /// Writes the request, which `room` allows. The caller flushes.
+    func write(_ exchange: Exchange) { preconditionFailure("a kind of connection has to write") }
+    func flush() { preconditionFailure("a kind of connection has to flush") }
+    /// Tells the server that nobody waits for the answer any more.
+    func abandon(_ exchange: Exchange) { preconditionFailure("a kind of connection has to abandon") }
+    /// Settles what it carries as unanswered, and closes.
+    func fail(_ why: String) { preconditionFailure("a kind of connection has to fail") }
+    /// Closes a connection that carries nothing.
+    func closeIdle() { preconditionFailure("a kind of connection has to close") }
+
+    final func becomeReady() {
+        guard !isReady else { return }
+        isReady = true
+        pool.connected(self)
+    }
+
+    /// Gives up the request of `future`, if it carries it.
+    final func cancel(_ future: EventLoopFuture<ProviderAnswer>) {
+        guard let exchange = carried.first(where: { $0.promise.futureResult === future }) else { return }
+        exchange.settle(.unanswered("the request was cancelled after it was written"))
+        abandon(exchange)
+    }
+
+    final func drain() {
+        isDraining = true
+        if load == 0 { closeIdle() }
+    }
+}

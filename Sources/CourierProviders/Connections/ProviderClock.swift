@@ -1,0 +1,27 @@
+package import CourierModel
+package import GateVocabulary
+
+/// The clocks that a provider reads, so that a test can move them.
+package struct ProviderClock: Sendable {
+    /// The wall clock: `iat` of a provider token, `Retry-After` as a date, the end of a message.
+    package var now: @Sendable () -> Instant
+    /// Whether the gateway has stopped waiting for the answer, on the clock that both share.
+    package var isOver: @Sendable (HandOverDeadline) -> Bool
+    /// Milliseconds on a clock that no step of the wall clock moves: the age of a token, rates, pauses.
+    package var uptimeMilliseconds: @Sendable () -> Int64
+
+    package init(
+        now: @escaping @Sendable () -> Instant, isOver: @escaping @Sendable (HandOverDeadline) -> Bool,
+        uptimeMilliseconds: @escaping @Sendable () -> Int64 = { ProviderClock.uptimeMilliseconds() }
+    ) {
+        self.now = now
+        self.isOver = isOver
+        self.uptimeMilliseconds = uptimeMilliseconds
+    }
+
+    /// Whether the order may still be written to a provider. Providers ask just before they write.
+    package func allows(_ order: DeliveryOrder) -> Bool {
+        if let deadline = order.handOverBy, isOver(deadline) { return false }
+        return now() < order.expiresAt
+    }
+}

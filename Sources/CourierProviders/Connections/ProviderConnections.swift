@@ -1,0 +1,79 @@
+import NIOCore
+import NIOPosix
+
+/// The HTTP client of one provider: verified TLS, few connections, bounded waiting, and a fault that says whether the
+/// request was written.
+///
+/// - Concurrency: `exchange` may be called many times at once.
+/// - Retry: Only what the server has certainly not read goes again, on another connection.
+/// - Cancellation: A task that is cancelled gives its request up; a written one is then ``ExchangeFault/unanswered(_:)``.
+package final class ProviderConnections: Sendable {
+    package enum Kind: String, Sendable {
+        /// As ALPN calls it (RFC 7301).
+        case http2 = "h2"
+        case http1 = "http/1.1"
+    }
+
+    package let endpoint: ProviderEndpoint
+    private let loop: any EventLoop
+    private let pool: NIOLoopBoundBox<ConnectionPool>
+
+    package init(
+        _ endpoint: ProviderEndpoint, _ kind: Kind, trust: TLSTrust, limits: ConnectionLimits? = nil
+    ) {
+        self.endpoint = endpoint
+        loop = MultiThreadedEventLoopGroup.singleton.next()
+        let limits = limits ?? (kind == .http2 ? .http2 : .http1)
+        pool = NIOLoopBoundBox.makeBoxSendingValue(
+            ConnectionPool(endpoint, kind, trust, limits, loop), eventLoop: loop)
+    }
+
+    /// - Parameter mayWrite: Asked on the event loop just before the write. When it says no, nothing is written.
+    package func exchange(
+        _ request: ProviderRequest, mayWrite: @escaping @Sendable () -> Bool = { true }
+    ) async throws(ExchangeFault) -> ProviderAnswer {
+        guard request.isWellFormed else {
+            throw .notWritten("a path or header has a space or control character")
+        }
+        let promise = loop.makePromise(of: ProviderAnswer.self)
+        do {
+            return try await withTaskCancellationHandler {
+                loop.execute { [pool] in pool.value.submit(Exchange(request, promise, mayWrite: mayWrite)) }
+                return try await promise.futureResult.get()
+            } onCancel: {
+                loop.execute { [pool] in pool.value.cancel(promise.futureResult) }
+            }
+        } catch {
+            throw error as? ExchangeFault ?? .unanswered("the connection failed")
+        }
+    }
+
+    /// Opens a connection without a request.
+    /// - Returns: Why the provider cannot be reached; `nil` when it can.
+    package func reach() async -> String? {
+        let promise = loop.makePromise(of: Void.self)
+        loop.execute { [pool] in pool.value.reach(promise) }
+        do {
+            try await promise.futureResult.get()
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    /// Ends the connections when their requests are answered. New requests are not written.
+    package func close() {
+        loop.execute { [pool] in pool.value.close() }
+    }
+}
+
+extension ProviderRequest {
+    /// Whether no part of it would break out of its place in the request.
+    var isWellFormed: Bool {
+        let isWord = { (text: String) in !text.isEmpty && text.utf8.allSatisfy { $0 > 32 && $0 < 127 } }
+        return isWord(method) && isWord(path) && path.hasPrefix("/")
+            && headers.allSatisfy { header in
+                isWord(header.name) && header.value.utf8.allSatisfy { $0 >= 32 && $0 < 127 }
+            }
+    }
+}

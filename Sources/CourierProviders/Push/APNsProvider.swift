@@ -1,0 +1,130 @@
+import CanonicalJSON
+package import CourierModel
+import GateVocabulary
+import Synchronization
+
+/// One app's way to Apple.
+package final class APNsProvider: DeliveryProvider {
+    /// Those of the gateway's headers that go to Apple. `apns-id` is the message's own on every try.
+    private static let passedHeaders = [
+        "apns-topic", "apns-push-type", "apns-priority", "apns-collapse-id", "apns-expiration",
+    ]
+    /// Apple says that the length of a token may change; today's have 64 digits.
+    private static let tokenDigitsMax = 200
+
+    private let configuration: APNsConfiguration
+    private let clock: ProviderClock
+    private let tokens: APNsProviderTokens
+    private let connections: ProviderConnections
+    private let suspects = Mutex(SuspectAnswers())
+
+    /// - Throws: What keeps the key, the trust file or the endpoint from being used.
+    package init(
+        _ configuration: APNsConfiguration, clock: ProviderClock = .system, limits: ConnectionLimits = .http2
+    ) throws {
+        self.configuration = configuration
+        self.clock = clock
+        tokens = try APNsProviderTokens(configuration, clock)
+        let host =
+            switch configuration.environment {
+            case .production: "api.push.apple.com"
+            case .sandbox: "api.sandbox.push.apple.com"
+            }
+        connections = ProviderConnections(
+            try configuration.endpoint.map { try ProviderEndpoint(url: "https://\($0)") }
+                ?? ProviderEndpoint(host: host),
+            .http2, trust: try TLSTrust(file: configuration.trust), limits: limits)
+    }
+
+    package func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
+        guard clock.allows(order) else { return .tooLate }
+        guard Self.isDeviceToken(order.token) else { return .failed(reason: "token_malformed") }
+        guard let topic = order.headers["apns-topic"], configuration.topics.contains(topic) else {
+            return .misconfigured(reason: "topic_not_configured")
+        }
+        let body = CanonicalJSON.write(order.body)
+        guard body.count <= PushLimits.bodyBytesMax else { return .failed(reason: "PayloadTooLarge") }
+        let mayRepeat = order.headers["apns-collapse-id"] != nil
+        do {
+            let token = try tokens.current()
+            var (answer, finding) = try await send(order, body, token)
+            if finding.verdict == .staleCredential {
+                if let newer = try tokens.replacement(of: token) {
+                    (answer, finding) = try await send(order, body, newer)
+                }
+                if finding.verdict == .staleCredential {
+                    finding.reason += ", \(answer.clockHint(clock.now()))"
+                }
+            } else if finding.reason == "InvalidProviderToken" {
+                finding.reason += ": check key_id, team_id and the key; \(answer.clockHint(clock.now()))"
+            }
+            return suspects.withLock { suspects in
+                finding.outcome(
+                    providerID: answer.header("apns-id") ?? order.message.uuidText, mayRepeat: mayRepeat,
+                    weighing: &suspects, at: clock.uptimeMilliseconds())
+            }
+        } catch let fault as ExchangeFault {
+            return .fault(fault, of: order, mayRepeat: mayRepeat, clock)
+        } catch {
+            return .misconfigured(reason: "the provider token cannot be signed")
+        }
+    }
+
+    private func send(
+        _ order: DeliveryOrder, _ body: [UInt8], _ token: APNsProviderTokens.Token
+    ) async throws(ExchangeFault) -> (ProviderAnswer, PushFinding) {
+        var headers = [(name: "authorization", value: "bearer \(token.text)")]
+        headers += Self.passedHeaders.compactMap { name in order.headers[name].map { (name, $0) } }
+        headers.append(("apns-id", order.message.uuidText))
+        let clock = clock
+        let answer = try await connections.exchange(
+            ProviderRequest(
+                path: "/3/device/\(order.token)", headers: headers, body: body,
+                timeoutMilliseconds: PushLimits.timeoutMilliseconds)
+        ) { clock.allows(order) }
+        let finding = APNsErrors.read(
+            status: answer.status, body: answer.json, isEmpty: answer.body.isEmpty,
+            retryAfter: RetryAfter.seconds(answer.header("retry-after"), at: clock.now()))
+        return (answer, finding)
+    }
+
+    /// Hexadecimal digits alone, so that nothing of it can leave its place in the path.
+    private static func isDeviceToken(_ token: String) -> Bool {
+        (2...tokenDigitsMax).contains(token.utf8.count)
+            && token.utf8.allSatisfy { Character(UnicodeScalar($0)).isHexDigit }
+    }
+
+    package func check() async -> [ProviderFinding] {
+        [
+            CredentialFinding.of(configuration.key) { file throws(CredentialError) in
+                _ = try APNsKey(file)
+            },
+            ProviderFinding(
+                "TLS and HTTP/2 to \(connections.endpoint)", fault: await connections.reach()),
+        ]
+    }
+
+    package func run() async throws {
+        await untilCancelled()
+        connections.close()
+    }
+
+    package func reloadCredentials() async throws {
+        tokens.replace(try APNsKey(configuration.key))
+        suspects.withLock { $0.reset() }
+    }
+}
+
+/// What `check` says of a credential file.
+enum CredentialFinding {
+    static func of(
+        _ file: CredentialFile, _ read: (CredentialFile) throws(CredentialError) -> Void
+    ) -> ProviderFinding {
+        do throws(CredentialError) {
+            try read(file)
+            return ProviderFinding("credential \(file.path)")
+        } catch {
+            return ProviderFinding("credential \(file.path)", fault: "\(error.why); \(error.hint)")
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import CanonicalJSON
+import CourierModel
+import GateVocabulary
+
+/// Puts pushes together that come within milliseconds: Expo takes a hundred a request and six hundred a second of a project.
+actor ExpoBatcher {
+    struct Push: Sendable {
+        var order: DeliveryOrder
+        /// Expo's message, with its token.
+        var message: JSONObject
+        /// Whether a second copy replaces the first.
+        var mayRepeat: Bool
+    }
+
+    /// Expo's bound on one request ("Request errors", `PUSH_TOO_MANY_NOTIFICATIONS`).
+    static let countMax = 100
+    /// How long the first push of a request waits for others.
+    private static let collectMilliseconds = 5
+    /// Expo's bound for a project ("Limits").
+    private static let perSecond = 600
+
+    private var waiting: [(push: Push, promise: CheckedContinuation<DeliveryOutcome, Never>)] = []
+    private var bucket = TokenBucket(perSecond: perSecond, burst: countMax)
+    private let clock: ProviderClock
+    private let send: @Sendable ([Push]) async -> [DeliveryOutcome]
+
+    /// - Parameter send: One request, with an outcome for each push in their order.
+    init(_ clock: ProviderClock, send: @escaping @Sendable ([Push]) async -> [DeliveryOutcome]) {
+        self.clock = clock
+        self.send = send
+    }
+
+    func deliver(_ push: Push) async -> DeliveryOutcome {
+        await withCheckedContinuation { promise in
+            waiting.append((push, promise))
+            if waiting.count >= Self.countMax {
+                sendWaiting()
+            } else if waiting.count == 1 {
+                Task {
+                    await pause(milliseconds: Self.collectMilliseconds)
+                    sendWaiting()
+                }
+            }
+        }
+    }
+
+    private func sendWaiting() {
+        guard !waiting.isEmpty else { return }
+        let batch = waiting
+        waiting = []
+        Task {
+            while let wait = bucket.take(batch.count, at: clock.uptimeMilliseconds()) {
+                await pause(milliseconds: Int(wait))
+            }
+            let outcomes = await send(batch.map(\.push))
+            for ((_, promise), outcome) in zip(batch, outcomes) { promise.resume(returning: outcome) }
+        }
+    }
+
+    private func pause(milliseconds: Int) async {
+        // Nobody cancels the task that pauses: a push that waits here has to be answered.
+        try? await Task.sleep(for: .milliseconds(milliseconds))
+    }
+}

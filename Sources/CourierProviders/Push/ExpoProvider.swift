@@ -1,0 +1,196 @@
+package import CanonicalJSON
+package import CourierModel
+import GateVocabulary
+package import Logging
+import Synchronization
+
+/// One app's way to Expo's push service.
+///
+/// Expo answers with a ticket, which says that Expo has the message. Whether Apple or Google took it stands in a receipt
+/// fifteen minutes later. Tickets are in the journal before their messages are answered, so a receipt is asked for after a restart
+/// as well.
+package final class ExpoProvider: DeliveryProvider {
+    private struct Credential: Sendable {
+        var authorization: String?
+
+        init(_ file: CredentialFile?) throws(CredentialError) {
+            guard let file else { return }
+            let text = String(decoding: try file.read(), as: UTF8.self)
+            let line = String(text.prefix { !$0.isNewline })
+            guard !line.isEmpty, line.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
+                throw CredentialError(
+                    path: file.path, why: "has no access token in its first line",
+                    hint: "create one in the account's settings at expo.dev")
+            }
+            authorization = "Bearer \(line)"
+        }
+    }
+
+    private let configuration: ExpoConfiguration
+    private let clock: ProviderClock
+    private let connections: ProviderConnections
+    private let receipts: ExpoReceipts
+    private let credential: Mutex<Credential>
+    private let suspects = Mutex(SuspectAnswers())
+    private let batcher = Mutex<ExpoBatcher?>(nil)
+
+    /// - Parameters:
+    ///   - name: The app's, which tells its tickets from another's in the journal.
+    ///   - pass: Tells the gateway a receipt; `nil` when it did not answer.
+    /// - Throws: What keeps the access token, the trust file or the endpoint from being used.
+    package init(
+        _ configuration: ExpoConfiguration, name: String, journal: CourierJournal,
+        clock: ProviderClock = .system, logger: Logger = Logger(label: "courier.expo"),
+        pass: @escaping @Sendable (_ path: String, _ body: JSONValue) async -> GatewayAnswer?
+    ) throws {
+        self.configuration = configuration
+        self.clock = clock
+        credential = Mutex(try Credential(configuration.accessToken))
+        connections = ProviderConnections(
+            try configuration.endpoint.map { try ProviderEndpoint(url: "https://\($0)") }
+                ?? ProviderEndpoint(host: "exp.host"),
+            .http1, trust: try TLSTrust(file: configuration.trust))
+        receipts = ExpoReceipts(name: name, journal: journal, clock: clock, logger: logger, pass: pass)
+    }
+
+    package func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
+        guard clock.allows(order) else { return .tooLate }
+        guard order.token.wholeMatch(of: /Expo(?:nent)?PushToken\[[A-Za-z0-9_\-]{1,128}\]/) != nil else {
+            return .failed(reason: "token_malformed")
+        }
+        guard case .object(var message) = order.body else { return .failed(reason: "body_without_message") }
+        guard CanonicalJSON.write(order.body).count <= PushLimits.bodyBytesMax else {
+            return .failed(reason: "MessageTooBig")
+        }
+        let mayRepeat = message["collapseId"] != nil || message["tag"] != nil
+        message["to"] = .string(order.token)
+        let batcher = batcher.withLock { batcher in
+            if let batcher { return batcher }
+            // It only works for `deliver`, which holds the provider.
+            let made = ExpoBatcher(clock) { [unowned self] pushes in await send(pushes) }
+            batcher = made
+            return made
+        }
+        return await batcher.deliver(ExpoBatcher.Push(order: order, message: message, mayRepeat: mayRepeat))
+    }
+
+    /// One request for all of them.
+    private func send(_ pushes: [ExpoBatcher.Push]) async -> [DeliveryOutcome] {
+        let clock = clock
+        let body = CanonicalJSON.write(.array(pushes.map { .object($0.message) }))
+        do throws(ExchangeFault) {
+            let answer = try await connections.exchange(request("send", body)) {
+                pushes.allSatisfy { clock.allows($0.order) }
+            }
+            return await outcomes(of: pushes, answer)
+        } catch .notWritten(let why) {
+            // One whose time had passed held the others back.
+            let inTime = pushes.filter { clock.allows($0.order) }
+            if inTime.count == pushes.count || inTime.isEmpty {
+                return pushes.map {
+                    .fault(.notWritten(why), of: $0.order, mayRepeat: $0.mayRepeat, clock)
+                }
+            }
+            var rest = await send(inTime)[...]
+            let sent = Set(inTime.map(\.order.message))
+            return pushes.map { sent.contains($0.order.message) ? rest.popFirst() ?? .tooLate : .tooLate }
+        } catch {
+            return pushes.map { .fault(error, of: $0.order, mayRepeat: $0.mayRepeat, clock) }
+        }
+    }
+
+    private func outcomes(
+        of pushes: [ExpoBatcher.Push], _ answer: ProviderAnswer
+    ) async -> [DeliveryOutcome] {
+        let json = answer.json
+        if answer.status == 200, let tickets = json?["data"]?.arrayValue, tickets.count == pushes.count {
+            return await outcomes(of: pushes, tickets)
+        }
+        // Expo takes no message of a request that it refuses, and one message spoils all: a token of another project, a field
+        // that it does not know.
+        if [400, 413].contains(answer.status), pushes.count > 1 {
+            var outcomes: [DeliveryOutcome] = []
+            for push in pushes { outcomes += await send([push]) }
+            return outcomes
+        }
+        let retryAfter = RetryAfter.seconds(answer.header("retry-after"), at: clock.now())
+        return pushes.map { push in
+            conclude(
+                ExpoErrors.read(
+                    status: answer.status, body: json, retryAfter: retryAfter, mayRepeat: push.mayRepeat),
+                push, ticket: nil)
+        }
+    }
+
+    private func outcomes(of pushes: [ExpoBatcher.Push], _ tickets: [JSONValue]) async -> [DeliveryOutcome] {
+        let ids = tickets.map { $0["id"]?.stringValue.flatMap(ExpoReceipts.ticket) }
+        let outcomes = zip(pushes, tickets).enumerated().map { index, pair in
+            conclude(ExpoErrors.read(pair.1.objectValue ?? [:]), pair.0, ticket: ids[index])
+        }
+        let taken = zip(pushes, zip(outcomes, ids)).compactMap { push, result in
+            if case .accepted = result.0, let id = result.1 { (id, push.order) } else { nil }
+        }
+        await receipts.expect(taken)
+        return outcomes
+    }
+
+    private func conclude(
+        _ finding: PushFinding, _ push: ExpoBatcher.Push, ticket: String?
+    ) -> DeliveryOutcome {
+        suspects.withLock { suspects in
+            finding.outcome(
+                providerID: ticket, mayRepeat: push.mayRepeat, weighing: &suspects,
+                at: clock.uptimeMilliseconds())
+        }
+    }
+
+    private func request(_ route: String, _ body: [UInt8]) -> ProviderRequest {
+        var headers = [(name: "accept", value: "application/json"), ("content-type", "application/json")]
+        if let authorization = credential.withLock({ $0.authorization }) {
+            headers.append(("authorization", authorization))
+        }
+        return ProviderRequest(
+            path: "/--/api/v2/push/\(route)", headers: headers, body: body,
+            timeoutMilliseconds: PushLimits.timeoutMilliseconds)
+    }
+
+    /// Asks for the receipts that are due, and tells the gateway of those that are errors.
+    package func fetchReceipts() async {
+        await receipts.fetch { [self] body throws(ExchangeFault) in
+            try await connections.exchange(request("getReceipts", body))
+        }
+    }
+
+    package func check() async -> [ProviderFinding] {
+        var findings: [ProviderFinding] = []
+        if let file = configuration.accessToken {
+            findings.append(
+                CredentialFinding.of(file) { file throws(CredentialError) in
+                    _ = try Credential(file)
+                })
+        }
+        return findings + [
+            ProviderFinding("TLS to \(connections.endpoint)", fault: await connections.reach())
+        ]
+    }
+
+    /// How often due receipts are looked for.
+    private static let receiptRound = Duration.seconds(30)
+
+    package func run() async throws {
+        do {
+            while true {
+                await fetchReceipts()
+                try await Task.sleep(for: Self.receiptRound)
+            }
+        } catch {
+            connections.close()
+        }
+    }
+
+    package func reloadCredentials() async throws {
+        let read = try Credential(configuration.accessToken)
+        credential.withLock { $0 = read }
+        suspects.withLock { $0.reset() }
+    }
+}

@@ -1,0 +1,143 @@
+import CanonicalJSON
+import CourierModel
+import GateVocabulary
+import Logging
+
+/// The tickets of one Expo app whose receipts are still to come.
+struct ExpoReceipts: Sendable {
+    /// When Expo has a receipt ("Push receipts": about 15 minutes later), and when it is asked again for one that it did not have.
+    private static let dueSeconds: Int64 = 900
+    /// How long Expo keeps a receipt (the same page).
+    private static let keptSeconds: Int64 = 86_400
+    /// Expo's bound on one request: 1,000 ids. 300 receipts with errors stay below the bound of an answer.
+    private static let countMax = 300
+
+    private let prefix: String
+    private let journal: CourierJournal
+    private let clock: ProviderClock
+    private let logger: Logger
+    private let pass: @Sendable (_ path: String, _ body: JSONValue) async -> GatewayAnswer?
+
+    init(
+        name: String, journal: CourierJournal, clock: ProviderClock, logger: Logger,
+        pass: @escaping @Sendable (_ path: String, _ body: JSONValue) async -> GatewayAnswer?
+    ) {
+        prefix = "expo/\(name)/"
+        self.journal = journal
+        self.clock = clock
+        self.logger = logger
+        self.pass = pass
+    }
+
+    /// A ticket's id, if it is one: Expo's are UUIDs.
+    static func ticket(_ text: String) -> String? {
+        (1...64).contains(text.utf8.count) && ProviderReason.bounded(text) == text ? text : nil
+    }
+
+    /// Makes the tickets durable. Without it the messages still count as taken: what is lost is that a receipt tells of an error.
+    func expect(_ tickets: [(id: String, order: DeliveryOrder)]) async {
+        if tickets.isEmpty { return }
+        let now = clock.now()
+        do {
+            try await journal.commit(
+                tickets.map { id, order in
+                    .put(
+                        prefix + id,
+                        entry(
+                            DeliveryReference(order), at: now, due: now.advanced(bySeconds: Self.dueSeconds)))
+                })
+        } catch {
+            logger.error(
+                "receipts will not be asked for",
+                metadata: ["tickets": "\(tickets.count)", "why": "\(error)"])
+        }
+    }
+
+    private func entry(_ reference: DeliveryReference, at: Instant, due: Instant) -> CourierJournal.Entry {
+        CourierJournal.Entry(
+            [
+                "at": .integer(at.milliseconds), "destination": .string(reference.destination.text),
+                "due": .integer(due.milliseconds), "send": .string(reference.send.uuidText),
+            ], keptUntil: at.advanced(bySeconds: Self.keptSeconds))
+    }
+
+    /// - Parameter ask: `POST …/getReceipts`. It may be asked again, so a lost answer costs nothing.
+    func fetch(_ ask: (_ body: [UInt8]) async throws(ExchangeFault) -> ProviderAnswer) async {
+        let now = clock.now()
+        let due = journal.entries(withPrefix: prefix)
+            .compactMap { key, entry -> (id: String, due: Int64, entry: CourierJournal.Entry)? in
+                guard let due = entry.value["due"]?.integerValue, due <= now.milliseconds else { return nil }
+                return (String(key.dropFirst(prefix.count)), due, entry)
+            }.sorted { ($0.due, $0.id) < ($1.due, $1.id) }
+        for start in stride(from: 0, to: due.count, by: Self.countMax) {
+            let part = due[start..<min(start + Self.countMax, due.count)]
+            let body: JSONValue = ["ids": .array(part.map { .string($0.id) })]
+            do throws(ExchangeFault) {
+                let answer = try await ask(CanonicalJSON.write(body))
+                guard answer.status == 200, let receipts = answer.json?["data"]?.objectValue else {
+                    logger.warning(
+                        "Expo gives no receipts", metadata: ["status": "\(answer.status)"])
+                    return
+                }
+                await take(receipts, of: part.map { ($0.id, $0.entry) })
+            } catch {
+                logger.warning("Expo gives no receipts", metadata: ["why": "\(error)"])
+                return
+            }
+        }
+    }
+
+    private func take(
+        _ receipts: JSONObject, of tickets: [(id: String, entry: CourierJournal.Entry)]
+    ) async {
+        var changes: [CourierJournal.Change] = []
+        for (id, entry) in tickets {
+            guard let reference = reference(entry), let at = entry.value["at"]?.integerValue else {
+                changes.append(.remove(prefix + id))
+                continue
+            }
+            let sentAt = Instant(milliseconds: at)
+            guard let receipt = receipts[id]?.objectValue else {
+                let next = clock.now().advanced(bySeconds: Self.dueSeconds)
+                changes.append(.put(prefix + id, self.entry(reference, at: sentAt, due: next)))
+                continue
+            }
+            if await tell(receipt, of: reference, sentAt: sentAt, key: prefix + id) {
+                changes.append(.remove(prefix + id))
+            }
+        }
+        do {
+            try await journal.commit(changes)
+        } catch {
+            // They are asked for and told again, which the gateway knows for repeats: the time is that of the push.
+            logger.error("receipts cannot be recorded", metadata: ["why": "\(error)"])
+        }
+    }
+
+    /// - Returns: Whether nothing is left to tell of it.
+    private func tell(
+        _ receipt: JSONObject, of reference: DeliveryReference, sentAt: Instant, key: String
+    ) async -> Bool {
+        let finding = ExpoErrors.read(receipt)
+        let event: InboundReport.ReceiptEvent
+        switch finding.verdict {
+        case .accepted: return true
+        case .tokenGone: event = .tokenGone
+        case .configuration:
+            logger.error("Expo could not hand a push on", metadata: ["reason": "\(finding.reason)"])
+            event = .failed
+        default: event = .failed
+        }
+        // Expo does not say since when a token is dead. One that was registered after the push is not meant.
+        let report = InboundReport(.receipt(reference, event, reason: finding.reason), key: key, at: sentAt)
+        guard let status = await pass(report.path, report.body(firstAt: sentAt))?.status else { return false }
+        return (200..<300).contains(status) || [404, 409, 422].contains(status)
+    }
+
+    private func reference(_ entry: CourierJournal.Entry) -> DeliveryReference? {
+        guard let send = entry.value["send"]?.stringValue.flatMap(SendID.init(uuidText:)),
+            let destination = entry.value["destination"]?.stringValue
+        else { return nil }
+        return DeliveryReference(send: send, destination: DestinationID(destination))
+    }
+}

@@ -1,0 +1,39 @@
+import CourierModel
+import GateVocabulary
+
+extension DeliveryOutcome {
+    /// What a request without an answer means for its message.
+    static func fault(
+        _ fault: ExchangeFault, of order: DeliveryOrder, mayRepeat: Bool, _ clock: ProviderClock
+    ) -> DeliveryOutcome {
+        switch fault {
+        // The connections ask the clock before they write, too.
+        case .notWritten(let why):
+            clock.allows(order) ? .later(reason: why, seconds: nil, scope: .app) : .tooLate
+        case .unanswered(let why): .ambiguous(reason: why, mayRepeat: mayRepeat)
+        }
+    }
+}
+
+/// Bounds of one push request.
+enum PushLimits {
+    /// Apple and Google take at most so many bytes of body.
+    static let bodyBytesMax = 4_096
+    /// From the call to the whole answer. Apple answers in some 80 ms; the gateway waits longer.
+    static let timeoutMilliseconds: Int64 = 10_000
+    /// How far two clocks may differ before it is worth a word, in seconds.
+    static let clockSecondsMax: Int64 = 60
+}
+
+extension ProviderAnswer {
+    /// What to say where a provider refuses a token that the courier has just signed: nearly always the clock is wrong.
+    func clockHint(_ now: Instant) -> String {
+        guard let theirs = header("date").flatMap(RetryAfter.httpDate) else {
+            return "though it is new: check this machine's clock"
+        }
+        let seconds = theirs.seconds - now.seconds
+        if abs(seconds) <= PushLimits.clockSecondsMax { return "though it is new and the clocks agree" }
+        return
+            "this machine's clock is \(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") the provider's"
+    }
+}

@@ -1,0 +1,159 @@
+import CanonicalJSON
+package import CourierModel
+import GateVocabulary
+import SealedFormat
+import Synchronization
+
+/// Text messages through a provider's HTTPS interface.
+///
+/// No provider that is known here recognises a second request for the same text, so a text that may have been taken never goes
+/// again: see ``SingleCopy``.
+package final class TextProvider: DeliveryProvider {
+    /// From the call to the whole answer. Below the ten seconds that the gateway waits.
+    package static let timeoutMilliseconds: Int64 = 8000
+
+    private let configuration: SMSConfiguration
+    private let connections: ProviderConnections
+    private let clock: ProviderClock
+    private let single: SingleCopy
+    private let secret: Mutex<String>
+
+    /// - Parameter single: Over the courier's journal.
+    /// - Throws: ``CredentialError``, ``UnusableTrustFile``, ``UnusableEndpoint``.
+    package init(_ configuration: SMSConfiguration, clock: ProviderClock, single: SingleCopy) throws {
+        self.configuration = configuration
+        self.clock = clock
+        self.single = single
+        secret = Mutex(try Self.readSecret(configuration))
+        let url =
+            switch configuration.service {
+            case .twilio: configuration.endpoint ?? TwilioAccount.url
+            case .json(let url, _, _): url
+            }
+        connections = ProviderConnections(
+            try ProviderEndpoint(url: url), .http1, trust: try TLSTrust(file: configuration.trust))
+    }
+
+    private static func readSecret(_ configuration: SMSConfiguration) throws(CredentialError) -> String {
+        let file: CredentialFile? =
+            switch configuration.service {
+            case .twilio(let account): account.credential
+            case .json(_, let secret, _): secret
+            }
+        guard let file else { return "" }
+        return String(decoding: try file.readLine(), as: UTF8.self)
+    }
+
+    package func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
+        await single.deliver(order) { begin in await self.send(order, begin) }
+    }
+
+    private func send(
+        _ order: DeliveryOrder, _ begin: @Sendable () async -> DeliveryOutcome?
+    ) async -> DeliveryOutcome {
+        guard case .object(let body) = order.body, case .string(let text)? = body["text"], !text.isEmpty
+        else {
+            return .failed(reason: "body_without_text")
+        }
+        let request = request(order, text)
+        guard clock.allows(order) else {
+            return .tooLate
+        }
+        if let outcome = await begin() { return outcome }
+        // Crash point: from here on the provider may have the text.
+        do throws(ExchangeFault) {
+            return outcome(try await connections.exchange(request))
+        } catch {
+            switch error {
+            case .notWritten: return .later(reason: "provider_unreachable", seconds: nil, scope: .app)
+            case .unanswered: return .ambiguous(reason: "provider_unanswered", mayRepeat: false)
+            }
+        }
+    }
+
+    private func request(_ order: DeliveryOrder, _ text: String) -> ProviderRequest {
+        let secret = secret.withLock { $0 }
+        switch configuration.service {
+        case .twilio(let account):
+            let left = order.expiresAt.seconds - clock.now().seconds
+            return ProviderRequest(
+                path: "/2010-04-01/Accounts/\(account.accountSID)/Messages.json",
+                headers: [
+                    ("content-type", "application/x-www-form-urlencoded"), authorization(account, secret),
+                    ("accept", "application/json"),
+                ], body: Array(FormFields.write(account.form(order, text: text, validSeconds: left)).utf8),
+                timeoutMilliseconds: Self.timeoutMilliseconds)
+        case .json(_, _, let template):
+            let (path, headers, body) = template.request(for: order, text: text, secret: secret)
+            return ProviderRequest(
+                method: template.method, path: path,
+                headers: [("content-type", "application/json")] + headers,
+                body: CanonicalJSON.write(body), timeoutMilliseconds: Self.timeoutMilliseconds)
+        }
+    }
+
+    private func authorization(_ account: TwilioAccount, _ secret: String) -> (name: String, value: String) {
+        (
+            "authorization",
+            "Basic \(Base64.encode(Array("\(account.keySID ?? account.accountSID):\(secret)".utf8)))"
+        )
+    }
+
+    private func outcome(_ answer: ProviderAnswer) -> DeliveryOutcome {
+        let retryAfter = answer.header("retry-after").flatMap { Int($0) }.map { min(max($0, 0), 3600) }
+        switch configuration.service {
+        case .twilio:
+            guard !(200..<300).contains(answer.status) else {
+                guard case .string(let id)? = answer.json?["sid"] else { return .accepted(providerID: nil) }
+                return .accepted(providerID: id)
+            }
+            var code: Int?
+            if case .integer(let number)? = answer.json?["code"] { code = Int(number) }
+            return TwilioErrors.outcome(status: answer.status, code: code, retryAfter: retryAfter)
+        case .json(_, _, let template):
+            return template.outcome(
+                status: answer.status, answer: answer.json.map(JSONValue.object), retryAfter: retryAfter)
+        }
+    }
+
+    package func check() async -> [ProviderFinding] {
+        switch configuration.service {
+        case .twilio(let account):
+            // Reads the account, which tells whether it is active and the credentials are right.
+            let request = ProviderRequest(
+                method: "GET", path: "/2010-04-01/Accounts/\(account.accountSID).json",
+                headers: [authorization(account, secret.withLock { $0 })], body: [],
+                timeoutMilliseconds: Self.timeoutMilliseconds)
+            let subject = "Twilio's account \(account.accountSID)"
+            do throws(ExchangeFault) {
+                let answer = try await connections.exchange(request)
+                guard answer.status == 200 else {
+                    return [
+                        ProviderFinding(
+                            subject, fault: "Twilio answered \(answer.status); look at SID and credential")
+                    ]
+                }
+                guard case .string("active")? = answer.json?["status"] else {
+                    return [ProviderFinding(subject, fault: "the account is not active")]
+                }
+                return [ProviderFinding(subject)]
+            } catch {
+                return [ProviderFinding(subject, fault: error.why)]
+            }
+        case .json(_, _, let template):
+            if let fault = template.fault { return [ProviderFinding("the template of texts", fault: fault)] }
+            return [ProviderFinding("TLS to \(connections.endpoint)", fault: await connections.reach())]
+        }
+    }
+
+    /// Connections are opened by the texts, so there is nothing to hold but their end.
+    package func run() async throws {
+        await untilCancelled()
+        connections.close()
+    }
+
+    package func reloadCredentials() async throws {
+        let read = try Self.readSecret(configuration)
+        secret.withLock { $0 = read }
+    }
+}

@@ -1,0 +1,3 @@
+import Courier
+
+await CourierCommand.main()

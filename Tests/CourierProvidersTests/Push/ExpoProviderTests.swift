@@ -1,0 +1,282 @@
+import CanonicalJSON
+import CourierModel
+import CourierProviders
+import Foundation
+import GateVocabulary
+import Synchronization
+import Testing
+
+/// Against a stand-in in Python over HTTP/1.1.
+@Suite(.timeLimit(.minutes(1))) struct ExpoProviderTests {
+    /// What the gateway was told, and what it says.
+    final class Gateway: Sendable {
+        let told = Mutex<[JSONValue]>([])
+        let status = Mutex<Int?>(204)
+    }
+
+    final class Stage {
+        let service: PushService
+        let provider: ExpoProvider
+        let clock = MovableClock()
+        let folder: TestFolder
+        let gateway = Gateway()
+
+        init(token: String? = "expo-token\n", journal: CourierJournal? = nil, folder: TestFolder? = nil)
+            throws
+        {
+            service = try PushService()
+            let scratch = try folder ?? TestFolder()
+            self.folder = scratch
+            provider = try Self.provider(
+                service, scratch, clock, gateway, token,
+                try journal ?? CourierJournal(path: scratch.file("journal"), now: clock.clock.now))
+        }
+
+        static func provider(
+            _ service: PushService, _ folder: TestFolder, _ clock: MovableClock, _ gateway: Gateway,
+            _ token: String?, _ journal: CourierJournal
+        ) throws -> ExpoProvider {
+            try ExpoProvider(
+                ExpoConfiguration(
+                    accessToken: try token.map { try folder.secret("token", $0) },
+                    trust: try PushKeys.folder.get().file("ca.pem"), endpoint: service.endpoint),
+                name: "main", journal: journal, clock: clock.clock
+            ) { path, body in
+                gateway.told.withLock { $0.append(["path": .string(path), "body": body]) }
+                return gateway.status.withLock { $0 }.map { GatewayAnswer(status: $0, body: nil) }
+            }
+        }
+
+        func outcome(_ answer: JSONValue, collapses: Bool = true) async throws -> DeliveryOutcome {
+            try service.next(answer)
+            return await provider.deliver(PushOrder.expo(collapses: collapses))
+        }
+
+        func tickets() throws -> Int {
+            try String(contentsOfFile: folder.file("journal"), encoding: .utf8).split(separator: "\n").count
+        }
+    }
+
+    private static func says(_ error: String) -> JSONValue {
+        [
+            "status": 200,
+            "body": .string(
+                JSONValue.object([
+                    "data": [["status": "error", "message": "x", "details": ["error": .string(error)]]]
+                ]).description),
+        ]
+    }
+
+    @Test func `a push carries its token and the access token, and its ticket is kept before it is answered`()
+        async throws
+    {
+        let stage = try Stage()
+        #expect(await stage.provider.deliver(PushOrder.expo()) == .accepted(providerID: "ticket-1"))
+        #expect(try stage.tickets() == 1)
+        let requests = try stage.service.requests()
+        #expect(requests.map(\.broken) == [nil])
+        #expect(requests[0].headers["authorization"] == "Bearer expo-token")
+        #expect(
+            requests[0].body
+                == #"[{"body":"B","collapseId":"00112233445566778899aabbccddeeff","title":"T","to":"ExponentPushToken[a]"}]"#
+        )
+    }
+
+    @Test func `two hundred and fifty pushes at once are three requests, and each gets its own outcome`()
+        async throws
+    {
+        let stage = try Stage(token: nil)
+        let orders = (1...250).map {
+            PushOrder.expo($0, token: $0 % 50 == 0 ? "ExponentPushToken[gone]" : "ExpoPushToken[a]")
+        }
+        let outcomes = await stage.provider.start(orders).value
+        for (index, outcome) in outcomes.enumerated() {
+            #expect(outcome.name == ((index + 1) % 50 == 0 ? "token_gone" : "accepted"))
+        }
+        #expect(Set(outcomes.compactMap { if case .accepted(let id) = $0 { id } else { nil } }).count == 245)
+        #expect(try stage.tickets() == 245)
+        let requests = try stage.service.requests()
+        #expect(requests.allSatisfy { $0.broken == nil })
+        #expect(requests.count <= 6, "\(requests.count)")
+    }
+
+    @Test(arguments: [
+        "", "ExponentPushToken[]", "ExponentPushToken[a", "ExponentPushToken[a\"]",
+        "ExponentPushToken[a\r\n]", "a[b]",
+        "ExponentPushToken[a]ExponentPushToken[b]",
+    ])
+    func `a token that is none of Expo's is refused before anything is written`(_ token: String) async throws
+    {
+        let stage = try Stage()
+        #expect(
+            await stage.provider.deliver(PushOrder.expo(token: token)) == .failed(reason: "token_malformed"))
+        #expect(try stage.service.requests().isEmpty)
+    }
+
+    @Test func `a message that Expo refuses does not spoil the others of its request`() async throws {
+        let stage = try Stage()
+        let orders = (1...5).map {
+            PushOrder.expo($0, token: $0 == 3 ? "ExponentPushToken[other-project]" : "ExponentPushToken[a]")
+        }
+        let outcomes = await stage.provider.start(orders).value
+        #expect(outcomes.map(\.name) == Array(repeating: "accepted", count: 5))
+        let broken = try stage.service.requests().map(\.broken)
+        #expect(broken == ["PUSH_TOO_MANY_EXPERIENCE_IDS", nil, nil, nil, nil, nil])
+    }
+
+    @Test(
+        arguments: [
+            (says("DeviceNotRegistered"), true, .tokenGone(reason: "DeviceNotRegistered", at: nil)),
+            (says("MessageTooBig"), true, .failed(reason: "MessageTooBig")),
+            (
+                says("MessageRateExceeded"), true,
+                .later(reason: "MessageRateExceeded", seconds: 30, scope: .message)
+            ),
+            (says("InvalidCredentials"), true, .misconfigured(reason: "InvalidCredentials")),
+            (["status": 200, "body": "<html>"], true, .ambiguous(reason: "status_200", mayRepeat: true)),
+            (
+                ["status": 200, "body": #"{"data":[]}"#], false,
+                .ambiguous(reason: "status_200", mayRepeat: false)
+            ),
+            (
+                ["status": 200, "body": #"{"errors":[{"code":"X"}]}"#], true,
+                .ambiguous(reason: "X", mayRepeat: true)
+            ),
+            (
+                ["status": 401, "body": #"{"errors":[{"code":"UNAUTHORIZED"}]}"#], true,
+                .misconfigured(reason: "UNAUTHORIZED")
+            ),
+            (
+                ["status": 429, "body": "", "headers": ["retry-after": "9"]], true,
+                .later(reason: "status_429", seconds: 9, scope: .app)
+            ),
+            (["status": 502, "body": "<html>"], false, .ambiguous(reason: "status_502", mayRepeat: false)),
+            (
+                ["do": "huge"], true,
+                .ambiguous(
+                    reason: "the connection was lost: the answer is longer than 65536 bytes", mayRepeat: true)
+            ),
+        ] as [(JSONValue, Bool, DeliveryOutcome)])
+    func `each answer of Expo's has its outcome`(
+        _ answer: JSONValue, _ collapses: Bool, _ outcome: DeliveryOutcome
+    ) async throws {
+        #expect(try await Stage().outcome(answer, collapses: collapses) == outcome)
+    }
+
+    @Test(arguments: ["close", "half"], [true, false])
+    func `a lost answer is ambiguous, and harmless to repeat with a collapse id alone`(
+        _ how: String, _ collapses: Bool
+    ) async throws {
+        guard
+            case .ambiguous(_, collapses) = try await Stage().outcome(
+                ["do": .string(how)], collapses: collapses)
+        else {
+            Issue.record("not ambiguous")
+            return
+        }
+    }
+
+    // MARK: Receipts
+
+    @Test
+    func `receipts are asked for after 15 minutes, and an error is told to the gateway with the push's time`()
+        async throws
+    {
+        let stage = try Stage()
+        let tokens = ["a", "stale", "later"].map { "ExponentPushToken[\($0)]" }
+        let outcomes = await stage.provider.start(
+            tokens.enumerated().map { PushOrder.expo(UInt64($0), token: $1) }
+        ).value
+        #expect(outcomes.allSatisfy { $0.name == "accepted" })
+        _ = try stage.service.requests()
+        stage.clock.pass(minutes: 14)
+        await stage.provider.fetchReceipts()
+        #expect(try stage.service.requests().isEmpty)
+        stage.clock.pass(minutes: 2)
+        await stage.provider.fetchReceipts()
+        #expect(try stage.service.requests().map(\.broken) == [nil])
+        let told = stage.gateway.told.withLock { $0 }
+        #expect(told.count == 1)
+        #expect(told[0]["path"] == "/v1/receipts")
+        let body = told[0]["body"]
+        #expect(body?["event"] == "token_gone")
+        #expect(body?["reason"] == "DeviceNotRegistered")
+        #expect(body?["send"]?.stringValue == PushOrder.expo(1).send.uuidText)
+        let at = try #require(body?["at"]?.stringValue.flatMap { Instant(rfc3339: $0) })
+        let age = stage.clock.clock.now().milliseconds - at.milliseconds
+        #expect((960_000..<980_000).contains(age), "\(age)")
+        // The one without a receipt is asked for again, the others are not.
+        await stage.provider.fetchReceipts()
+        #expect(try stage.service.requests().isEmpty)
+        stage.clock.pass(minutes: 15)
+        await stage.provider.fetchReceipts()
+        #expect(try stage.service.requests().map(\.body) == [#"{"ids":["ticket-3"]}"#])
+        #expect(stage.gateway.told.withLock { $0.count } == 1)
+    }
+
+    @Test func `a receipt that the gateway did not take is told again`() async throws {
+        let stage = try Stage()
+        _ = await stage.provider.deliver(PushOrder.expo(token: "ExponentPushToken[stale]"))
+        stage.clock.pass(minutes: 16)
+        stage.gateway.status.withLock { $0 = nil }
+        await stage.provider.fetchReceipts()
+        stage.gateway.status.withLock { $0 = 404 }
+        await stage.provider.fetchReceipts()
+        await stage.provider.fetchReceipts()
+        let told = stage.gateway.told.withLock { $0 }
+        #expect(told.count == 2)
+        #expect(told[0] == told[1])
+    }
+
+    @Test func `three hundred tickets are asked for in one request, and one more in another`() async throws {
+        let stage = try Stage()
+        for part in 0..<4 {
+            _ = await stage.provider.start((1...100).map { PushOrder.expo(UInt64(part * 100 + $0)) }).value
+        }
+        stage.clock.pass(minutes: 16)
+        _ = try stage.service.requests()
+        await stage.provider.fetchReceipts()
+        let requests = try stage.service.requests()
+        #expect(requests.map(\.broken) == [nil, nil])
+        #expect(requests.map { $0.body.split(separator: ",").count } == [300, 100])
+    }
+
+    @Test func `tickets outlive the courier, and end after a day`() async throws {
+        let folder = try TestFolder()
+        let first = try Stage(folder: folder)
+        _ = await first.provider.deliver(PushOrder.expo(token: "ExponentPushToken[stale]"))
+        // A copy, because the first courier still holds its journal.
+        try FileManager.default.copyItem(atPath: folder.file("journal"), toPath: folder.file("journal2"))
+        first.clock.pass(minutes: 16)
+        let second = try Stage.provider(
+            first.service, folder, first.clock, first.gateway, nil,
+            try CourierJournal(path: folder.file("journal2"), now: first.clock.clock.now))
+        await second.fetchReceipts()
+        #expect(first.gateway.told.withLock { $0.count } == 1)
+        first.clock.pass(minutes: 25 * 60)
+        try FileManager.default.copyItem(atPath: folder.file("journal"), toPath: folder.file("journal3"))
+        let third = try CourierJournal(path: folder.file("journal3"), now: first.clock.clock.now)
+        #expect(third.entries(withPrefix: "expo/").isEmpty)
+    }
+
+    @Test(arguments: ["", "\n", "a b\n", "é\n"])
+    func `an access token that is none is refused with its path, and a reload keeps the old one`(
+        _ text: String
+    ) async throws {
+        let stage = try Stage()
+        _ = try stage.folder.secret("token", text)
+        await #expect(throws: CredentialError.self) { try await stage.provider.reloadCredentials() }
+        #expect(await stage.provider.deliver(PushOrder.expo()).name == "accepted")
+        _ = try stage.folder.secret("token", "another")
+        try await stage.provider.reloadCredentials()
+        #expect(await stage.provider.deliver(PushOrder.expo()) == .misconfigured(reason: "UNAUTHORIZED"))
+    }
+
+    @Test func `check reaches Expo without a push`() async throws {
+        let stage = try Stage()
+        let findings = await stage.provider.check()
+        #expect(findings.compactMap(\.fault) == [])
+        #expect(findings.count == 2)
+        #expect(try stage.service.requests().isEmpty)
+    }
+}

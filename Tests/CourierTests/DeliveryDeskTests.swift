@@ -1,0 +1,191 @@
+import CourierModel
+import CourierProviders
+import GateVocabulary
+import Testing
+
+@testable import Courier
+
+@Suite struct DeliveryDeskTests {
+    private let time = TestClock()
+    private let log = LogLines()
+
+    private func desk(
+        _ providers: [DeliveryLane: any DeliveryProvider], underWayMax: Int = 576, recentMax: Int = 16
+    ) -> DeliveryDesk {
+        DeliveryDesk(
+            ProviderRegistry(providers), underWayMax: underWayMax, recentMax: recentMax, clock: time.clock,
+            jitter: { 0 }, metrics: CourierMetrics(lanes: providers.keys), logger: log.logger)
+    }
+
+    private static let main = DeliveryLane(.apns, app: "main")
+    private static let outage = DeliveryOutcome.later(reason: "Shutdown", seconds: nil, scope: .app)
+
+    @Test(arguments: [("boot", 1_000_000), ("boot", 999_999), ("another", 9_000_000)] as [(String, Int64)])
+    func `nothing is written once the gateway counts its try as ended`(_ boot: String, _ uptime: Int64) async
+    {
+        let provider = ScriptedProvider()
+        var order = DeliveryOrder.push(1)
+        order.handOverBy = HandOverDeadline(bootID: boot, uptimeMilliseconds: uptime)
+        #expect(await desk([Self.main: provider]).deliver(order) == .tooLate)
+        #expect(provider.orders == [])
+    }
+
+    @Test func `nothing is written of an expired message`() async {
+        let provider = ScriptedProvider()
+        var order = DeliveryOrder.push(1)
+        order.expiresAt = Instant(milliseconds: 1_000_000)
+        #expect(await desk([Self.main: provider]).deliver(order) == .tooLate)
+        #expect(provider.orders == [])
+    }
+
+    @Test func `a repeat of a message that is under way is not sent twice`() async {
+        let (begun, end) = (Latch(), Latch())
+        let provider = ScriptedProvider { _ in
+            begun.open()
+            await end.wait()
+            return .accepted(providerID: "p-1")
+        }
+        let desk = desk([Self.main: provider])
+        async let first = desk.deliver(.push(1))
+        await begun.wait()
+        async let second = desk.deliver(.push(1))
+        #expect(desk.underWayCount == 1)
+        end.open()
+        let outcomes = await [first, second]
+        // The repeat may arrive when the first has just ended: then it was seen before.
+        #expect(outcomes[0] == .accepted(providerID: "p-1"))
+        #expect([.accepted(providerID: "p-1"), .seenBefore].contains(outcomes[1]))
+        #expect(provider.orders.count == 1)
+        #expect(desk.underWayCount == 0)
+    }
+
+    @Test func `what was taken is answered as seen before, and what was not goes again`() async {
+        let taken = ScriptedProvider()
+        let refusing = ScriptedProvider(.failed(reason: "BadTopic"))
+        let desk = desk([Self.main: taken, DeliveryLane(.apns, app: "other"): refusing], recentMax: 2)
+        #expect(await desk.deliver(.push(1)) == .accepted(providerID: "p-1"))
+        #expect(await desk.deliver(.push(1)) == .seenBefore)
+        #expect(taken.orders.count == 1)
+        for _ in 0..<2 { #expect(await desk.deliver(.push(2, app: "other")) == .failed(reason: "BadTopic")) }
+        #expect(refusing.orders.count == 2)
+        // The memory is bounded.
+        for number in 3...4 { _ = await desk.deliver(.push(number)) }
+        #expect(await desk.deliver(.push(1)) == .accepted(providerID: "p-1"))
+    }
+
+    @Test func `over the bound an order is answered at once, and those under way are not disturbed`() async {
+        let (begun, end) = (Latch(), Latch())
+        let provider = ScriptedProvider { order in
+            if order.message == DeliveryOrder.push(8).message { begun.open() }
+            await end.wait()
+            return .accepted(providerID: nil)
+        }
+        let desk = desk([Self.main: provider], underWayMax: 8)
+        let outcomes = await withTaskGroup(of: DeliveryOutcome.self) { tasks in
+            for number in 1...8 { tasks.addTask { await desk.deliver(.push(number)) } }
+            await begun.wait()
+            while desk.underWayCount < 8 { await Task.yield() }
+            let over = await desk.deliver(.push(9))
+            #expect(over == .later(reason: "courier_busy", seconds: 1, scope: .message))
+            end.open()
+            return await tasks.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes == Array(repeating: .accepted(providerID: nil), count: 8))
+        #expect(await desk.deliver(.push(9)) == .accepted(providerID: nil))
+    }
+
+    @Test func `an app's outage opens its circuit alone, and one order finds out when it ends`() async {
+        let broken = ScriptedProvider(Self.outage)
+        let fine = ScriptedProvider()
+        let desk = desk([
+            Self.main: broken, DeliveryLane(.fcm, app: "main"): fine, DeliveryLane(.apns, app: "other"): fine,
+        ])
+        #expect(await desk.deliver(.push(1)) == Self.outage)
+        #expect(await desk.deliver(.push(2)) == .later(reason: "Shutdown", seconds: 1, scope: .app))
+        #expect(broken.orders.count == 1)
+        #expect(await desk.deliver(.push(3, app: "other")) == .accepted(providerID: "p-1"))
+        #expect(await desk.deliver(.push(4, platform: .android)) == .accepted(providerID: "p-1"))
+        time.advance(byMilliseconds: 500)
+        #expect(await desk.deliver(.push(5)) == Self.outage)
+        #expect(broken.orders.count == 2)
+        #expect(log.lines.count { $0.hasPrefix("warning a circuit is open") } == 1)
+    }
+
+    @Test func `a configuration that is wrong raises an alarm, one line a minute, and never says a token`()
+        async
+    {
+        let desk = desk([Self.main: ScriptedProvider(.misconfigured(reason: "InvalidProviderToken"))])
+        for number in 1...50 {
+            let (status, _, _) = await desk.deliver(.push(number)).answer
+            #expect(status == 503)
+            time.advance(byMilliseconds: 1_000)
+        }
+        #expect(desk.openCircuits[Self.main]?.isConfiguration == true)
+        #expect(log.lines.count == 1)
+        time.advance(byMilliseconds: 60_000)
+        _ = await desk.deliver(.push(51))
+        #expect(log.lines.count == 2)
+        #expect(
+            log.lines[0]
+                == "error the configuration keeps messages from going; `sendgate-courier check` says more lane=apns main reason=InvalidProviderToken"
+        )
+        #expect(!log.lines.contains { $0.contains("secret-token") })
+    }
+
+    @Test func `an app that nothing is configured for waits`() async {
+        let desk = desk([:])
+        #expect(await desk.deliver(.push(1)) == .misconfigured(reason: "no_provider"))
+        #expect(log.lines.count == 1)
+    }
+
+    @Test func `credentials that were read again let the next order try at once`() async {
+        let desk = desk([Self.main: ScriptedProvider(.misconfigured(reason: "x"))])
+        _ = await desk.deliver(.push(1))
+        desk.retryCircuits()
+        #expect(await desk.deliver(.push(2)) == .misconfigured(reason: "x"))
+    }
+
+    @Test func `metrics count each outcome, know the alarm, and name no app of a stranger`() async {
+        let providers: [DeliveryLane: any DeliveryProvider] = [
+            Self.main: ScriptedProvider(.misconfigured(reason: "x")), DeliveryLane(.sms): ScriptedProvider(),
+        ]
+        let metrics = CourierMetrics(lanes: providers.keys)
+        let desk = DeliveryDesk(
+            ProviderRegistry(providers), underWayMax: 8, clock: time.clock, jitter: { 0 }, metrics: metrics,
+            logger: log.logger)
+        _ = await desk.deliver(.push(1))
+        _ = await desk.deliver(.push(2, app: "stranger\"\n"))
+        metrics.inbound(status: 204)
+        metrics.reloaded(isRefused: true)
+        let text = metrics.exposition(desk)
+        for line in [
+            #"sendgate_courier_deliveries_total{service="apns",app="main",outcome="misconfigured"} 1"#,
+            #"sendgate_courier_deliveries_total{service="apns",app="other",outcome="misconfigured"} 1"#,
+            #"sendgate_courier_delivery_seconds_bucket{service="apns",le="0.01"} 2"#,
+            #"sendgate_courier_delivery_seconds_count{service="apns"} 2"#,
+            "sendgate_courier_deliveries_under_way 0",
+            #"sendgate_courier_circuit_open{service="apns",app="main"} 1"#,
+            #"sendgate_courier_misconfigured{service="apns",app="main"} 1"#,
+            #"sendgate_courier_misconfigured{service="sms",app=""} 0"#,
+            #"sendgate_courier_credential_reloads_total{result="refused"} 1"#,
+            #"sendgate_courier_inbound_requests_total{status="2xx"} 1"#,
+        ] {
+            #expect(text.contains(line + "\n"), "\(line)")
+        }
+        #expect(!text.contains("stranger"))
+    }
+
+    @Test(arguments: [
+        (Channel.push, Platform.ios as Platform?, nil as PushProvider?, "apns main"),
+        (.push, .android, nil, "fcm main"), (.push, .android, .expo, "expo main"),
+        (.push, .ios, .expo, "expo main"),
+        (.sms, nil, nil, "sms"), (.email, nil, nil, "mail"),
+    ])
+    func `an order's way out is that of its channel, platform, provider and app`(
+        _ channel: Channel, _ platform: Platform?, _ provider: PushProvider?, _ lane: String
+    ) {
+        var order = DeliveryOrder.push(1)
+        (order.channel, order.platform, order.provider) = (channel, platform, provider)
+        #expect(DeliveryLane(order).description == lane)
+    }
+}

@@ -1,0 +1,324 @@
+import CanonicalJSON
+import CourierModel
+import CourierProviders
+import Foundation
+import GateVocabulary
+import Logging
+import ServiceLifecycle
+import Synchronization
+import Testing
+import UnixHTTPClient
+import UnixSockets
+
+@testable import Courier
+
+/// The courier over its real sockets, with a scripted provider.
+@Suite struct ListenerTests {
+    private let log = LogLines()
+
+    /// Runs the courier while `body` does, then shuts it down.
+    private func withCourier(
+        _ provider: any DeliveryProvider, change: (inout CourierConfiguration) -> Void = { _ in },
+        _ body: (_ folder: String, _ services: CourierServices) async throws -> Void
+    ) async throws {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        var configuration = try CourierConfiguration.development(folder.path, credentialsDirectory: nil)
+        change(&configuration)
+        let listening = Latch()
+        let services = try CourierServices(
+            configuration, registry: ProviderRegistry([DeliveryLane(.apns, app: "main"): provider]),
+            journal: nil,
+            clock: .system, handlesSignals: false, logger: log.logger,
+            whenListening: { _ in listening.open() })
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await services.run() }
+            await listening.wait()
+            try await body(folder.path, services)
+            await services.group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+    }
+
+    private static func body(_ number: Int) -> String {
+        String(decoding: CanonicalJSON.write(DeliveryOrder.push(number).json), as: UTF8.self)
+    }
+
+    private static func post(_ folder: String, _ body: String) async throws -> String {
+        try await RawClient.ask(unix: "\(folder)/courier.sock", "POST", "/v1/deliveries", body: body)
+    }
+
+    @Test func `an order gets its outcome as the answer`() async throws {
+        try await withCourier(ScriptedProvider()) { folder, _ in
+            let answer = try await Self.post(folder, Self.body(1))
+            #expect(answer.status == 200)
+            #expect(answer.answerBody == #"{"outcome":"accepted","provider_id":"p-1"}"#)
+            #expect(try await Self.post(folder, Self.body(1)).status == 409)
+        }
+    }
+
+    @Test func `"later" has its Retry-After`() async throws {
+        let provider = ScriptedProvider(.later(reason: "TooManyRequests", seconds: 7, scope: .message))
+        try await withCourier(provider) { folder, _ in
+            let answer = try await Self.post(folder, Self.body(1))
+            #expect(answer.status == 503)
+            #expect(answer.contains("retry-after: 7\r\n"))
+        }
+    }
+
+    @Test func `an order that is none is refused with what is wrong`() async throws {
+        try await withCourier(ScriptedProvider()) { folder, _ in
+            #expect(try await Self.post(folder, "{").status == 400)
+            let missing = try await Self.post(folder, "{}")
+            #expect(missing.status == 400)
+            #expect(missing.answerBody == #"{"error":"the member is missing at `/message_id`"}"#)
+            let socket = "\(folder)/courier.sock"
+            #expect(try await RawClient.ask(unix: socket, "GET", "/v1/deliveries").status == 405)
+            #expect(try await RawClient.ask(unix: socket, "POST", "/v1/other").status == 404)
+            let long = try await Self.post(folder, String(repeating: " ", count: DeliveryOrder.bytesMax + 1))
+            #expect(long.status == 413)
+            let client = try RawClient(unix: socket)
+            client.write("this is not HTTP\r\n\r\n")
+            #expect(await client.readAll().status == 400)
+            let header = try RawClient(unix: socket)
+            header.write(
+                "POST /v1/deliveries HTTP/1.1\r\nx: \(String(repeating: "a", count: 20_000))\r\n\r\n")
+            #expect(await header.readAll().status == 431)
+        }
+    }
+
+    @Test func `a process of another user is not served`() async throws {
+        let provider = ScriptedProvider()
+        try await withCourier(provider, change: { $0.gateUserIDs = [geteuid() + 1] }) { folder, _ in
+            let answer = try await Self.post(folder, Self.body(1))
+            #expect(answer.status == 403)
+            #expect(answer.answerBody == #"{"error":"uid \#(geteuid()) is not one of `gate_users`"}"#)
+            #expect(provider.orders == [])
+        }
+    }
+
+    @Test func `a client that is slow is cut, in the header without a word and in the body with 408`()
+        async throws
+    {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        var limits = HTTPListenerLimits(bodyByteCountMax: 1_024)
+        (limits.requestMilliseconds, limits.lingerMilliseconds) = (100, 50)
+        try await withListener(limits, folder) { path in
+            let header = try RawClient(unix: path)
+            header.write("POST / HTTP/1.1\r\nho")
+            #expect(await header.readAll() == "")
+            let body = try RawClient(unix: path)
+            body.write("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n1234")
+            #expect(await body.readAll().status == 408)
+        }
+    }
+
+    @Test func `requests of one connection are answered one after another, in order`() async throws {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        try await withListener(HTTPListenerLimits(bodyByteCountMax: 1_024), folder) { path in
+            let client = try RawClient(unix: path)
+            client.write(
+                "GET /1 HTTP/1.1\r\nhost: a\r\n\r\nGET /2 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+            let answers = await client.readAll()
+            #expect(answers.matches(of: /"(\/[12])"/).map { String($0.1) } == ["/1", "/2"])
+        }
+    }
+
+    private func withListener(
+        _ limits: HTTPListenerLimits, _ folder: CourierFolder, _ body: (_ path: String) async throws -> Void
+    ) async throws {
+        let listening = Latch()
+        let path = "\(folder.path)/a.sock"
+        let listener = HTTPListener(
+            on: .unix(SocketFile(path: path, directoryMode: nil, socketMode: 0o600)), limits: limits,
+            logger: log.logger, whenListening: { _ in listening.open() }
+        ) { .json(200, .string($0.path)) }
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await listener.run() }
+            await listening.wait()
+            try await body(path)
+            tasks.cancelAll()
+            try await tasks.waitForAll()
+        }
+        #expect(access(path, F_OK) != 0)
+    }
+
+    @Test func `576 orders are under way at once, and one more waits`() async throws {
+        try DescriptorBudget.raise(forConnections: 2_000)
+        let end = Latch()
+        let provider = ScriptedProvider { _ in
+            await end.wait()
+            return .accepted(providerID: nil)
+        }
+        try await withCourier(provider) { folder, services in
+            let statuses = try await withThrowingTaskGroup(of: Int.self) { tasks in
+                for number in 1...576 {
+                    tasks.addTask {
+                        let connection = try await UnixHTTPConnection.connect(
+                            UnixHTTPClientConfiguration(path: "\(folder)/courier.sock"))
+                        let answer = try await connection.request(
+                            "POST", "/v1/deliveries", headers: [], body: Array(Self.body(number).utf8),
+                            timeoutMilliseconds: 60_000)
+                        await connection.close()
+                        return answer.status
+                    }
+                }
+                while services.desk.underWayCount < 576 { try await Task.sleep(for: .milliseconds(5)) }
+                let over = try await Self.post(folder, Self.body(577))
+                #expect(over.status == 503)
+                #expect(over.answerBody == #"{"outcome":"later","reason":"courier_busy","scope":"message"}"#)
+                end.open()
+                return try await tasks.reduce(into: []) { $0.append($1) }
+            }
+            #expect(statuses == Array(repeating: 200, count: 576))
+        }
+    }
+
+    @Test func `a stop answers what is under way, accepts nothing new, and removes the socket`() async throws
+    {
+        let (begun, end) = (Latch(), Latch())
+        let provider = ScriptedProvider { _ in
+            begun.open()
+            await end.wait()
+            return .accepted(providerID: nil)
+        }
+        try await withCourier(provider) { folder, services in
+            let path = "\(folder)/courier.sock"
+            let idle = try RawClient(unix: path)
+            async let answer = Self.post(folder, Self.body(1))
+            await begun.wait()
+            await services.group.triggerGracefulShutdown()
+            // The socket's file goes before idle connections are closed.
+            #expect(await idle.readAll() == "")
+            #expect(access(path, F_OK) != 0)
+            end.open()
+            #expect(try await answer.status == 200)
+        }
+    }
+
+    @Test func `a stop ends with its time, whatever is under way`() async throws {
+        let begun = Latch()
+        let cancelled = Mutex(false)
+        let provider = ScriptedProvider { _ in
+            begun.open()
+            await Latch().wait()
+            cancelled.withLock { $0 = Task.isCancelled }
+            return .ambiguous(reason: "cancelled", mayRepeat: false)
+        }
+        try await withCourier(provider, change: { $0.drainMilliseconds = 50 }) { folder, services in
+            async let answer = Self.post(folder, Self.body(1))
+            await begun.wait()
+            await services.group.triggerGracefulShutdown()
+            #expect(try await answer == "")
+            while services.desk.underWayCount > 0 { try await Task.sleep(for: .milliseconds(5)) }
+        }
+        #expect(cancelled.withLock { $0 })
+    }
+
+    @Test func `the operators' socket says whether it is alive, ready and what it counted`() async throws {
+        try await withCourier(ScriptedProvider(.misconfigured(reason: "InvalidProviderToken"))) { folder, _ in
+            let path = "\(folder)/operations.sock"
+            #expect(try await RawClient.ask(unix: path, "GET", "/healthz").status == 200)
+            #expect(
+                try await RawClient.ask(unix: path, "GET", "/readyz").answerBody
+                    == #"{"ready":true,"reasons":[]}"#)
+            _ = try await Self.post(folder, Self.body(1))
+            let unready = try await RawClient.ask(unix: path, "GET", "/readyz")
+            #expect(unready.status == 503)
+            #expect(unready.answerBody == #"{"ready":false,"reasons":["apns main: InvalidProviderToken"]}"#)
+            let metrics = try await RawClient.ask(unix: path, "GET", "/metrics")
+            #expect(metrics.contains(#"sendgate_courier_misconfigured{service="apns",app="main"} 1"#))
+            #expect(!metrics.contains("secret-token"))
+            #expect(try await RawClient.ask(unix: path, "POST", "/metrics").status == 405)
+        }
+        #expect(!log.lines.contains { $0.contains("secret-token") })
+    }
+
+    @Test func `with no provider configured --dev writes what would have gone`() async throws {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        let configuration = try CourierConfiguration.development(folder.path, credentialsDirectory: nil)
+        let registry = try ProviderRegistry(
+            configuration, journal: nil, reports: nil, clock: .system, logger: log.logger)
+        let desk = DeliveryDesk(
+            registry, underWayMax: 8, metrics: CourierMetrics(lanes: registry.providers.keys),
+            logger: log.logger)
+        for number in 1...2 { #expect(await desk.deliver(.push(number)) == .accepted(providerID: nil)) }
+        let lines = try String(contentsOfFile: "\(folder.path)/onward.ndjson", encoding: .utf8).split(
+            separator: "\n")
+        let orders = try lines.map { try DeliveryOrder(try CanonicalJSON.read(Array($0.utf8))) }
+        #expect(orders == [.push(1), .push(2)])
+    }
+
+    @Test func `a report is passed on until the gateway has answered`() async throws {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        let tries = Mutex(0)
+        let listening = Latch()
+        let path = "\(folder.path)/gate.sock"
+        let gateway = HTTPListener(
+            on: .unix(SocketFile(path: path, directoryMode: nil, socketMode: 0o600)),
+            limits: HTTPListenerLimits(bodyByteCountMax: 4_096), logger: log.logger,
+            whenListening: { _ in listening.open() }
+        ) { request in
+            let number = tries.withLock { count in
+                count += 1
+                return count
+            }
+            return number < 3 ? HTTPAnswer(503) : .json(200, ["path": .string(request.path)])
+        }
+        let reports = GatewayReports(
+            GatewayReportsConfiguration(repliesSocket: path, receiptsSocket: path, userIDs: [geteuid()]))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await gateway.run() }
+            await listening.wait()
+            let answer = await reports.pass("/v1/replies", ["id": "1"])
+            #expect(answer == GatewayAnswer(status: 200, body: ["path": "/v1/replies"]))
+            tasks.cancelAll()
+            try await tasks.waitForAll()
+        }
+        #expect(tries.withLock { $0 } == 3)
+        // Nobody listens any more.
+        #expect(await reports.pass("/v1/receipts", [:]) == nil)
+    }
+
+    @Test func `a webhook without its signature is refused, on the loopback`() async throws {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        let secret = try folder.write("secret", String(repeating: "s", count: 32))
+        try folder.write(
+            "courier.yaml",
+            """
+            gate: {replies: \(folder.path)/gate.sock}
+            inbound:
+              listen: "127.0.0.1:0"
+              reports: {path: /reports, secrets: [\(secret)]}
+            """)
+        let configuration = try CourierConfiguration.development(folder.path, credentialsDirectory: nil)
+        let listening = Latch()
+        let address = Mutex<HTTPListener.Address?>(nil)
+        let services = try CourierServices(
+            configuration, registry: ProviderRegistry([:]), journal: try configuration.openJournal(.system),
+            clock: .system, handlesSignals: false, logger: log.logger
+        ) { inbound in
+            address.withLock { $0 = inbound }
+            listening.open()
+        }
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await services.run() }
+            await listening.wait()
+            var port = 0
+            if case .loopback(_, let bound)? = address.withLock({ $0 }) { port = bound }
+            for (path, status) in [("/reports", 403), ("/elsewhere", 404)] {
+                let client = try RawClient(port: port)
+                client.write(
+                    "POST \(path) HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}")
+                #expect(await client.readAll().status == status)
+            }
+            await services.group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+    }
+}
