@@ -45,7 +45,7 @@ package struct SocketFile: Hashable, Sendable {
 
     /// Held with `flock` for as long as the listener lives. Never removed: removing a lock file lets two
     /// processes hold two locks of one name.
-    var lockPath: String { path + ".lock" }
+    package var lockPath: String { path + ".lock" }
 
     /// What is wrong with the path before the file system is asked.
     func checkPath() throws(EndpointError) {
