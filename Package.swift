@@ -183,7 +183,7 @@ let package = Package(
         module(
             "DeliveryRelay",
             [
-                "CanonicalJSON", "GatewayPipeline", "GateSteps", "GateVocabulary",
+                "CanonicalJSON", "CourierModel", "GatewayPipeline", "GateSteps", "GateVocabulary",
                 "UnixHTTPClient", logging, lifecycle,
             ], computes: false),
 

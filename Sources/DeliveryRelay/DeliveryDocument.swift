@@ -1,4 +1,5 @@
 import CanonicalJSON
+import CourierModel
 package import GateSteps
 import GatewayPipeline
 import GateVocabulary
@@ -15,21 +16,21 @@ package enum DeliveryDocument {
         -> [UInt8]
     {
         let (headers, body) = try delivery.timed()
-        var object: JSONObject = [
-            "message_id": .string(delivery.message.uuidText),
-            "send_id": .string(delivery.send.uuidText),
-            "destination": .string(delivery.destination.text),
-            "channel": .string(delivery.channel.rawValue),
-            "token": .string(delivery.token),
-            "headers": .object(headers),
-            "body": body,
-            "expires_at": .string(delivery.statedExpiry.rfc3339),
-        ]
-        if let platform = delivery.platform { object["platform"] = .string(platform.rawValue) }
-        if let app = delivery.app { object["app"] = .string(app) }
-        if let deadline, let boot = deadline.boot {
-            object["hand_over_by"] = ["boot_id": .string(boot), "uptime_ms": .integer(deadline.uptime)]
-        }
-        return CanonicalJSON.write(.object(object))
+        let order = DeliveryOrder(
+            message: delivery.message, send: delivery.send, destination: delivery.destination,
+            channel: delivery.channel, platform: delivery.platform, provider: nil, app: delivery.app,
+            token: delivery.token,
+            headers: try Dictionary(
+                uniqueKeysWithValues: headers.map { name, value in
+                    guard case .string(let text) = value else {
+                        throw JSONShapeError(JSONPointer.root.appending(name), "a header is a text")
+                    }
+                    return (name, text)
+                }),
+            body: body, expiresAt: delivery.statedExpiry,
+            handOverBy: deadline.flatMap { reading in
+                reading.boot.map { HandOverDeadline(bootID: $0, uptimeMilliseconds: reading.uptime) }
+            })
+        return CanonicalJSON.write(order.json)
     }
 }

@@ -41,6 +41,8 @@ package struct EndpointLimits: Hashable, Sendable {
     /// Open connections. Measured with 5,000 (release build): 7 KiB each when idle, 22 KiB each with half a
     /// header section sent, so the default is about 180 MiB at worst.
     package var connections = SharedBound(total: 8_192, perUser: 6_144, reserved: 820)
+    /// Connections that the process opens itself, to the delivery layer. They take descriptors, too.
+    package var outgoingConnectionCount = 0
     /// Requests and lines that the handler has and has not answered.
     package var inFlight = SharedBound(total: 8_192, perUser: 4_096, reserved: 820)
     /// Bytes of request bodies held, beyond ``unreservedBodyByteCount`` of each.

@@ -98,7 +98,8 @@ package final class UnixSocketEndpoint: Service {
             return state.phase == .new
         }
         guard isFirst else { throw EndpointError.alreadyStarted }
-        try DescriptorBudget.raise(forConnections: limits.connections.total)
+        try DescriptorBudget.raise(
+            forConnections: limits.connections.total + limits.outgoingConnectionCount)
 
         var sockets: [ListeningSocket] = []
         do {

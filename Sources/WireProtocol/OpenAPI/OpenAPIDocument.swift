@@ -35,6 +35,7 @@ package enum OpenAPIDocument {
             ],
             "tags": .array(tags.map { ["name": .string($0.name), "description": .string($0.means)] }),
             "paths": .object(paths),
+            "webhooks": .object(DeliveryWebhook.document),
             "components": [
                 "examples": .object(problemExamples),
                 "responses": .object(JSONObject(components.responses.map { ($0.key, $0.value) })),

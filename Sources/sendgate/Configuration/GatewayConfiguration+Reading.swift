@@ -409,6 +409,7 @@ extension GatewayConfiguration {
         set(.hopProtocol) { hopProtocol = HopProtocol(rawValue: $0) ?? hopProtocol }
         set(.hopRequests) { hopConcurrency = .init(requestCount: $0) }
         set(.drainSeconds) { endpoint.drainMilliseconds = Int64($0) * 1000 }
+        endpoint.outgoingConnectionCount = hopConcurrency.general + hopConcurrency.security
         reserveForSecurity()
     }
 

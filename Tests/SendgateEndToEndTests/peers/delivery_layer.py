@@ -6,7 +6,7 @@
 Every message is appended to RECORD, one line of JSON each with the Unix time in milliseconds, before it is answered:
 what is not in RECORD was never accepted. A message id that was accepted before is answered 409. With --faults some answers are withheld
 or are 503, as a loaded service would do. With --by-destination what goes to a destination with `-failed` in its name is
-answered 400, and with `-waiting` 503, always.
+refused for good (422 `failed`), and with `-waiting` answered 503, always.
 
     GET /accepted?messages=N&within=S[&send=ID]
         answers when N different messages (of one send) were accepted, or 504 after S seconds
@@ -52,7 +52,7 @@ class Ledger:
             now = time.time_ns() // 1_000_000
             chance = self.random.random() if self.has_faults else 1
             if self.by_destination and "-failed" in delivery["destination"]:
-                answer = 400
+                answer = 422
             elif chance < 0.05 or self.by_destination and "-waiting" in delivery["destination"]:
                 answer = 503
             elif message in self.accepted:
@@ -89,7 +89,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if status is None:
             self.close_connection = True
             return
-        self.answer(status)
+        self.answer(status, b'{"outcome":"failed","reason":"refused"}' if status == 422 else b"")
 
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
@@ -115,7 +115,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
-    request_queue_size = 512
+    request_queue_size = 1024
 
     def handle_error(self, request, client_address):
         # A gateway that was killed in the middle of a request is what some tests are about.
