@@ -193,7 +193,7 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         let frame = unwrapInboundIn(data)
         switch frame.payload {
         case .headers(let head): receive(head, on: frame.streamID)
-        case .data(let data): receive(data, on: frame.streamID, context)
+        case .data(let data): receive(data, on: frame.streamID)
         case .settings(.settings(let settings)): receive(settings)
         case .rstStream(let code):
             guard let exchange = remove(frame.streamID) else { return }
@@ -210,6 +210,17 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
             pingDeadline = nil
         case .ping, .settings, .windowUpdate, .priority, .pushPromise, .alternativeService, .origin: break
         }
+    }
+
+    /// Renews the window behind the frames: what is written while a frame is being read brings the end of its stream before it.
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if unacknowledgedBytes >= Self.windowRenewal {
+            let update = HTTP2Frame.FramePayload.windowUpdate(windowSizeIncrement: unacknowledgedBytes)
+            unacknowledgedBytes = 0
+            context.writeAndFlush(
+                wrapOutboundOut(HTTP2Frame(streamID: .rootStream, payload: update)), promise: nil)
+        }
+        context.fireChannelReadComplete()
     }
 
     private func receive(_ settings: HTTP2Settings) {
@@ -229,16 +240,8 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         if head.endStream { finish(id) }
     }
 
-    private func receive(
-        _ data: HTTP2Frame.FramePayload.Data, on id: HTTP2StreamID, _ context: ChannelHandlerContext
-    ) {
+    private func receive(_ data: HTTP2Frame.FramePayload.Data, on id: HTTP2StreamID) {
         unacknowledgedBytes += data.data.readableBytes + (data.paddingBytes.map { $0 + 1 } ?? 0)
-        if unacknowledgedBytes >= Self.windowRenewal {
-            let update = HTTP2Frame.FramePayload.windowUpdate(windowSizeIncrement: unacknowledgedBytes)
-            context.writeAndFlush(
-                wrapOutboundOut(HTTP2Frame(streamID: .rootStream, payload: update)), promise: nil)
-            unacknowledgedBytes = 0
-        }
         guard let exchange = streams[id], case .byteBuffer(let bytes) = data.data else { return }
         guard exchange.receive(bytes) else {
             exchange.settle(.unanswered("the answer is longer than \(ProviderAnswer.bodyBytesMax) bytes"))

@@ -62,6 +62,24 @@ import Testing
         )
     }
 
+    @Test func `whatever the gateway composes for Google fits FCM's own description and may be repeated`()
+        async throws
+    {
+        let stage = try Stage()
+        let orders = try PushOrder.golden("fcm-", token: "fcm-token:1")
+        let outcomes = await stage.provider.start(orders).value
+        #expect(orders.count >= 12)
+        #expect(outcomes.allSatisfy { $0.name == "accepted" })
+        #expect(try stage.service.requests().allSatisfy { $0.broken == nil })
+        for order in orders {
+            try stage.service.next(["do": "reset"])
+            guard case .ambiguous(_, true) = await stage.provider.deliver(order) else {
+                Issue.record("nothing replaces \(order.body)")
+                continue
+            }
+        }
+    }
+
     @Test(arguments: ["", "a b", "a\"b", "a\r\nb", "a\\b", "é", String(repeating: "a", count: 1_025)])
     func `a token that is none is refused before anything is written`(_ token: String) async throws {
         let stage = try Stage()
