@@ -31,6 +31,9 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         "authorization", "apns-topic", "apns-push-type", "apns-priority", "content-type",
     ]
 
+    /// Where the server names no limit. RFC 9113, section 6.5.2, recommends that none is smaller.
+    private static let unstatedStreamsMax = 100
+
     private let authority: String
     private var context: ChannelHandlerContext?
     private var streams: [HTTP2StreamID: Exchange] = [:]
@@ -224,9 +227,8 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
     }
 
     private func receive(_ settings: HTTP2Settings) {
-        // Without the setting there is no limit of the server's (RFC 9113, section 6.5.2).
         let stated = settings.last { $0.parameter == .maxConcurrentStreams }?.value
-        if let stated { streamsMax = stated } else if !isReady { streamsMax = .max }
+        if let stated { streamsMax = stated } else if !isReady { streamsMax = Self.unstatedStreamsMax }
         if isReady { pool.dispatch() } else { becomeReady() }
     }
 
