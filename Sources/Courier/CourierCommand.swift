@@ -139,6 +139,8 @@ struct ServeCommand: AsyncParsableCommand {
         let configuration = try source.read()
         var logger = Logger(label: "sendgate-courier") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = configuration.logLevel
+        // Until it is trapped: the credentials are read at the start anyway.
+        signal(SIGHUP, SIG_IGN)
         if source.dev != nil { Terminal.warning("development mode: not for production") }
         let isJSON = source.json
         try await CourierServices(configuration, logger: logger) { inbound in

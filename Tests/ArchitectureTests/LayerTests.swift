@@ -49,16 +49,20 @@ import Testing
         "NIOHTTP2": ["CourierProviders"],
         "NIOHPACK": ["CourierProviders"],
         "NIOConcurrencyHelpers": ["UnixSocketEndpoint", "UnixHTTPClient"],
-        "ServiceLifecycle": ["Courier", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GateDemo", "sendgate"],
+        "ServiceLifecycle": [
+            "Courier", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GateDemo", "sendgate",
+        ],
         "UnixSignals": ["Courier", "GateDemo", "sendgate"],
         "Logging": [
-            "Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline",
+            "Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay",
+            "GatewayPipeline",
             "sendgate",
             "SQLiteStore", "GateDemo",
         ],
         "FoundationEssentials": ["SealedPush"],
         "Foundation": [
-            "Courier", "CourierProviders", "GateSteps", "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint",
+            "Courier", "CourierProviders", "GateSteps", "GatewayPipeline", "UnixHTTPClient",
+            "UnixSocketEndpoint",
             "SQLiteStore",
             "TrailDirectory",
             "PolicyFiles", "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",
@@ -69,7 +73,8 @@ import Testing
             "GateBench", "sendgate",
         ],
         "Glibc": [
-            "ConfigurationPages", "Courier", "CourierProviders", "UnixHTTPClient", "UnixSockets", "PublicPages", "UnixSocketEndpoint", "SQLiteStore",
+            "ConfigurationPages", "Courier", "CourierProviders", "UnixHTTPClient", "UnixSockets",
+            "PublicPages", "UnixSocketEndpoint", "SQLiteStore",
             "TrailDirectory",
             "PolicyFiles",
             "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",

@@ -135,6 +135,7 @@ import Testing
     @Test func `an app that nothing is configured for waits`() async {
         let desk = desk([:])
         #expect(await desk.deliver(.push(1)) == .misconfigured(reason: "no_provider"))
+        #expect(desk.openCircuits[Self.main] == Circuit.Cause(reason: "no_provider", isConfiguration: true))
         #expect(log.lines.count == 1)
     }
 
@@ -166,6 +167,7 @@ import Testing
             "sendgate_courier_deliveries_under_way 0",
             #"sendgate_courier_circuit_open{service="apns",app="main"} 1"#,
             #"sendgate_courier_misconfigured{service="apns",app="main"} 1"#,
+            #"sendgate_courier_misconfigured{service="apns",app="other"} 1"#,
             #"sendgate_courier_misconfigured{service="sms",app=""} 0"#,
             #"sendgate_courier_credential_reloads_total{result="refused"} 1"#,
             #"sendgate_courier_inbound_requests_total{status="2xx"} 1"#,
