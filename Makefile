@@ -73,6 +73,7 @@ endef
 
 build: install-run
 	swift build $(SWIFT_FLAGS) -c release --product sendgate
+	swift build $(SWIFT_FLAGS) -c release --product sendgate-courier
 
 # The promise of the design: sends that are handed over are at least 35 % of what raw SQLite writes on this machine, in the same
 # run. `BENCH=--quick` for a short one; what else `sendgate bench` takes goes there, too.
