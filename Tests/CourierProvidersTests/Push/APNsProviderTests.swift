@@ -90,6 +90,14 @@ import Testing
         #expect(try stage.service.requests().map(\.body.utf8.count) == [4_096])
     }
 
+    @Test func `a header that would break out of its line fails before anything is written`() async throws {
+        let stage = try Stage()
+        var order = PushOrder.apple()
+        order.headers["apns-collapse-id"] = "a\r\napns-priority: 10"
+        #expect(await stage.provider.deliver(order) == .failed(reason: "header_malformed"))
+        #expect(try stage.service.requests().isEmpty)
+    }
+
     @Test func `a topic of another app is a misconfiguration, and nothing is written`() async throws {
         let stage = try Stage()
         let outcome = await stage.provider.deliver(PushOrder.apple(topic: "com.example.second"))

@@ -151,6 +151,23 @@ import Testing
         #expect(requests.allSatisfy { $0.broken == nil })
     }
 
+    @Test func `where the early renewal fails the old token serves, and the token server is left in peace`()
+        async throws
+    {
+        let stage = try Stage()
+        #expect(await stage.provider.deliver(PushOrder.google()).name == "accepted")
+        _ = try stage.service.requests()
+        stage.clock.pass(minutes: 56)
+        try stage.service.setClock(ahead: 56 * 60)
+        // Given a wall clock that somebody set back, so that the token server refuses.
+        stage.clock.setWall(ahead: 0)
+        for number in UInt64(1)...20 {
+            #expect(await stage.provider.deliver(PushOrder.google(number)).name == "accepted")
+        }
+        let requests = try await stage.service.requests(21)
+        #expect(requests.count { $0.path == "/token" } == 1)
+    }
+
     @Test func `an access token that Google takes no more is renewed once`() async throws {
         let stage = try Stage()
         #expect(await stage.provider.deliver(PushOrder.google()).name == "accepted")
