@@ -18,7 +18,8 @@ TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq openssl strace iso
 	libdb5.3 libicu72 libnsl2 libsasl2-2
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0 phonenumbers==9.0.43 idna==3.20 \
-	'grafana-foundation-sdk==1769699379!11.6.0' aiosmtpd==1.4.6
+	'grafana-foundation-sdk==1769699379!11.6.0' aiosmtpd==1.4.6 \
+	h2==4.4.1 aioapns==4.0 firebase-admin==7.7.0 exponent-server-sdk==2.2.0
 # For its copy of axe alone; what drives the browser is Selenium.
 AXE_PACKAGE := axe-playwright-python==0.1.8
 # For its check of signatures alone, which needs nothing else.
@@ -72,6 +73,7 @@ endef
 
 build: install-run
 	swift build $(SWIFT_FLAGS) -c release --product sendgate
+	swift build $(SWIFT_FLAGS) -c release --product sendgate-courier
 
 # The promise of the design: sends that are handed over are at least 35 % of what raw SQLite writes on this machine, in the same
 # run. `BENCH=--quick` for a short one; what else `sendgate bench` takes goes there, too.

@@ -412,7 +412,8 @@ let package = Package(
             name: "FirstSend", dependencies: ["SendgateClient"], path: "Tests/FirstSend",
             swiftSettings: strict),
         tests(
-            "SendgateEndToEndTests", ["FirstSend", "GateTestKit", "GateVocabulary", "sendgate"],
+            "SendgateEndToEndTests",
+            ["FirstSend", "GateTestKit", "GateVocabulary", "sendgate", "sendgate-courier"],
             fixtures: ["peers"]),
         tests(
             "KeyFilesTests", ["GateTestKit", "GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),

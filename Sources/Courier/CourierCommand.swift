@@ -139,6 +139,8 @@ struct ServeCommand: AsyncParsableCommand {
         let configuration = try source.read()
         var logger = Logger(label: "sendgate-courier") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = configuration.logLevel
+        // Until it is trapped: the credentials are read at the start anyway.
+        signal(SIGHUP, SIG_IGN)
         if source.dev != nil { Terminal.warning("development mode: not for production") }
         let isJSON = source.json
         try await CourierServices(configuration, logger: logger) { inbound in
@@ -175,13 +177,12 @@ struct CheckCommand: AsyncParsableCommand {
             at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(at: folder) }
         let journal = try CourierJournal(path: "\(folder.path)/journal", now: ProviderClock.system.now)
-        let registry = try ProviderRegistry(
+        let makers = ProviderRegistry.makers(
             configuration, journal: journal, reports: configuration.gateway.map(GatewayReports.init),
-            clock: .system,
-            logger: Logger(label: "sendgate-courier") { _ in SwiftLogNoOpLogHandler() })
+            clock: .system, logger: Logger(label: "sendgate-courier") { _ in SwiftLogNoOpLogHandler() })
         var (table, rows, hasFault) = (Table("WAY", "LOOKED AT", "FOUND"), [JSONValue](), false)
-        for (lane, provider) in registry.sorted {
-            for finding in await provider.check() {
+        for (lane, make) in makers.sorted(by: { $0.key.description < $1.key.description }) {
+            for finding in await Self.findings(make) {
                 hasFault = hasFault || finding.fault != nil
                 table.add("\(lane)", finding.subject, finding.fault ?? "good")
                 var row: JSONObject = ["way": .string("\(lane)"), "subject": .string(finding.subject)]
@@ -197,5 +198,15 @@ struct CheckCommand: AsyncParsableCommand {
             for line in table.lines { Terminal.print(line) }
         }
         if hasFault { throw ExitStatus.foundDifference }
+    }
+
+    private static func findings(_ make: () throws -> any DeliveryProvider) async -> [ProviderFinding] {
+        do {
+            return await (try make()).check()
+        } catch let error as CredentialError {
+            return [ProviderFinding("credential \(error.path)", fault: "\(error.why); \(error.hint)")]
+        } catch {
+            return [ProviderFinding("settings", fault: "\(error)")]
+        }
     }
 }

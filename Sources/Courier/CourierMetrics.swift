@@ -100,12 +100,13 @@ package final class CourierMetrics: Sendable {
             switch metric {
             case .underWay: text += "\(metric.name) \(desk.underWayCount)\n"
             case .circuits, .alarms:
-                let samples = lanes.map { lane -> ([String], Int) in
+                var samples: [[String]: Int] = [:]
+                for lane in lanes.union(open.keys) {
                     let isRaised = open[lane].map { metric == .circuits || $0.isConfiguration } ?? false
-                    return (labels(lane), isRaised ? 1 : 0)
+                    samples[labels(lane), default: 0] |= isRaised ? 1 : 0
                 }
-                for (values, value) in samples.sorted(by: { $0.0.lexicographicallyPrecedes($1.0) }) {
-                    text += "\(metric.name)\(Self.braces(metric.labels, values)) \(value)\n"
+                for values in samples.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+                    text += "\(metric.name)\(Self.braces(metric.labels, values)) \(samples[values]!)\n"
                 }
             case .seconds:
                 for service in DeliveryLane.Service.allCases {

@@ -23,18 +23,28 @@ extension HTTPAnswer {
 /// What the courier's listeners answer, each a function of a request.
 package enum CourierRoutes {
     /// The gate's socket: `POST /v1/deliveries`.
-    package static func delivery(_ request: HTTPRequest, at desk: DeliveryDesk) async -> HTTPAnswer {
+    ///
+    /// What is no JSON comes from something else than a gateway: the answer has no outcome. An order that does not fit is one of
+    /// another version's; it waits, because neither it nor the others should end for a setting that is wrong.
+    ///
+    /// - Parameter log: Takes what is wrong with such an order, without a value of it.
+    package static func delivery(
+        _ request: HTTPRequest, at desk: DeliveryDesk, log: @Sendable (String) -> Void
+    ) async -> HTTPAnswer {
         guard request.path == "/v1/deliveries" else { return .refusal(404, "there is only `/v1/deliveries`") }
         guard request.method == "POST" else { return .refusal(405, "`/v1/deliveries` takes POST") }
-        let order: DeliveryOrder
+        let outcome: DeliveryOutcome
         do {
-            order = try DeliveryOrder(
-                try CanonicalJSON.read(request.body, limits: JSONLimits(byteCountMax: DeliveryOrder.bytesMax))
-            )
+            let limits = JSONLimits(byteCountMax: DeliveryOrder.bytesMax)
+            outcome = await desk.deliver(
+                try DeliveryOrder(try CanonicalJSON.read(request.body, limits: limits)))
+        } catch let error as JSONShapeError {
+            log("\(error)")
+            outcome = .later(reason: "order_not_understood", seconds: nil, scope: .message)
         } catch {
             return .refusal(400, "\(error)")
         }
-        let (status, retryAfter, body) = await desk.deliver(order).answer
+        let (status, retryAfter, body) = outcome.answer
         guard let body else { return HTTPAnswer(status, retryAfter: retryAfter) }
         return .json(status, retryAfter: retryAfter, body)
     }

@@ -209,7 +209,13 @@ private struct GateListener: Service {
             refusal: { userID in
                 served.contains(userID) ? nil : .refusal(403, "uid \(userID) is not one of `gate_users`")
             }, logger: logger, whenListening: whenListening
-        ) { await CourierRoutes.delivery($0, at: desk) }
+        ) { request in
+            await CourierRoutes.delivery(request, at: desk) { error in
+                logger.error(
+                    "an order is not understood; is the gateway newer than the courier?",
+                    metadata: ["error": "\(error)"])
+            }
+        }
     }
 
     func run() async throws {

@@ -88,13 +88,10 @@ package final class DeliveryDesk: Sendable {
     }
 
     private func admitted(_ order: DeliveryOrder, on lane: DeliveryLane) async -> DeliveryOutcome {
-        guard let provider = lanes[lane] else {
-            let outcome = DeliveryOutcome.misconfigured(reason: "no_provider")
-            alarm(lane, "no_provider")
-            return outcome
-        }
-        let admission = state.withLock {
-            $0.circuits[lane, default: Circuit()].admit(at: clock.uptimeMilliseconds())
+        let admission = state.withLock { state in
+            // A lane that nothing is configured for has a name that the gateway chose.
+            if state.circuits.count >= ProviderRegistry.laneCountMax { state.circuits.removeAll() }
+            return state.circuits[lane, default: Circuit()].admit(at: clock.uptimeMilliseconds())
         }
         let pass: Circuit.Pass
         switch admission {
@@ -102,7 +99,7 @@ package final class DeliveryDesk: Sendable {
             return .later(reason: reason, seconds: seconds, scope: .app)
         case .go(let given): pass = given
         }
-        let outcome = await provider.deliver(order)
+        let outcome = await lanes[lane]?.deliver(order) ?? .misconfigured(reason: "no_provider")
         let cause = state.withLock { state -> (before: Circuit.Cause?, after: Circuit.Cause?) in
             let before = state.circuits[lane]?.cause
             state.circuits[lane]?.finished(
@@ -125,7 +122,6 @@ package final class DeliveryDesk: Sendable {
         let isDue = state.withLock { state in
             let now = clock.uptimeMilliseconds()
             if let last = state.alarms[lane], now < last + Self.alarmMilliseconds { return false }
-            // A lane that nothing is configured for has a name that the gateway chose.
             if state.alarms.count >= ProviderRegistry.laneCountMax { state.alarms.removeAll() }
             state.alarms[lane] = now
             return true

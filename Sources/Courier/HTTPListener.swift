@@ -253,11 +253,11 @@ private final class HTTPServerConnection: ChannelInboundHandler {
         switch (Self.unwrapInboundIn(data), state) {
         case (.head(let head), .idle):
             state = .reading(head, [])
-            if let refused { refuse(refused, context) }
+            if let refused { finish(refused, context) }
         case (.body(let bytes), .reading(let head, var body)):
             guard body.count + bytes.readableBytes <= listener.limits.bodyByteCountMax else {
                 let max = listener.limits.bodyByteCountMax
-                return refuse(.refusal(413, "the body is longer than \(max) bytes"), context)
+                return finish(.refusal(413, "the body is longer than \(max) bytes"), context)
             }
             // Taken out of the state, so that the bytes are appended and not copied.
             state = .reading(head, [])
@@ -278,7 +278,7 @@ private final class HTTPServerConnection: ChannelInboundHandler {
                 return context.close(promise: nil)
             }
             let isTooLong = (error as? HTTPParserError) == .headerOverflow || error is NIOHTTPDecoderError
-            refuse(
+            finish(
                 isTooLong ? .refusal(431, "the header is too long") : .refusal(400, "this is not HTTP/1.1"),
                 context)
         // Bytes behind the request are no reason to lose its answer.
@@ -313,19 +313,33 @@ private final class HTTPServerConnection: ChannelInboundHandler {
                 guard case .answering(let keepsAlive) = connection.state else { return }
                 let closes = !keepsAlive || connection.listener.isDraining
                 // The next request of the connection may be read while the answer is written.
-                if !closes { connection.awaitRequest(context) }
-                connection.write(answer, closes: closes, context)
-                if closes { connection.linger(context) }
+                if closes { return connection.finish(answer, context) }
+                connection.awaitRequest(context)
+                _ = connection.write(answer, closes: false, context)
             }
         }
     }
 
-    private func refuse(_ answer: HTTPAnswer, _ context: ChannelHandlerContext) {
-        write(answer, closes: true, context)
-        linger(context)
+    /// Writes the last answer of the connection, and lets the client read it before the connection is gone.
+    private func finish(_ answer: HTTPAnswer, _ context: ChannelHandlerContext) {
+        state = .lingering
+        setDeadline(listener.limits.requestMilliseconds, context) { _, context in
+            context.close(promise: nil)
+        }
+        let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        write(answer, closes: true, context).assumeIsolated().whenComplete { result in
+            let (connection, context) = bound.value
+            guard case .success = result else { return context.close(promise: nil) }
+            context.close(mode: .output, promise: nil)
+            connection.setDeadline(connection.listener.limits.lingerMilliseconds, context) { _, context in
+                context.close(promise: nil)
+            }
+        }
     }
 
-    private func write(_ answer: HTTPAnswer, closes: Bool, _ context: ChannelHandlerContext) {
+    private func write(
+        _ answer: HTTPAnswer, closes: Bool, _ context: ChannelHandlerContext
+    ) -> EventLoopFuture<Void> {
         var head = HTTPResponseHead(version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status))
         let date = Instant(milliseconds: Int64(time(nil)) * 1_000).httpDate
         head.headers.add(name: "date", value: date)
@@ -338,7 +352,7 @@ private final class HTTPServerConnection: ChannelInboundHandler {
             let buffer = context.channel.allocator.buffer(bytes: answer.body)
             context.write(Self.wrapOutboundOut(.body(.byteBuffer(buffer))), promise: nil)
         }
-        context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: nil)
+        return context.writeAndFlush(Self.wrapOutboundOut(.end(nil)))
     }
 
     private func awaitRequest(_ context: ChannelHandlerContext) {
@@ -346,15 +360,8 @@ private final class HTTPServerConnection: ChannelInboundHandler {
         setDeadline(listener.limits.requestMilliseconds, context) { connection, context in
             // A client that has sent nothing is told nothing.
             if case .idle = connection.state { return context.close(promise: nil) }
-            connection.refuse(.refusal(408, "the request took too long"), context)
+            connection.finish(.refusal(408, "the request took too long"), context)
         }
-    }
-
-    /// Lets the client read the answer before the connection is gone.
-    private func linger(_ context: ChannelHandlerContext) {
-        state = .lingering
-        context.close(mode: .output, promise: nil)
-        setDeadline(listener.limits.lingerMilliseconds, context) { _, context in context.close(promise: nil) }
     }
 
     private func setDeadline(

@@ -13,28 +13,41 @@ extension ProviderRegistry {
         _ configuration: CourierConfiguration, journal: CourierJournal?, reports: GatewayReports?,
         clock: ProviderClock, logger: Logger
     ) throws {
-        var providers: [DeliveryLane: any DeliveryProvider] = [:]
+        let makers = Self.makers(
+            configuration, journal: journal, reports: reports, clock: clock, logger: logger)
+        self.init(
+            try makers.mapValues { try $0() },
+            fallback: configuration.onwardFile.map(FileProvider.init(path:)))
+    }
+
+    /// What makes each provider, so that one that cannot be made keeps no other from being looked at.
+    static func makers(
+        _ configuration: CourierConfiguration, journal: CourierJournal?, reports: GatewayReports?,
+        clock: ProviderClock, logger: Logger
+    ) -> [DeliveryLane: () throws -> any DeliveryProvider] {
+        var makers: [DeliveryLane: () throws -> any DeliveryProvider] = [:]
         for (name, app) in configuration.apps {
             if let apns = app.apns {
-                providers[DeliveryLane(.apns, app: name)] = try APNsProvider(apns, clock: clock)
+                makers[DeliveryLane(.apns, app: name)] = { try APNsProvider(apns, clock: clock) }
             }
             if let fcm = app.fcm {
-                providers[DeliveryLane(.fcm, app: name)] = try FCMProvider(fcm, clock: clock)
+                makers[DeliveryLane(.fcm, app: name)] = { try FCMProvider(fcm, clock: clock) }
             }
             if let expo = app.expo, let journal, let reports {
-                providers[DeliveryLane(.expo, app: name)] = try ExpoProvider(
-                    expo, name: name, journal: journal, clock: clock, logger: logger, pass: reports.pass)
+                makers[DeliveryLane(.expo, app: name)] = {
+                    try ExpoProvider(
+                        expo, name: name, journal: journal, clock: clock, logger: logger, pass: reports.pass)
+                }
             }
         }
-        if let journal {
-            let single = SingleCopy(journal)
-            if let mail = configuration.mail {
-                providers[DeliveryLane(.mail)] = try SMTPProvider(mail, clock: clock, single: single)
-            }
-            if let sms = configuration.sms {
-                providers[DeliveryLane(.sms)] = try TextProvider(sms, clock: clock, single: single)
-            }
+        guard let journal else { return makers }
+        let single = SingleCopy(journal)
+        if let mail = configuration.mail {
+            makers[DeliveryLane(.mail)] = { try SMTPProvider(mail, clock: clock, single: single) }
         }
-        self.init(providers, fallback: configuration.onwardFile.map(FileProvider.init(path:)))
+        if let sms = configuration.sms {
+            makers[DeliveryLane(.sms)] = { try TextProvider(sms, clock: clock, single: single) }
+        }
+        return makers
     }
 }

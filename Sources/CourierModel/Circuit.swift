@@ -18,6 +18,11 @@ package struct Circuit: Sendable, Hashable {
         package var reason: String
         /// Whether the configuration has to be mended: time alone will not close the circuit.
         package var isConfiguration: Bool
+
+        package init(reason: String, isConfiguration: Bool) {
+            self.reason = reason
+            self.isConfiguration = isConfiguration
+        }
     }
 
     /// What an order may do.

@@ -36,8 +36,11 @@ extension DeliveryOutcome {
     /// Nothing was written, because the gateway waits for the answer no longer, or the message has expired.
     package static let tooLate = DeliveryOutcome.later(reason: "too_late", seconds: nil, scope: .message)
 
-    /// Status, `Retry-After` in seconds, and body. Reasons are a provider's words, ASCII letters mostly; they carry no token,
-    /// number or text.
+    /// Longest `Retry-After` that the gateway follows, in seconds.
+    private static let retryAfterMax = 86_400
+
+    /// Status, `Retry-After` in seconds, and body. Of a reason the gateway gets one word; what stands behind a colon or a
+    /// comma is for the courier's own log.
     package var answer: (status: Int, retryAfter: Int?, body: JSONValue?) {
         switch self {
         case .accepted(let providerID):
@@ -47,16 +50,24 @@ extension DeliveryOutcome {
         case .tokenGone(let reason, let at):
             (
                 422, nil,
-                Self.body("token_gone", ["reason": .string(reason), "at": at.map { .string($0.rfc3339) }])
+                Self.body(
+                    "token_gone",
+                    ["reason": .string(Self.word(reason)), "at": at.map { .string($0.rfc3339) }])
             )
         case .failed(let reason):
-            (422, nil, Self.body("failed", ["reason": .string(reason)]))
+            (422, nil, Self.body("failed", ["reason": .string(Self.word(reason))]))
         case .later(let reason, let seconds, let scope):
-            (503, seconds, Self.body("later", ["reason": .string(reason), "scope": .string(scope.rawValue)]))
+            (
+                503, seconds.map { min(max($0, 0), Self.retryAfterMax) },
+                Self.body("later", ["reason": .string(Self.word(reason)), "scope": .string(scope.rawValue)])
+            )
         case .misconfigured(let reason):
             Self.later(reason: reason, seconds: nil, scope: .app).answer
         case .ambiguous(let reason, let mayRepeat):
-            (504, nil, Self.body("ambiguous", ["reason": .string(reason), "retry": .boolean(mayRepeat)]))
+            (
+                504, nil,
+                Self.body("ambiguous", ["reason": .string(Self.word(reason)), "retry": .boolean(mayRepeat)])
+            )
         }
     }
 
@@ -82,6 +93,10 @@ extension DeliveryOutcome {
             .ambiguous(let reason, _):
             reason
         }
+    }
+
+    private static func word(_ reason: String) -> String {
+        InboundReport.reason(String(reason.prefix { $0 != ":" && $0 != "," }))
     }
 
     private static func body(_ outcome: String, _ members: [String: JSONValue?]) -> JSONValue {

@@ -49,16 +49,20 @@ import Testing
         "NIOHTTP2": ["CourierProviders"],
         "NIOHPACK": ["CourierProviders"],
         "NIOConcurrencyHelpers": ["UnixSocketEndpoint", "UnixHTTPClient"],
-        "ServiceLifecycle": ["Courier", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GateDemo", "sendgate"],
+        "ServiceLifecycle": [
+            "Courier", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GateDemo", "sendgate",
+        ],
         "UnixSignals": ["Courier", "GateDemo", "sendgate"],
         "Logging": [
-            "Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay", "GatewayPipeline",
+            "Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay",
+            "GatewayPipeline",
             "sendgate",
             "SQLiteStore", "GateDemo",
         ],
         "FoundationEssentials": ["SealedPush"],
         "Foundation": [
-            "Courier", "CourierProviders", "GateSteps", "GatewayPipeline", "UnixHTTPClient", "UnixSocketEndpoint",
+            "Courier", "CourierProviders", "GateSteps", "GatewayPipeline", "UnixHTTPClient",
+            "UnixSocketEndpoint",
             "SQLiteStore",
             "TrailDirectory",
             "PolicyFiles", "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",
@@ -69,7 +73,8 @@ import Testing
             "GateBench", "sendgate",
         ],
         "Glibc": [
-            "ConfigurationPages", "Courier", "CourierProviders", "UnixHTTPClient", "UnixSockets", "PublicPages", "UnixSocketEndpoint", "SQLiteStore",
+            "ConfigurationPages", "Courier", "CourierProviders", "UnixHTTPClient", "UnixSockets",
+            "PublicPages", "UnixSocketEndpoint", "SQLiteStore",
             "TrailDirectory",
             "PolicyFiles",
             "KeyFiles", "DeliveryRelay", "SendgateClient", "SealedPush", "sendgate",
@@ -141,6 +146,30 @@ import Testing
                 }
             }
         }
+    }
+
+    /// Every module that a module needs, itself included.
+    private static func closure(of module: String) -> Set<String> {
+        var (found, left): (Set<String>, [String]) = ([], [module])
+        while let next = left.popLast() {
+            guard found.insert(next).inserted else { continue }
+            left += sources.filter { $0.module == next }.flatMap(\.imports)
+        }
+        return found
+    }
+
+    @Test func `the courier links no store, no steps and no key of the gateway, and the gateway no TLS`() {
+        let courier = Self.closure(of: "sendgate-courier")
+        #expect(courier.contains("CourierProviders") && courier.contains("NIOSSL"))
+        let gateways: Set = [
+            "AuditTrail", "CSQLite", "CompliancePolicy", "DeliveryRelay", "GateSteps", "GatewayPipeline",
+            "KeyFiles", "KeyLifecycle", "PolicyFiles", "RecipientModel", "SQLiteStore", "TrailDirectory",
+            "UnixSocketEndpoint",
+        ]
+        #expect(courier.isDisjoint(with: gateways))
+        let gate = Self.closure(of: "sendgate")
+        #expect(gate.isSuperset(of: gateways))
+        #expect(gate.isDisjoint(with: ["Courier", "CourierProviders", "NIOSSL", "NIOHTTP2", "NIOTLS"]))
     }
 
     @Test func `the manifest names exactly what the sources import`() throws {

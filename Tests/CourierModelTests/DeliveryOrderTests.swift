@@ -62,7 +62,14 @@ import Testing
                 == #"503 - {"outcome":"later","reason":"TopicDisallowed","scope":"app"}"#)
         #expect(
             written(.ambiguous(reason: "no answer", mayRepeat: false))
-                == #"504 - {"outcome":"ambiguous","reason":"no answer","retry":false}"#)
+                == #"504 - {"outcome":"ambiguous","reason":"no_answer","retry":false}"#)
+        // A reason is one word of at most 64 letters, and a pause has a bound.
+        #expect(
+            written(.misconfigured(reason: "InvalidProviderToken: check key_id, the clock is 3,600 s off"))
+                == #"503 - {"outcome":"later","reason":"InvalidProviderToken","scope":"app"}"#)
+        #expect(
+            written(.later(reason: "", seconds: 1_000_000, scope: .message))
+                == #"503 86400 {"outcome":"later","reason":"unknown","scope":"message"}"#)
     }
 
     @Test(arguments: [("b", 11, false), ("b", 12, true), ("b", 13, true), ("c", 0, true), ("", 0, true)])

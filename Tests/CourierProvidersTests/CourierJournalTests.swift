@@ -64,9 +64,13 @@ import Testing
             for number in 0..<3 { try await journal.commit([.put("key \(number)", Self.entry("x"))]) }
             await journal.close()
         }
-        var bytes = try Data(contentsOf: URL(filePath: folder.file("journal")))
-        bytes[bytes.firstIndex(of: UInt8(ascii: "\n"))! + 30] ^= 1
-        try bytes.write(to: URL(filePath: folder.file("journal")))
+        // The second entry says another value, which is JSON as well.
+        let damaged = try String(contentsOfFile: folder.file("journal"), encoding: .utf8)
+            .split(separator: "\n").enumerated().map {
+                $0 == 1 ? String($1).replacing("\"x\"", with: "\"y\"") : String($1)
+            }
+        try Data((damaged.joined(separator: "\n") + "\n").utf8).write(
+            to: URL(filePath: folder.file("journal")))
         let journal = try Self.open(folder)
         #expect(journal.damagedLineCount == 1)
         #expect((0..<3).map { journal["key \($0)"] != nil } == [true, false, true])

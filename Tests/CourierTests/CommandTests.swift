@@ -60,7 +60,18 @@ import Testing
         #expect(found.status == .foundDifference, "\(found.errors)")
         #expect(found.output.contains(#""way":"mail""#))
         #expect(found.output.contains(#""fault":"#))
+        // A credential that cannot be used is a finding, and keeps nothing else from being looked at.
+        try folder.write(
+            "courier.yaml",
+            """
+            mail: {host: "127.0.0.1", port: 1, security: none, from: a@example.com}
+            apps:
+              main: {fcm: {service_account: \(folder.path)/none.json}}
+            """)
         let table = await run("check", "--dev", folder.path)
+        #expect(table.output.contains("fcm main"))
+        #expect(table.output.contains("is missing; check the path"))
+        #expect(table.output.contains("\nmail"))
         #expect(table.status == .foundDifference)
         #expect(table.output.hasPrefix("WAY"))
         #expect(await run("check", "--dev", folder.path + "/empty").errors == "no provider is configured\n")

@@ -1,6 +1,7 @@
 import CourierModel
 import CourierProviders
 import GateVocabulary
+import Synchronization
 import Testing
 
 @testable import Courier
@@ -135,6 +136,7 @@ import Testing
     @Test func `an app that nothing is configured for waits`() async {
         let desk = desk([:])
         #expect(await desk.deliver(.push(1)) == .misconfigured(reason: "no_provider"))
+        #expect(desk.openCircuits[Self.main] == Circuit.Cause(reason: "no_provider", isConfiguration: true))
         #expect(log.lines.count == 1)
     }
 
@@ -143,6 +145,46 @@ import Testing
         _ = await desk.deliver(.push(1))
         desk.retryCircuits()
         #expect(await desk.deliver(.push(2)) == .misconfigured(reason: "x"))
+    }
+
+    @Test func `a reload reads every credential again, and one that cannot be used keeps no other from it`()
+        async
+    {
+        let (good, bad) = (ReloadingProvider(isRefused: false), ReloadingProvider(isRefused: true))
+        let providers: [DeliveryLane: any DeliveryProvider] = [
+            Self.main: bad, DeliveryLane(.fcm, app: "main"): good,
+        ]
+        let registry = ProviderRegistry(providers)
+        let metrics = CourierMetrics(lanes: providers.keys)
+        let desk = DeliveryDesk(
+            registry, underWayMax: 8, clock: time.clock, jitter: { 0 }, metrics: metrics, logger: log.logger)
+        _ = await desk.deliver(.push(1))
+        await CredentialReload(registry: registry, desk: desk, metrics: metrics, logger: log.logger).reload()
+        #expect(good.count == 1)
+        #expect(
+            log.lines.contains(
+                "error the credentials cannot be used; the old ones stay error=the credential `/k` is missing lane=apns main"
+            ))
+        #expect(log.lines.contains("notice the credentials were read again lane=fcm main"))
+        let page = metrics.exposition(desk)
+        #expect(page.contains(#"credential_reloads_total{result="done"} 1"#))
+        #expect(page.contains(#"credential_reloads_total{result="refused"} 1"#))
+        // The circuit that the wrong credential opened lets one try.
+        #expect(await desk.deliver(.push(2)) == .misconfigured(reason: "x"))
+    }
+
+    private final class ReloadingProvider: DeliveryProvider {
+        private let reloads = Mutex(0)
+        private let isRefused: Bool
+        init(isRefused: Bool) { self.isRefused = isRefused }
+        var count: Int { reloads.withLock { $0 } }
+        func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome { .misconfigured(reason: "x") }
+        func check() async -> [ProviderFinding] { [] }
+        func run() async throws {}
+        func reloadCredentials() async throws {
+            if isRefused { throw CredentialError(path: "/k", why: "is missing", hint: "") }
+            reloads.withLock { $0 += 1 }
+        }
     }
 
     @Test func `metrics count each outcome, know the alarm, and name no app of a stranger`() async {
@@ -166,6 +208,7 @@ import Testing
             "sendgate_courier_deliveries_under_way 0",
             #"sendgate_courier_circuit_open{service="apns",app="main"} 1"#,
             #"sendgate_courier_misconfigured{service="apns",app="main"} 1"#,
+            #"sendgate_courier_misconfigured{service="apns",app="other"} 1"#,
             #"sendgate_courier_misconfigured{service="sms",app=""} 0"#,
             #"sendgate_courier_credential_reloads_total{result="refused"} 1"#,
             #"sendgate_courier_inbound_requests_total{status="2xx"} 1"#,

@@ -70,8 +70,11 @@ import UnixSockets
         try await withCourier(ScriptedProvider()) { folder, _ in
             #expect(try await Self.post(folder, "{").status == 400)
             let missing = try await Self.post(folder, "{}")
-            #expect(missing.status == 400)
-            #expect(missing.answerBody == #"{"error":"the member is missing at `/message_id`"}"#)
+            #expect(missing.status == 503)
+            #expect(
+                missing.answerBody
+                    == #"{"outcome":"later","reason":"order_not_understood","scope":"message"}"#)
+            #expect(log.lines.contains { $0.contains("the member is missing at `/message_id`") })
             let socket = "\(folder)/courier.sock"
             #expect(try await RawClient.ask(unix: socket, "GET", "/v1/deliveries").status == 405)
             #expect(try await RawClient.ask(unix: socket, "POST", "/v1/other").status == 404)

@@ -124,9 +124,10 @@ final class ConnectionPool {
         while mayGrow, connecting.count + dialling < min(limits.connectingMax, waiting.count) { connect() }
     }
 
-    /// Opens a connection without a request, to learn whether the provider can be reached.
+    /// Opens a connection without a request, where there is none, to learn whether the provider can be reached.
     func reach(_ promise: EventLoopPromise<Void>) {
         guard !isClosed else { return promise.fail(ExchangeFault.notWritten("the courier is stopping")) }
+        if connections.contains(where: { !$0.isDraining }) { return promise.succeed(()) }
         reaching.append(promise)
         if connecting.isEmpty, dialling == 0 { connect() }
     }

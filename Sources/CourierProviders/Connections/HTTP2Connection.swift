@@ -31,6 +31,9 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         "authorization", "apns-topic", "apns-push-type", "apns-priority", "content-type",
     ]
 
+    /// Where the server names no limit. RFC 9113, section 6.5.2, recommends that none is smaller.
+    private static let unstatedStreamsMax = 100
+
     private let authority: String
     private var context: ChannelHandlerContext?
     private var streams: [HTTP2StreamID: Exchange] = [:]
@@ -193,7 +196,7 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         let frame = unwrapInboundIn(data)
         switch frame.payload {
         case .headers(let head): receive(head, on: frame.streamID)
-        case .data(let data): receive(data, on: frame.streamID, context)
+        case .data(let data): receive(data, on: frame.streamID)
         case .settings(.settings(let settings)): receive(settings)
         case .rstStream(let code):
             guard let exchange = remove(frame.streamID) else { return }
@@ -212,10 +215,20 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         }
     }
 
+    /// Renews the window behind the frames: what is written while a frame is being read brings the end of its stream before it.
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if unacknowledgedBytes >= Self.windowRenewal {
+            let update = HTTP2Frame.FramePayload.windowUpdate(windowSizeIncrement: unacknowledgedBytes)
+            unacknowledgedBytes = 0
+            context.writeAndFlush(
+                wrapOutboundOut(HTTP2Frame(streamID: .rootStream, payload: update)), promise: nil)
+        }
+        context.fireChannelReadComplete()
+    }
+
     private func receive(_ settings: HTTP2Settings) {
-        // Without the setting there is no limit of the server's (RFC 9113, section 6.5.2).
         let stated = settings.last { $0.parameter == .maxConcurrentStreams }?.value
-        if let stated { streamsMax = stated } else if !isReady { streamsMax = .max }
+        if let stated { streamsMax = stated } else if !isReady { streamsMax = Self.unstatedStreamsMax }
         if isReady { pool.dispatch() } else { becomeReady() }
     }
 
@@ -229,16 +242,8 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         if head.endStream { finish(id) }
     }
 
-    private func receive(
-        _ data: HTTP2Frame.FramePayload.Data, on id: HTTP2StreamID, _ context: ChannelHandlerContext
-    ) {
+    private func receive(_ data: HTTP2Frame.FramePayload.Data, on id: HTTP2StreamID) {
         unacknowledgedBytes += data.data.readableBytes + (data.paddingBytes.map { $0 + 1 } ?? 0)
-        if unacknowledgedBytes >= Self.windowRenewal {
-            let update = HTTP2Frame.FramePayload.windowUpdate(windowSizeIncrement: unacknowledgedBytes)
-            context.writeAndFlush(
-                wrapOutboundOut(HTTP2Frame(streamID: .rootStream, payload: update)), promise: nil)
-            unacknowledgedBytes = 0
-        }
         guard let exchange = streams[id], case .byteBuffer(let bytes) = data.data else { return }
         guard exchange.receive(bytes) else {
             exchange.settle(.unanswered("the answer is longer than \(ProviderAnswer.bodyBytesMax) bytes"))

@@ -42,6 +42,9 @@ package final class APNsProvider: DeliveryProvider {
         guard let topic = order.headers["apns-topic"], configuration.topics.contains(topic) else {
             return .misconfigured(reason: "topic_not_configured")
         }
+        guard Self.passedHeaders.allSatisfy({ Self.isHeader(order.headers[$0] ?? "") }) else {
+            return .failed(reason: "header_malformed")
+        }
         let body = CanonicalJSON.write(order.body)
         guard body.count <= PushLimits.bodyBytesMax else { return .failed(reason: "PayloadTooLarge") }
         let mayRepeat = order.headers["apns-collapse-id"] != nil
@@ -87,6 +90,8 @@ package final class APNsProvider: DeliveryProvider {
             retryAfter: RetryAfter.seconds(answer.header("retry-after"), at: clock.now()))
         return (answer, finding)
     }
+
+    private static func isHeader(_ value: String) -> Bool { value.utf8.allSatisfy { 32..<127 ~= $0 } }
 
     /// Hexadecimal digits alone, so that nothing of it can leave its place in the path.
     private static func isDeviceToken(_ token: String) -> Bool {

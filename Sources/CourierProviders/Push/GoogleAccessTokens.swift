@@ -24,6 +24,8 @@ actor GoogleAccessTokens {
     private static let renewalMilliseconds: Int64 = 300_000
     /// A token is no longer used so shortly before its end: the request has a way to go.
     private static let marginMilliseconds: Int64 = 10_000
+    /// How often a renewal is tried while the old token still serves.
+    private static let earlyPauseMilliseconds: Int64 = 10_000
     /// Google's longest, in seconds.
     private static let lifeSeconds: Int64 = 3_600
 
@@ -33,6 +35,8 @@ actor GoogleAccessTokens {
     private let clock: ProviderClock
     private var token: Token?
     private var count = 0
+    /// Uptime in milliseconds.
+    private var renewNotBefore: Int64 = 0
     private var renewal: Task<Result<Token, AccessTokenFault>, Never>?
 
     init(_ account: ServiceAccount, trust: TLSTrust, clock: ProviderClock) {
@@ -45,7 +49,10 @@ actor GoogleAccessTokens {
     func current() async throws(AccessTokenFault) -> Token {
         let now = clock.uptimeMilliseconds()
         if let token, now < token.goodUntil - Self.marginMilliseconds {
-            if now >= token.goodUntil - Self.renewalMilliseconds { startRenewal() }
+            if now >= max(token.goodUntil - Self.renewalMilliseconds, renewNotBefore) {
+                renewNotBefore = now + Self.earlyPauseMilliseconds
+                startRenewal()
+            }
             return token
         }
         return try await startRenewal().value.get()

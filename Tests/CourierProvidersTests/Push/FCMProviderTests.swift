@@ -62,6 +62,24 @@ import Testing
         )
     }
 
+    @Test func `whatever the gateway composes for Google fits FCM's own description and may be repeated`()
+        async throws
+    {
+        let stage = try Stage()
+        let orders = try PushOrder.golden("fcm-", token: "fcm-token:1")
+        let outcomes = await stage.provider.start(orders).value
+        #expect(orders.count >= 12)
+        #expect(outcomes.allSatisfy { $0.name == "accepted" })
+        #expect(try stage.service.requests().allSatisfy { $0.broken == nil })
+        for order in orders {
+            try stage.service.next(["do": "reset"])
+            guard case .ambiguous(_, true) = await stage.provider.deliver(order) else {
+                Issue.record("nothing replaces \(order.body)")
+                continue
+            }
+        }
+    }
+
     @Test(arguments: ["", "a b", "a\"b", "a\r\nb", "a\\b", "é", String(repeating: "a", count: 1_025)])
     func `a token that is none is refused before anything is written`(_ token: String) async throws {
         let stage = try Stage()
@@ -131,6 +149,23 @@ import Testing
         let requests = try await stage.service.requests(21)
         #expect(requests.count { $0.path == "/token" } == 1)
         #expect(requests.allSatisfy { $0.broken == nil })
+    }
+
+    @Test func `where the early renewal fails the old token serves, and the token server is left in peace`()
+        async throws
+    {
+        let stage = try Stage()
+        #expect(await stage.provider.deliver(PushOrder.google()).name == "accepted")
+        _ = try stage.service.requests()
+        stage.clock.pass(minutes: 56)
+        try stage.service.setClock(ahead: 56 * 60)
+        // Given a wall clock that somebody set back, so that the token server refuses.
+        stage.clock.setWall(ahead: 0)
+        for number in UInt64(1)...20 {
+            #expect(await stage.provider.deliver(PushOrder.google(number)).name == "accepted")
+        }
+        let requests = try await stage.service.requests(21)
+        #expect(requests.count { $0.path == "/token" } == 1)
     }
 
     @Test func `an access token that Google takes no more is renewed once`() async throws {

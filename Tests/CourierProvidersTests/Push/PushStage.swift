@@ -77,8 +77,7 @@ enum PushKeys {
     static let folder: Result<TestFolder, any Error> = Result {
         let folder = try TestFolder()
         let process = try PeerProcess("push_keys.py", [folder.path])
-        // It says nothing and ends.
-        while (try? process.readLine()) != nil {}
+        guard try process.readLine() == "made" else { throw PeerError("push_keys.py failed") }
         return folder
     }
 
@@ -124,6 +123,24 @@ final class MovableClock: Sendable {
 
 enum PushOrder {
     static let token = String(repeating: "0a1b2c3d", count: 8)
+
+    /// The bodies that the gateway's composition is held to, as orders: headers in the first line of a file, the body in the second.
+    static func golden(_ prefix: String, token: String) throws -> [DeliveryOrder] {
+        let folder =
+            #filePath.components(separatedBy: "/CourierProvidersTests/")[0]
+            + "/PayloadCompositionTests/Golden"
+        return try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasPrefix(prefix) }
+            .sorted().enumerated().map { number, name in
+                let lines = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
+                    .split(separator: "\n").prefix(2)
+                    .map { try CanonicalJSON.read(Array($0.utf8)) }
+                return order(
+                    UInt64(number), token: token,
+                    headers: (lines[0].objectValue?.members ?? []).reduce(into: [:]) {
+                        $0[$1.key] = $1.value.stringValue
+                    }, body: lines[1])
+            }
+    }
 
     static func apple(
         _ number: UInt64 = 1, token: String = token, topic: String = "com.example.app",

@@ -40,7 +40,7 @@ def google():
     messaging._MessagingService.FCM_URL = f"https://localhost:{port}/v1/projects/{{0}}/messages:send"
     firebase_admin.initialize_app(credentials.Certificate(f"{folder}/account.json"))
     yield messaging.send(messaging.Message(
-        token="fcm-token", data={"body": "A"}, android=messaging.AndroidConfig(priority="high", ttl=300)))
+        token="fcm-token", data={"body": "A"}, android=messaging.AndroidConfig(ttl=300)))
 
 
 def expo():

@@ -12,6 +12,8 @@ apns.p8, apns.pub    an ES256 key as Apple gives it out, and its public half
 other.p8             another
 account.json         a Google service account, whose `token_uri` is `https://localhost:TOKEN_PORT/token`
 account.pub          its public half
+
+Prints `made` when they are there.
 """
 
 import datetime
@@ -88,3 +90,4 @@ write("account.json", json.dumps({
     "private_key": pem(google).decode(), "client_email": "courier@courier-test.iam.gserviceaccount.com",
     "client_id": "1", "token_uri": "https://localhost:TOKEN_PORT/token",
 }).encode())
+print("made", flush=True)

@@ -29,6 +29,7 @@ import argparse
 import asyncio
 import base64
 import json
+import os
 import re
 import ssl
 import sys
@@ -54,7 +55,15 @@ APNS_REASONS = {
     "BadCollapseId": 400, "PayloadEmpty": 400, "PayloadTooLarge": 413, "MissingProviderToken": 403,
     "InvalidProviderToken": 403, "ExpiredProviderToken": 403, "DuplicateHeaders": 400,
 }
-TOPICS = {"com.example.app", "com.example.second"}
+TOPICS = {"com.example.app", "com.example.second", "no.getdrop.app"}
+
+# What FCM takes, from its discovery document.
+TESTS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(f"{TESTS}/SendgateEndToEndTests/peers")
+SHAPES = json.load(open(f"{TESTS}/Fixtures/FCM/fcm-v1-shapes.json", encoding="utf-8"))
+
+
+import check_fcm  # noqa: E402, found by the path above
 
 
 class Service:
@@ -143,7 +152,7 @@ class Service:
             refuse("MissingProviderToken")
         try:
             head, claims, signature, signed = jwt(token)
-            if head != {"alg": "ES256", "kid": "KEYIDKEYID"} or len(signature) != 64:
+            if head | {"typ": "JWT"} != {"alg": "ES256", "kid": "KEYIDKEYID", "typ": "JWT"} or len(signature) != 64:
                 refuse("InvalidProviderToken", "header or length")
             r, s = (int.from_bytes(signature[i:i + 32], "big") for i in (0, 32))
             self.apple.verify(utils.encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA256()))
@@ -209,8 +218,10 @@ class Service:
             refuse(400, "INVALID_ARGUMENT", field="message")
         if [name for name in ("token", "topic", "condition", "fid") if name in message] != ["token"]:
             refuse(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", "message.token")
-        if len(json.dumps({k: v for k, v in message.items() if k != "token"})) > 4096:
-            refuse(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", "message")
+        del message["token"]
+        composed = json.dumps({"message": message}, separators=(",", ":"), ensure_ascii=False).encode()
+        for violation in check_fcm.check(SHAPES, composed):
+            refuse(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", violation)
         return {"status": 200, "body": json.dumps({"name": f"projects/courier-test/messages/{len(self.log)}"}, indent=2)}
 
     # Expo
@@ -278,7 +289,7 @@ class Connection(asyncio.Protocol):
         self.service, self.streams = service, streams
         self.h2 = None
         self.bytes = b""
-        self.requests = {}
+        self.requests, self.outgoing = {}, {}
         self.isFrozen = self.endsWhenIdle = False
 
     def connection_made(self, transport):
@@ -324,6 +335,8 @@ class Connection(asyncio.Protocol):
                 self.handle(event.stream_id)
             elif isinstance(event, h2.events.StreamReset):
                 self.requests.pop(event.stream_id, None)
+                self.outgoing.pop(event.stream_id, None)
+        self.send_data()
         self.write()
 
     def handle(self, stream):
@@ -382,13 +395,24 @@ class Connection(asyncio.Protocol):
         self.h2.send_headers(
             stream, [(":status", str(answer["status"]))] + list(headers.items()), end_stream=ends and not body)
         if body:
-            for start in range(0, len(body), 16_384):
-                isLast = start + 16_384 >= len(body)
-                self.h2.send_data(stream, body[start:start + 16_384], end_stream=ends and isLast)
-        if ends:
+            self.outgoing[stream] = (body, ends)
+        elif ends:
             self.requests.pop(stream, None)
+        self.send_data()
         self.write()
         self.endIfIdle()
+
+    def send_data(self):
+        """As much of the bodies as the client's windows allow."""
+        for stream, (body, ends) in list(self.outgoing.items()):
+            while body and (room := min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size)):
+                part, body = body[:room], body[room:]
+                self.h2.send_data(stream, part, end_stream=ends and not body)
+            self.outgoing[stream] = (body, ends)
+            if not body:
+                del self.outgoing[stream]
+                if ends:
+                    self.requests.pop(stream, None)
 
     def endIfIdle(self):
         if self.endsWhenIdle and not self.requests:

@@ -76,6 +76,9 @@ enum Machine {
     /// The product as built, or `SENDGATE_BINARY`.
     static let sendgate = environment("SENDGATE_BINARY") ?? "\(repository)/.build/debug/sendgate"
 
+    /// The other product, which lies beside it.
+    static let courier = "\((sendgate as NSString).deletingLastPathComponent)/sendgate-courier"
+
     /// The Python environment that `make peers` makes, or `SENDGATE_PEERS`.
     private static let peers = environment("SENDGATE_PEERS") ?? "\(repository)/.build/peers"
     static let python = "\(peers)/bin/python"
