@@ -1,40 +1,48 @@
 package import GateSteps
-package import GateVocabulary
+import GateVocabulary
 import Synchronization
 
 /// For which apps the delivery layer said "later", and until when: their messages are not handed over meanwhile, and those of
 /// others go on.
 package final class AppCircuits: Sendable {
-    /// An app of a push destination; the whole channel where there is none.
+    /// An app on a platform, each with a provider of its own; the whole channel where there is no app.
     private struct Place: Hashable {
         var channel: Channel
+        var platform: Platform?
         var app: String?
+
+        init(of delivery: Delivery) {
+            (channel, platform, app) = (delivery.channel, delivery.platform, delivery.app)
+        }
     }
 
     /// Wait where the delivery layer names none, in milliseconds.
     private static let waitMilliseconds: Int64 = 5_000
 
-    private let opened = Mutex<[Place: Instant]>([:])
+    /// Until when, in milliseconds of uptime.
+    private let opened = Mutex<[Place: Int64]>([:])
 
     package init() {}
 
     /// What the hop would answer while the circuit is open; `nil` while it is not.
-    package func refusal(of delivery: Delivery, at now: Instant) -> HopResult? {
-        let place = Place(channel: delivery.channel, app: delivery.app)
+    ///
+    /// - Parameter uptime: Milliseconds since the machine booted.
+    package func refusal(of delivery: Delivery, at uptime: Int64) -> HopResult? {
+        let place = Place(of: delivery)
         return opened.withLock { opened in
             guard let until = opened[place] else { return nil }
-            guard until > now else {
+            guard until > uptime else {
                 opened[place] = nil
                 return nil
             }
-            return .busy(
-                status: 503, retryAfterMilliseconds: until.milliseconds - now.milliseconds, scope: .message)
+            return .busy(status: 503, retryAfterMilliseconds: until - uptime, scope: .message)
         }
     }
 
-    package func take(_ result: HopResult, of delivery: Delivery, at now: Instant) {
+    /// Of two answers the longer wait counts.
+    package func take(_ result: HopResult, of delivery: Delivery, at uptime: Int64) {
         guard case .busy(_, let wait, .app) = result else { return }
-        let place = Place(channel: delivery.channel, app: delivery.app)
-        opened.withLock { $0[place] = now.advanced(byMilliseconds: wait ?? Self.waitMilliseconds) }
+        let until = uptime + (wait ?? Self.waitMilliseconds)
+        opened.withLock { $0[Place(of: delivery)] = max($0[Place(of: delivery)] ?? until, until) }
     }
 }

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// While the hop is down nothing is claimed, so nothing becomes ambiguous and everything can still be
 /// withdrawn; when it is back the outbox drains. Each lane has so many messages at the hop at most
-/// (``concurrencyMax(of:)``), and neither waits for the other. A message leaves its place at the hop to the next one before
+/// (``Concurrency``), and neither waits for the other. A message leaves its place at the hop to the next one before
 /// its result is recorded: the hop is not kept idle by a commit.
 package struct DeliveryRelay: Service {
     /// Longest wait between two looks at a hop that is down, in milliseconds.
@@ -121,10 +121,11 @@ package struct DeliveryRelay: Service {
     }
 
     private func deliver(_ delivery: Delivery) async -> HopResult {
-        if let refusal = circuits.refusal(of: delivery, at: clock.now()) { return refusal }
+        if let refusal = circuits.refusal(of: delivery, at: clock.reading().uptime) { return refusal }
         let result = await hop.deliver(delivery)
-        circuits.take(result, of: delivery, at: clock.now())
-        if let fault = health.note(result, at: clock.reading().uptime) {
+        let uptime = clock.reading().uptime
+        circuits.take(result, of: delivery, at: uptime)
+        if let fault = health.note(result, at: uptime) {
             logger.error("messages wait: \(fault)")
         }
         return result

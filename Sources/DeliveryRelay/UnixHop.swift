@@ -104,10 +104,16 @@ package final class UnixHop: Hop {
         }
     }
 
+    /// What says nothing of a message may be said to every one: then nothing is handed over for a while.
     private func note(_ result: HopResult) {
         let until = clock.reading().uptime + Self.misconfiguredMilliseconds
         misconfigured.withLock {
-            if case .misconfigured(_, let reason) = result { $0 = (reason, until) } else { $0 = nil }
+            guard case .misconfigured(let status, let reason) = result else {
+                $0 = nil
+                return
+            }
+            // An answer that could be about this message alone holds back no other.
+            if ![200, 400, 413, 422].contains(status) { $0 = (reason, until) }
         }
     }
 }

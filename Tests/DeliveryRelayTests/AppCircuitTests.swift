@@ -4,7 +4,7 @@ import GateVocabulary
 import Testing
 
 @Suite struct AppCircuitTests {
-    private let now = Instant(milliseconds: 1_795_000_000_000)
+    private let now: Int64 = 1_000_000
 
     private func delivery(app: String?, on channel: Channel = .push) -> Delivery {
         var delivery = Delivery.sample()
@@ -17,12 +17,18 @@ import Testing
         let one = delivery(app: "one")
         circuits.take(.busy(status: 503, retryAfterMilliseconds: 7_000, scope: .app), of: one, at: now)
         #expect(
-            circuits.refusal(of: one, at: now.advanced(bySeconds: 2))
+            circuits.refusal(of: one, at: now + 2_000)
                 == .busy(status: 503, retryAfterMilliseconds: 5_000, scope: .message))
+        // A shorter answer that came later shortens nothing.
+        circuits.take(.busy(status: 503, retryAfterMilliseconds: 10, scope: .app), of: one, at: now)
+        #expect(circuits.refusal(of: one, at: now + 6_999) != nil)
+        var android = one
+        android.platform = .android
+        #expect(circuits.refusal(of: android, at: now) == nil)
         for other in [delivery(app: "two"), delivery(app: nil, on: .sms), delivery(app: "one", on: .email)] {
             #expect(circuits.refusal(of: other, at: now) == nil)
         }
-        #expect(circuits.refusal(of: one, at: now.advanced(bySeconds: 7)) == nil)
+        #expect(circuits.refusal(of: one, at: now + 7_000) == nil)
     }
 
     @Test func `later for one message opens nothing`() {

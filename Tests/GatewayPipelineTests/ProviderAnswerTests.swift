@@ -137,6 +137,9 @@ import WireProtocol
         var early = honest
         early.remove(at: receipt - 1)
         #expect(try objects(early), "no end before it")
+        var taken = honest
+        taken[receipt - 1].members["result"] = "handed_over"
+        #expect(try objects(taken), "the provider had taken it")
         #expect(try objects(honest.enumerated().filter { $0.offset != receipt }.map(\.element)), "no answer")
     }
 }

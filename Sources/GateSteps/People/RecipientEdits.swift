@@ -188,8 +188,6 @@ extension StepContext {
 
     // MARK: What the edits share
 
-    /// Forgets the token of a device that it does not belong to any more, with an entry; nothing is sent there until the
-    /// app registers again.
     /// Takes the token of a device out of use that a provider does not know any more.
     ///
     /// - Parameter moment: A token that was registered later is another one, and stays.
@@ -201,6 +199,8 @@ extension StepContext {
         try deactivate(device, because: .tokenGone, by: caller, at: now)
     }
 
+    /// Forgets the token of a device that it does not belong to any more, with an entry; nothing is sent there until the
+    /// app registers again.
     func deactivate(
         _ device: DeviceRecord, because why: PersonChange.Deactivation, by caller: CallerName,
         at now: Instant

@@ -32,8 +32,8 @@ struct ActFold {
     private(set) var answered: Answered?
 
     enum Answered: Hashable {
-        /// The message of a destination ended with what the hop answered: what the provider said may follow.
-        case ended(SendID, Tag)
+        /// The message of a destination ended with what the hop answered: what the provider said may follow, if it agrees.
+        case ended(SendID, Tag, HandOver)
         /// The provider said that the token of a device is gone: the device may be taken out of use.
         case tokenGone(SubjectID, Tag)
     }
@@ -83,7 +83,7 @@ struct ActFold {
         switch entry.kind {
         case .delivery:
             let ended: DeliveryEntry = try entry.knownBody()
-            return .ended(ended.send, ended.destination)
+            return try .ended(ended.send, ended.destination, ended.result.name())
         // Comes between the end of a message and what the provider said of it.
         case .mandatoryUnreached: return answered
         case .receipt:

@@ -429,7 +429,10 @@ extension EvidenceFold {
 
     private func judge(_ entry: ReceiptEntry, _ rules: ActRules) throws {
         if entry.caller == .gateway {
-            guard entry.act == nil, acts.answered == .ended(entry.send, entry.destination) else {
+            let result: HandOver =
+                try entry.event.name() == ReceiptBody.Event.acceptedByProvider
+                ? .handedOver : .refusedByHop
+            guard entry.act == nil, acts.answered == .ended(entry.send, entry.destination, result) else {
                 throw StepRefusal(
                     .wrongState,
                     detail: "the gateway tells what a provider answered where a message ends only")
