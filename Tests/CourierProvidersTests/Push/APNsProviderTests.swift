@@ -328,15 +328,17 @@ import Testing
         let stage = try Stage()
         try stage.service.next(["do": "refuse"], ["do": "refuse"], ["do": "refuse"])
         let outcome = await stage.provider.deliver(PushOrder.apple())
-        #expect(outcome == .later(reason: "3 streams were refused", seconds: nil, scope: .app))
+        #expect(
+            outcome
+                == .later(reason: "provider_unreachable: 3 streams were refused", seconds: nil, scope: .app))
     }
 
     @Test(
         arguments: [
-            ("reset", "the provider reset the stream (HTTP/2 error 8)"),
-            ("close", "the connection was lost: the connection was cut off"),
-            ("half", "the connection was lost: the connection was cut off"),
-            ("huge", "the answer is longer than 65536 bytes"),
+            ("reset", "unanswered: the provider reset the stream (HTTP/2 error 8)"),
+            ("close", "unanswered: the connection was lost: the connection was cut off"),
+            ("half", "unanswered: the connection was lost: the connection was cut off"),
+            ("huge", "unanswered: the answer is longer than 65536 bytes"),
         ], [true, false])
     func `what was written and has no answer is ambiguous`(
         _ how: (name: String, reason: String), _ collapses: Bool
@@ -354,7 +356,8 @@ import Testing
         #expect(
             try await stage.outcome(["do": "freeze"])
                 == .ambiguous(
-                    reason: "the connection was lost: no answer to a ping within 200 ms", mayRepeat: true))
+                    reason: "unanswered: the connection was lost: no answer to a ping within 200 ms",
+                    mayRepeat: true))
         #expect(await stage.provider.deliver(PushOrder.apple(2)).name == "accepted")
     }
 
@@ -373,9 +376,12 @@ import Testing
             Issue.record("\(outcome)")
             return
         }
-        #expect(reason.hasPrefix("cannot connect to localhost:\(stage.service.port): \(why)"), "\(reason)")
+        #expect(
+            reason.hasPrefix(
+                "provider_unreachable: cannot connect to localhost:\(stage.service.port): \(why)"),
+            "\(reason)")
         #expect(try stage.service.requests().isEmpty)
-        #expect(await stage.provider.check().last?.fault == reason)
+        #expect(await stage.provider.check().last?.fault.map { "provider_unreachable: \($0)" } == reason)
     }
 
     @Test func `without the trust file the test's own authority is not believed`() async throws {
@@ -389,7 +395,8 @@ import Testing
         #expect(
             await stage.provider.deliver(PushOrder.apple())
                 == .later(
-                    reason: "cannot find nowhere.invalid: its name does not resolve", seconds: nil,
+                    reason: "provider_unreachable: cannot find nowhere.invalid: its name does not resolve",
+                    seconds: nil,
                     scope: .app))
         let port = try SilentListener().port
         let silent = try APNsProvider(
@@ -399,7 +406,8 @@ import Testing
         #expect(
             await silent.deliver(PushOrder.apple())
                 == .later(
-                    reason: "cannot connect to 127.0.0.1:\(port): Connection refused", seconds: nil,
+                    reason: "provider_unreachable: cannot connect to 127.0.0.1:\(port): Connection refused",
+                    seconds: nil,
                     scope: .app))
     }
 
@@ -417,7 +425,9 @@ import Testing
         #expect(
             await provider.deliver(PushOrder.apple())
                 == .later(
-                    reason: "cannot connect to 127.0.0.1:\(listener.port): no h2 within 200 ms", seconds: nil,
+                    reason:
+                        "provider_unreachable: cannot connect to 127.0.0.1:\(listener.port): no h2 within 200 ms",
+                    seconds: nil,
                     scope: .app))
     }
 
@@ -429,7 +439,8 @@ import Testing
         task.cancel()
         #expect(
             await task.value
-                == .ambiguous(reason: "the request was cancelled after it was written", mayRepeat: true))
+                == .ambiguous(
+                    reason: "unanswered: the request was cancelled after it was written", mayRepeat: true))
         #expect(await stage.provider.deliver(PushOrder.apple(2)).name == "accepted")
     }
 
