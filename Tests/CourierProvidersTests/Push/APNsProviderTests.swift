@@ -450,6 +450,24 @@ import Testing
         #expect(try stage.service.requests().isEmpty)
     }
 
+    @Test func `a provider that nobody holds any more ends its connections`() async throws {
+        let service = try PushService()
+        let key = try PushKeys.credential("apns.p8")
+        var provider: APNsProvider? = try APNsProvider(
+            APNsConfiguration(
+                keyID: "KEYIDKEYID", teamID: "TEAMIDTEAM", key: key, environment: .sandbox,
+                topics: ["com.example.app"], trust: try PushKeys.folder.get().file("ca.pem"),
+                endpoint: service.endpoint))
+        #expect(await provider?.deliver(PushOrder.apple()).name == "accepted")
+        #expect(try service.connectionCount() > 0)
+        provider = nil
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try service.connectionCount() > 0 {
+            guard ContinuousClock.now < deadline else { throw PeerError("a connection stays") }
+            await Task.yield()
+        }
+    }
+
     @Test func `a provider that is stopped writes nothing more`() async throws {
         let stage = try Stage()
         #expect(await stage.provider.deliver(PushOrder.apple(1)).name == "accepted")

@@ -45,6 +45,10 @@ final class PushService {
     func allow(streams: Int64) throws { try tell(["streams": .integer(streams)]) }
     func setClock(ahead seconds: Int64) throws { try tell(["clock": .integer(seconds)]) }
 
+    func connectionCount() throws -> Int64 {
+        try tell(["connections": true])["connections"]?.integerValue ?? 0
+    }
+
     /// The requests since the last call.
     func requests() throws -> [Request] {
         guard case .array(let requests)? = try tell(["log": true])["requests"] else { return [] }
