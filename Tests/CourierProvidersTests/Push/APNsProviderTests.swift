@@ -127,7 +127,7 @@ import Testing
         // When the gateway gives up the second message while it waits for the stream.
         let deadline = HandOverDeadline(bootID: "b", uptimeMilliseconds: 1)
         let second = stage.provider.start(PushOrder.apple(2, handOverBy: deadline))
-        try await Task.sleep(for: .milliseconds(50))
+        await stage.clock.asked()
         stage.clock.endPatience()
         try stage.service.release()
         // Then it is never written.
