@@ -54,7 +54,8 @@ final class Exchange {
 
 /// One connection to a provider, as its pool sees it. Only its event loop touches it.
 class ProviderConnection {
-    unowned let pool: ConnectionPool
+    /// The pool knows it until its channel ends, and outlives those who use it for so long.
+    let pool: ConnectionPool
     /// Set once it may carry requests: TLS is verified, and the server's first SETTINGS are here.
     private(set) var isReady = false
     /// It takes no more requests; those it carries go on.

@@ -61,6 +61,8 @@ package final class ProviderConnections: Sendable {
         }
     }
 
+    deinit { close() }
+
     /// Ends the connections when their requests are answered. New requests are not written.
     package func close() {
         loop.execute { [pool] in pool.value.close() }

@@ -69,7 +69,7 @@ package final class APNsProvider: DeliveryProvider {
         } catch let fault as ExchangeFault {
             return .fault(fault, of: order, mayRepeat: mayRepeat, clock)
         } catch {
-            return .misconfigured(reason: "the provider token cannot be signed")
+            return .misconfigured(reason: "provider_token_cannot_be_signed")
         }
     }
 

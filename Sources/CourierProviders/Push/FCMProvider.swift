@@ -73,7 +73,7 @@ package final class FCMProvider: DeliveryProvider {
         } catch let fault as AccessTokenFault {
             return fault.outcome
         } catch {
-            return .misconfigured(reason: "no access token")
+            return .misconfigured(reason: "no_access_token")
         }
     }
 

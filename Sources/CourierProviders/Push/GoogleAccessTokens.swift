@@ -114,7 +114,8 @@ actor GoogleAccessTokens {
             return read(answer)
         } catch {
             return .failure(
-                AccessTokenFault(outcome: .later(reason: "oauth: \(error.why)", seconds: nil, scope: .app)))
+                AccessTokenFault(
+                    outcome: .later(reason: "oauth_unreachable: \(error.why)", seconds: nil, scope: .app)))
         }
     }
 

@@ -2,15 +2,16 @@ import CourierModel
 import GateVocabulary
 
 extension DeliveryOutcome {
-    /// What a request without an answer means for its message.
+    /// What a request without an answer means for its message. The gateway gets the word before the colon.
     static func fault(
         _ fault: ExchangeFault, of order: DeliveryOrder, mayRepeat: Bool, _ clock: ProviderClock
     ) -> DeliveryOutcome {
         switch fault {
         // The connections ask the clock before they write, too.
         case .notWritten(let why):
-            clock.allows(order) ? .later(reason: why, seconds: nil, scope: .app) : .tooLate
-        case .unanswered(let why): .ambiguous(reason: why, mayRepeat: mayRepeat)
+            clock.allows(order)
+                ? .later(reason: "provider_unreachable: \(why)", seconds: nil, scope: .app) : .tooLate
+        case .unanswered(let why): .ambiguous(reason: "unanswered: \(why)", mayRepeat: mayRepeat)
         }
     }
 }

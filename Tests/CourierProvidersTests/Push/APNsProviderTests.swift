@@ -127,7 +127,7 @@ import Testing
         // When the gateway gives up the second message while it waits for the stream.
         let deadline = HandOverDeadline(bootID: "b", uptimeMilliseconds: 1)
         let second = stage.provider.start(PushOrder.apple(2, handOverBy: deadline))
-        try await Task.sleep(for: .milliseconds(50))
+        await stage.clock.asked()
         stage.clock.endPatience()
         try stage.service.release()
         // Then it is never written.
@@ -328,15 +328,17 @@ import Testing
         let stage = try Stage()
         try stage.service.next(["do": "refuse"], ["do": "refuse"], ["do": "refuse"])
         let outcome = await stage.provider.deliver(PushOrder.apple())
-        #expect(outcome == .later(reason: "3 streams were refused", seconds: nil, scope: .app))
+        #expect(
+            outcome
+                == .later(reason: "provider_unreachable: 3 streams were refused", seconds: nil, scope: .app))
     }
 
     @Test(
         arguments: [
-            ("reset", "the provider reset the stream (HTTP/2 error 8)"),
-            ("close", "the connection was lost: the connection was cut off"),
-            ("half", "the connection was lost: the connection was cut off"),
-            ("huge", "the answer is longer than 65536 bytes"),
+            ("reset", "unanswered: the provider reset the stream (HTTP/2 error 8)"),
+            ("close", "unanswered: the connection was lost: the connection was cut off"),
+            ("half", "unanswered: the connection was lost: the connection was cut off"),
+            ("huge", "unanswered: the answer is longer than 65536 bytes"),
         ], [true, false])
     func `what was written and has no answer is ambiguous`(
         _ how: (name: String, reason: String), _ collapses: Bool
@@ -354,7 +356,8 @@ import Testing
         #expect(
             try await stage.outcome(["do": "freeze"])
                 == .ambiguous(
-                    reason: "the connection was lost: no answer to a ping within 200 ms", mayRepeat: true))
+                    reason: "unanswered: the connection was lost: no answer to a ping within 200 ms",
+                    mayRepeat: true))
         #expect(await stage.provider.deliver(PushOrder.apple(2)).name == "accepted")
     }
 
@@ -373,9 +376,12 @@ import Testing
             Issue.record("\(outcome)")
             return
         }
-        #expect(reason.hasPrefix("cannot connect to localhost:\(stage.service.port): \(why)"), "\(reason)")
+        #expect(
+            reason.hasPrefix(
+                "provider_unreachable: cannot connect to localhost:\(stage.service.port): \(why)"),
+            "\(reason)")
         #expect(try stage.service.requests().isEmpty)
-        #expect(await stage.provider.check().last?.fault == reason)
+        #expect(await stage.provider.check().last?.fault.map { "provider_unreachable: \($0)" } == reason)
     }
 
     @Test func `without the trust file the test's own authority is not believed`() async throws {
@@ -389,7 +395,8 @@ import Testing
         #expect(
             await stage.provider.deliver(PushOrder.apple())
                 == .later(
-                    reason: "cannot find nowhere.invalid: its name does not resolve", seconds: nil,
+                    reason: "provider_unreachable: cannot find nowhere.invalid: its name does not resolve",
+                    seconds: nil,
                     scope: .app))
         let port = try SilentListener().port
         let silent = try APNsProvider(
@@ -399,7 +406,8 @@ import Testing
         #expect(
             await silent.deliver(PushOrder.apple())
                 == .later(
-                    reason: "cannot connect to 127.0.0.1:\(port): Connection refused", seconds: nil,
+                    reason: "provider_unreachable: cannot connect to 127.0.0.1:\(port): Connection refused",
+                    seconds: nil,
                     scope: .app))
     }
 
@@ -417,7 +425,9 @@ import Testing
         #expect(
             await provider.deliver(PushOrder.apple())
                 == .later(
-                    reason: "cannot connect to 127.0.0.1:\(listener.port): no h2 within 200 ms", seconds: nil,
+                    reason:
+                        "provider_unreachable: cannot connect to 127.0.0.1:\(listener.port): no h2 within 200 ms",
+                    seconds: nil,
                     scope: .app))
     }
 
@@ -429,7 +439,8 @@ import Testing
         task.cancel()
         #expect(
             await task.value
-                == .ambiguous(reason: "the request was cancelled after it was written", mayRepeat: true))
+                == .ambiguous(
+                    reason: "unanswered: the request was cancelled after it was written", mayRepeat: true))
         #expect(await stage.provider.deliver(PushOrder.apple(2)).name == "accepted")
     }
 
@@ -437,6 +448,24 @@ import Testing
         let stage = try Stage()
         #expect(await stage.provider.check().compactMap(\.fault) == [])
         #expect(try stage.service.requests().isEmpty)
+    }
+
+    @Test func `a provider that nobody holds any more ends its connections`() async throws {
+        let service = try PushService()
+        let key = try PushKeys.credential("apns.p8")
+        var provider: APNsProvider? = try APNsProvider(
+            APNsConfiguration(
+                keyID: "KEYIDKEYID", teamID: "TEAMIDTEAM", key: key, environment: .sandbox,
+                topics: ["com.example.app"], trust: try PushKeys.folder.get().file("ca.pem"),
+                endpoint: service.endpoint))
+        #expect(await provider?.deliver(PushOrder.apple()).name == "accepted")
+        #expect(try service.connectionCount() > 0)
+        provider = nil
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try service.connectionCount() > 0 {
+            guard ContinuousClock.now < deadline else { throw PeerError("a connection stays") }
+            await Task.yield()
+        }
     }
 
     @Test func `a provider that is stopped writes nothing more`() async throws {

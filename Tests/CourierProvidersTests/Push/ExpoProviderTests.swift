@@ -154,7 +154,8 @@ import Testing
             (
                 ["do": "huge"], true,
                 .ambiguous(
-                    reason: "the connection was lost: the answer is longer than 65536 bytes", mayRepeat: true)
+                    reason: "unanswered: the connection was lost: the answer is longer than 65536 bytes",
+                    mayRepeat: true)
             ),
         ] as [(JSONValue, Bool, DeliveryOutcome)])
     func `each answer of Expo's has its outcome`(

@@ -122,7 +122,8 @@ import Testing
             (["status": 301, "body": ""], true, .misconfigured(reason: "status_301")),
             (
                 ["do": "reset"], true,
-                .ambiguous(reason: "the provider reset the stream (HTTP/2 error 8)", mayRepeat: true)
+                .ambiguous(
+                    reason: "unanswered: the provider reset the stream (HTTP/2 error 8)", mayRepeat: true)
             ),
         ] as [(JSONValue, Bool, DeliveryOutcome)])
     func `an answer that is not Google's ends nothing`(

@@ -45,6 +45,10 @@ final class PushService {
     func allow(streams: Int64) throws { try tell(["streams": .integer(streams)]) }
     func setClock(ahead seconds: Int64) throws { try tell(["clock": .integer(seconds)]) }
 
+    func connectionCount() throws -> Int64 {
+        try tell(["connections": true])["connections"]?.integerValue ?? 0
+    }
+
     /// The requests since the last call.
     func requests() throws -> [Request] {
         guard case .array(let requests)? = try tell(["log": true])["requests"] else { return [] }
@@ -97,6 +101,8 @@ final class MovableClock: Sendable {
     private let wallOffset = Mutex<Int64>(0)
     private let uptimeOffset = Mutex<Int64>(0)
     private let isPatient = Mutex(true)
+    /// How often somebody asked for the gateway's patience.
+    private let askCount = Mutex(0)
 
     var clock: ProviderClock {
         ProviderClock(
@@ -104,7 +110,10 @@ final class MovableClock: Sendable {
                 Instant(
                     milliseconds: ProviderClock.system.now().milliseconds + self.wallOffset.withLock { $0 })
             },
-            isOver: { _ in self.isPatient.withLock { !$0 } },
+            isOver: { _ in
+                self.askCount.withLock { $0 += 1 }
+                return self.isPatient.withLock { !$0 }
+            },
             uptimeMilliseconds: {
                 ProviderClock.uptimeMilliseconds() + self.uptimeOffset.withLock { $0 }
             })
@@ -118,6 +127,7 @@ final class MovableClock: Sendable {
 
     /// Somebody sets the wall clock.
     func setWall(ahead seconds: Int64) { wallOffset.withLock { $0 = seconds * 1_000 } }
+    func asked() async { while askCount.withLock({ $0 }) == 0 { await Task.yield() } }
     func endPatience() { isPatient.withLock { $0 = false } }
 }
 

@@ -92,6 +92,16 @@ master = subprocess.Popen(
     preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, []),
 )
 
+# Postfix changes its user, which takes a parent-death signal from it. So a process of its own waits for the end of this program,
+# however that comes, and ends postfix, whose daemons end with it.
+alive, _held = os.pipe()
+if os.fork() == 0:
+    os.closerange(0, 2)
+    os.close(_held)
+    os.read(alive, 1)
+    os.killpg(master.pid, signal.SIGKILL)
+    os._exit(0)
+
 
 def until(seconds, holds):
     deadline = time.monotonic() + seconds
@@ -118,5 +128,5 @@ try:
         until(20, lambda: box.exists() and box.read_bytes().count(b"\nX-Sendgate-Delivery: ") >= int(count))
         print(base64.b64encode(box.read_bytes()).decode(), flush=True)
 finally:
-    os.killpg(master.pid, signal.SIGKILL)
+    os.close(_held)
     master.wait()

@@ -10,6 +10,7 @@ command as a JSON object, answered by one line:
 {"log": true}              the requests since the last such command: path, headers, body, broken rules, connection
 {"streams": N}             SETTINGS_MAX_CONCURRENT_STREAMS from now on
 {"release": true}          answers the requests that were held
+{"connections": true}      how many connections there are
 {"clock": SECONDS}         how far this service's clock is ahead
 
 A BEHAVIOUR is {"status": 400, "body": "…", "headers": {…}}, or {"do": …} with one of
@@ -473,6 +474,8 @@ async def main():
                 if stream in connection.requests:
                     connection.answer(service.usual(connection.requests[stream]), stream)
             service.held = []
+        if "connections" in command:
+            answer = {"connections": len(Connection.living)}
         if "log" in command:
             answer = {"requests": [
                 {name: request.get(name) for name in ("path", "headers", "broken", "connection", "open")}
