@@ -203,7 +203,9 @@ package final class RelayHealth: Sendable {
     package init() {}
     /// Why nothing can be handed over; `nil` while it can.
     package var obstacle: String? { state.withLock { $0.obstacle } }
-    package var isHopReachable: Bool { obstacle == nil }
+    package var isHopReachable: Bool {
+        state.withLock { $0.obstacle == nil && $0.misconfiguration == nil }
+    }
     /// What the newest answer says that is wrong with the configuration of the hop; `nil` when it says nothing of it.
     package var misconfiguration: String? { state.withLock { $0.misconfiguration } }
 

@@ -144,11 +144,11 @@ final class LogMark: Sendable {
                     throw damaged(found.end.frameCount, mark)
                 }
                 kept = mark
-            } else if found.salts == nil {
+            } else if found.salts.map({ Self.follows($0, mark.salts) }) != true {
                 throw damaged(0, mark)
             }
-            // Other salts are of a log that began anew, which SQLite does when all of the one before is in the database; of this
-            // one nothing was marked yet.
+            // The log began anew, which SQLite does when all of the one before is in the database; of this one nothing was
+            // marked yet.
         }
         let byteCount = kept.frameCount > 0 ? WriteAheadLog.offset(ofFrame: kept.frameCount) : 0
         if opened >= 0, found.byteCount > byteCount, canWrite {
@@ -157,6 +157,13 @@ final class LogMark: Sendable {
             }
         }
         return kept
+    }
+
+    /// Whether a log with these salts is what SQLite begins after one with those: it counts the first salt up by one (file
+    /// format, section 4.4). Any other log is another database's, or was put back.
+    private static func follows(_ salts: UInt64, _ earlier: UInt64) -> Bool {
+        func first(_ salts: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: salts.littleEndian).byteSwapped }
+        return first(salts) == first(earlier) &+ 1
     }
 
     private func damaged(_ found: Int64, _ mark: LogEnd) -> StoreOpeningError {

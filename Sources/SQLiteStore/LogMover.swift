@@ -115,9 +115,12 @@ final class LogMover: Sendable {
     /// Runs what must not meet a pass under way.
     func pausing<Result>(_ body: () throws -> Result) rethrows -> Result { try moving.withLock(body) }
 
+    /// Waits for the passes that a commit has begun.
+    func wait() { running.wait() }
+
     /// Waits for a pass under way.
     func close() {
-        running.wait()
+        wait()
         reader.close()
         connection.close()
     }

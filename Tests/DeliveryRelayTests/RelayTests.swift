@@ -205,6 +205,25 @@ private struct StandingClock: GatewayPipeline.Clock {
         #expect(hop.delivered.count == 410 && Set(hop.delivered).count == 410)
     }
 
+    @Test func `a wrong configuration is told until another answer comes`() async throws {
+        hop.set(result: .misconfigured(status: 404, "the hop answered 404"))
+        feed.add(deliveries(1...1), .general)
+        try await relaying {
+            await feed.waitForReports(1)
+            #expect(health.misconfiguration == "the hop answered 404" && !health.isHopReachable)
+            hop.set(result: .ambiguous("silence", mayRepeat: true))
+            feed.add(deliveries(2...2), .general)
+            await feed.waitForReports(2)
+            #expect(health.misconfiguration != nil, "silence says nothing of the configuration")
+            hop.set(result: .accepted(status: 200, byProvider: true))
+            feed.add(deliveries(3...3), .general)
+            await feed.waitForReports(3)
+            #expect(health.misconfiguration == nil && health.isHopReachable)
+        }
+        // The first message waits for its next try, and none has ended.
+        #expect(feed.reports.first?.retryAt != nil)
+    }
+
     @Test func `alerts go while every place of the others is taken`() async throws {
         let campaign = deliveries(1...40)
         hop.keep(campaign.map(\.message))

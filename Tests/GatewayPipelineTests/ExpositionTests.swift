@@ -44,7 +44,7 @@ import Testing
                 # HELP sendgate_queued_operations Operations waiting for the engine.
                 # TYPE sendgate_queued_operations gauge
                 sendgate_queued_operations 3
-                # HELP sendgate_hop_reachable Whether the next hop answers.
+                # HELP sendgate_hop_reachable Whether the next hop answers as a delivery layer does.
                 # TYPE sendgate_hop_reachable gauge
                 sendgate_hop_reachable 1
 

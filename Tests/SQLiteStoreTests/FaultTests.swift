@@ -427,6 +427,7 @@ import Testing
         let loaded = BatchState()
         try store.load([], into: loaded)
         let change = try store.step({ try $0.setSetting("a", to: "1") }, over: loaded).view.change
+        store.writer.mover.wait()
         // The log was moved, so the commit begins it anew with its header; the second is the checkpoint's, of the log.
         state.files.fail(.synchronize, at: 2, code: Self.fsyncError)
         func isLost(_ body: () throws -> Void) -> Bool {

@@ -128,6 +128,22 @@ import Testing
         #expect(try newest(try openStore(killed.state), of: 4) == Array(1...4))
     }
 
+    @Test func `a log of another database, or of an earlier time, is refused`() throws {
+        let folder = try killed(after: 3)
+        let old = try Data(contentsOf: URL(fileURLWithPath: folder.state + "/gate.db-wal"))
+        let another = try killed(after: 3)
+        let other = try Data(contentsOf: URL(fileURLWithPath: another.state + "/gate.db-wal"))
+        let subjects = try Data(contentsOf: URL(fileURLWithPath: folder.state + "/subjects.db-wal"))
+        #expect(!subjects.isEmpty)
+        for log in [other, subjects] {
+            try log.write(to: URL(fileURLWithPath: folder.state + "/gate.db-wal"))
+            #expect(throws: StoreOpeningError.self) { try openStore(folder.state) }
+        }
+        // Nothing was changed: with its own log the directory opens again.
+        try old.write(to: URL(fileURLWithPath: folder.state + "/gate.db-wal"))
+        #expect(try newest(try openStore(folder.state), of: 3) == [1, 2, 3])
+    }
+
     @Test(arguments: ["gate.db", "subjects.db"])
     func `after another boot the log says itself how far it reaches`(file: String) throws {
         let folder = try killed(after: 3)

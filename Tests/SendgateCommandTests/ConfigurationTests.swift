@@ -81,6 +81,7 @@ import UnixSocketEndpoint
         // What the example says for a bound is what holds when it is absent.
         var bare = configuration
         (bare.limits, bare.endpoint) = (EngineLimits(), EndpointLimits())
+        bare.endpoint.outgoingConnectionCount = 512 + 64
         bare.reserveForSecurity()
         #expect(configuration.limits == bare.limits && configuration.endpoint == bare.endpoint)
         let tables = page.components(separatedBy: "```").last ?? ""

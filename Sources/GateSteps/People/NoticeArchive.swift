@@ -22,7 +22,8 @@ extension RecordReading {
         let name = scopeSetting(notice, sha256)
         guard let text = try setting(name) else { return nil }
         let parts = text.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count == 4 else {
+        // A scope that was archived before notices named their methods and their basis has two parts.
+        guard parts.count == 4 || parts.count == 2 else {
             throw StoreError.damaged(table: "setting", row: name, "a notice asks for `\(text)`")
         }
         func names<Name: RawRepresentable<String>>(_ part: Substring) throws -> [Name] {
@@ -36,7 +37,8 @@ extension RecordReading {
         return Notice.Scope(
             purposes: parts[0].split(separator: ",").map { Purpose(String($0)) },
             channels: try names(parts[1]),
-            methods: try names(parts[2]), basis: String(parts[3]))
+            methods: parts.count == 4 ? try names(parts[2]) : Notice.ordinaryMethods,
+            basis: parts.count == 4 ? String(parts[3]) : "consent")
     }
 }
 

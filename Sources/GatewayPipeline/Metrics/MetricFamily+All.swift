@@ -153,7 +153,7 @@ extension MetricFamily {
         "How long the message that is due longest, and that the relay does not have, has been due; 0 when none is.",
         by: [MetricLabel("lane", DeliveryLane.allCases.map(\.rawValue))])
     package static let hopReachable = MetricFamily(
-        .gauge, "hop_reachable", "Whether the next hop answers.")
+        .gauge, "hop_reachable", "Whether the next hop answers as a delivery layer does.")
 
     // MARK: Bundle, keys, store
 

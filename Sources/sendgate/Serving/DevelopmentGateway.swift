@@ -2,6 +2,7 @@ import AuditTrail
 import BundleModel
 import CommandTerminal
 import CompliancePolicy
+import DeliveryRelay
 import Foundation
 import GateSteps
 import GateVocabulary
@@ -9,9 +10,9 @@ import GatewayPipeline
 import KeyFiles
 import KeyLifecycle
 import Logging
+import PublicPages
 import TrailDirectory
 import UnixSocketEndpoint
-import PublicPages
 
 /// A gateway for a first hour: everything it needs is made inside one directory.
 ///
@@ -86,6 +87,8 @@ struct DevelopmentGateway {
         // A placeholder: the app that has such a page is not part of a gateway.
         configuration.preferencesURL = Self.preferencesURL
         configuration.authorities = try Self.authorities(in: root)
+        // What answers a first hour answers at once, so messages wait here where they can be watched.
+        configuration.hopConcurrency = .init(requestCount: 32)
         // Room for a test that is not about room.
         configuration.limits.freeDiskByteCountMin = 16 << 20
         // A user is not locked out by coming back after a month.

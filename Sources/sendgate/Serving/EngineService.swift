@@ -160,13 +160,16 @@ struct EngineService: Service {
     /// Raises the alarm for what is stored otherwise than it happened, and closes marketing to whom it is about.
     func differ(_ differences: [StateAudit.Difference]) {
         for difference in differences { logger.critical("state_differs: \(difference)") }
-        let people = Set(differences.compactMap(\.subject)).sorted()
-        engine.submit(
-            ClosingOperation(people) { [logger] failure in
-                guard let failure else { return }
-                logger.error(
-                    "marketing is not closed to people who are not stored as it happened: \(failure)")
-            })
+        // One by one: a person whose rows contradict each other cannot be written, and keeps nobody else open.
+        for subject in Set(differences.compactMap(\.subject)).sorted() {
+            engine.submit(
+                ClosingOperation([subject]) { [logger] failure in
+                    guard let failure else { return }
+                    logger.critical(
+                        "marketing is not closed to person \(subject.hexadecimal), who is not stored as it happened: \(failure)"
+                    )
+                })
+        }
     }
 
     /// Counts one recipient after the other.
