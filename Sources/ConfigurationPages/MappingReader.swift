@@ -1,6 +1,6 @@
 package import BundleModel
 
-/// What is found wrong while a configuration is read, and which keys were asked for.
+/// The diagnostics of a configuration that is being read, and the keys that its readers asked for.
 package final class ConfigurationProblems {
     package private(set) var diagnostics: [ConfigurationDiagnostic] = []
     /// Every key that was asked for, as `apps.*.apns.key_id`: `*` stands for a name that the operator chooses.
@@ -69,7 +69,7 @@ package final class MappingReader {
         return members.first { $0.key == key }?.value
     }
 
-    /// Where a key stands, or the mapping that should have it.
+    /// The place of a key in the file; that of its mapping where the key is missing.
     package func place(of key: String) -> String {
         guard let member = members.first(where: { $0.key == key }) else { return place }
         return (member.keyLocation ?? member.value.location).map { "\($0)" } ?? place

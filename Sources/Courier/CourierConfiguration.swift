@@ -8,13 +8,13 @@ package import UnixSockets
 
 /// Everything that `sendgate-courier serve` reads from its file.
 package struct CourierConfiguration: Sendable {
-    /// Where the gateway hands messages over.
+    /// The socket on which the gateway hands messages over.
     package var socket: SocketFile
     /// The users whose processes are served there.
     package var gateUserIDs: Set<UInt32>
-    /// Where metrics and health are asked for; guarded by its mode. `nil` for none.
+    /// The socket for metrics and health, guarded by its mode; `nil` serves neither.
     package var operations: SocketFile?
-    /// What must outlive the process; `nil` where no provider needs it.
+    /// The directory of the journal; `nil` where no provider needs one.
     package var journalDirectory: String?
     package var logLevel: Logger.Level
     /// Orders under way at once: the gateway's 512, and 64 for security.
@@ -36,11 +36,12 @@ package struct AppConfiguration: Sendable {
     package var expo: ExpoConfiguration?
 }
 
-/// Where replies and receipts go.
+/// The gateway's sockets that take replies and receipts.
 package struct GatewayReportsConfiguration: Sendable {
     package var repliesSocket: String
     package var receiptsSocket: String
-    /// Who may listen there: whoever does is given telephone numbers. `nil` trusts any process that could bind the path.
+    /// The users whose processes may listen there, since a listener is given telephone numbers; `nil` trusts any process that could
+    /// bind the path.
     package var userIDs: Set<UInt32>?
 
     package init(repliesSocket: String, receiptsSocket: String, userIDs: Set<UInt32>?) {

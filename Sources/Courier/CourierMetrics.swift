@@ -34,11 +34,11 @@ package struct CourierMetric: Sendable, Hashable {
     static let inbound = CourierMetric(
         .counter, "inbound_requests_total", ["status"], "Requests of webhooks, by the class of the answer.")
 
-    /// In the order of the page.
+    /// The metrics in the order of `/metrics`.
     package static let all = [deliveries, seconds, underWay, circuits, alarms, reloads, inbound]
 }
 
-/// What the courier has done since it began.
+/// Counters of the courier since its start.
 ///
 /// No label has anything of a person. An app that is not configured counts as `other`.
 package final class CourierMetrics: Sendable {
@@ -51,7 +51,7 @@ package final class CourierMetrics: Sendable {
     }
 
     private struct State {
-        /// By metric and label values.
+        /// Counts by metric, then by the values of its labels.
         var counts: [CourierMetric: [[String]: UInt64]] = [:]
         var durations: [DeliveryLane.Service: Durations] = [:]
     }

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import CourierModel
 package import GateSteps
 import GateVocabulary
 
@@ -75,13 +76,11 @@ private enum HopAnswer {
     case later(scope: HopResult.Scope)
     case ambiguous(mayRepeat: Bool)
 
-    /// Longest reason that is recorded. The gate's own producers read it, so it is a word, and no text of a person.
-    private static let reasonByteCountMax = 64
-
     /// - Returns: `nil` for what is no body of the contract. Members that are not known are passed over.
     init?(_ bytes: [UInt8]) {
         guard let object = (try? CanonicalJSON.read(bytes))?.objectValue else { return nil }
-        let reason = object["reason"]?.stringValue.flatMap(Self.word)
+        // Another layer's mistake in it loses no answer.
+        let reason = object["reason"]?.stringValue.flatMap(ProviderReason.word)
         switch object["outcome"]?.stringValue {
         case "accepted": self = .accepted
         case "token_gone":
@@ -97,19 +96,5 @@ private enum HopAnswer {
             self = .ambiguous(mayRepeat: mayRepeat)
         default: return nil
         }
-    }
-
-    /// A reason as it may be recorded; other characters become `_`, so that a layer's mistake loses no answer.
-    private static func word(_ reason: String) -> String? {
-        let bytes = reason.utf8.prefix(reasonByteCountMax).map { byte -> UInt8 in
-            switch byte {
-            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"),
-                UInt8(ascii: "."):
-                byte
-            default: UInt8(ascii: "_")
-            }
-        }
-        return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
     }
 }

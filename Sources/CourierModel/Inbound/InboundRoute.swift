@@ -125,14 +125,6 @@ extension InboundReport {
 
     /// A provider's reason in the letters that `POST /v1/receipts` takes: 1 to 64 of `A-Z a-z 0-9 _ - .`.
     package static func reason(_ text: String) -> String {
-        let letters = text.utf8.prefix(64).map { byte -> UInt8 in
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-                UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "."), UInt8(ascii: "-"):
-                byte
-            default: UInt8(ascii: "_")
-            }
-        }
-        return letters.isEmpty ? "unknown" : String(decoding: letters, as: UTF8.self)
+        ProviderReason.word(text) ?? "unknown"
     }
 }

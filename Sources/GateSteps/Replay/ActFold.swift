@@ -28,8 +28,9 @@ struct ActFold {
     private(set) var gatewayKeyProposals: [String: (event: String, by: GatewayKey.Proposal)] = [:]
     private(set) var keysetProposal: (digest: String, by: GatewayKey.Proposal)?
     private(set) var keysetVersion = 0
-    /// What the gateway itself may record next of a message, because the entry before says so.
-    private(set) var answered: Answered?
+    /// The entry before; the alarm of a duty that reached nobody comes between the end of a message and what the provider said
+    /// of it, and is passed over.
+    private var newest: TrailEntry?
 
     enum Answered: Hashable {
         /// The message of a destination ended with what the hop answered: what the provider said may follow, if it agrees.
@@ -49,7 +50,7 @@ struct ActFold {
     mutating func apply(
         _ entry: TrailEntry, policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws {
-        answered = try answered(by: entry)
+        if entry.kind != .mandatoryUnreached { newest = entry }
         switch entry.kind {
         case .start:
             isRestoring = false
@@ -79,13 +80,13 @@ struct ActFold {
         }
     }
 
-    private func answered(by entry: TrailEntry) throws -> Answered? {
+    /// What the gateway itself may record next of a message; `nil` where the entry before says nothing of one.
+    func answered() throws -> Answered? {
+        guard let entry = newest else { return nil }
         switch entry.kind {
         case .delivery:
             let ended: DeliveryEntry = try entry.knownBody()
             return try .ended(ended.send, ended.destination, ended.result.name())
-        // Comes between the end of a message and what the provider said of it.
-        case .mandatoryUnreached: return answered
         case .receipt:
             let receipt: ReceiptEntry = try entry.knownBody()
             guard receipt.caller == .gateway, receipt.event.known() == ReceiptBody.Event.tokenGone else {

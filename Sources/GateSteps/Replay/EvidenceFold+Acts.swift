@@ -73,7 +73,7 @@ extension EvidenceFold {
             try judgeRemoval(.deleteDevice, by: caller, rules)
             try requireDevice(tag, of: person)
         case .deviceDeactivated(let tag, let why):
-            if caller != .gateway || acts.answered != .tokenGone(subject, tag) {
+            if try caller != .gateway || acts.answered() != .tokenGone(subject, tag) {
                 try rules.require(why == .tokenTaken ? .putDevice : .addReceipt, of: caller)
             }
             try requireDevice(tag, of: person)
@@ -432,7 +432,8 @@ extension EvidenceFold {
             let result: HandOver =
                 try entry.event.name() == ReceiptBody.Event.acceptedByProvider
                 ? .handedOver : .refusedByHop
-            guard entry.act == nil, acts.answered == .ended(entry.send, entry.destination, result) else {
+            guard entry.act == nil, try acts.answered() == .ended(entry.send, entry.destination, result)
+            else {
                 throw StepRefusal(
                     .wrongState,
                     detail: "the gateway tells what a provider answered where a message ends only")

@@ -219,7 +219,7 @@ import Testing
         (#""project_id": "courier-test""#, #""project": "x""#, "has no `project_id`"),
         ("https://localhost", "http://localhost", "has a `token_uri` that is no https address"),
         (
-            "-----BEGIN PRIVATE KEY-----", "-----BEGIN KEY-----",
+            "BEGIN PRIVATE", "BEGIN",
             "has a `private_key` that is no RSA key of 2,048 bits and more"
         ),
         (#"{"type""#, #"["type""#, "is not a JSON object"),
