@@ -388,7 +388,9 @@ let package = Package(
         tests(
             "CourierProvidersTests",
             [
-                "CanonicalJSON", "CourierModel", "CourierProviders", "GateVocabulary", nio, nioSSL, logging,
+                "CanonicalJSON", "CourierModel", "CourierProviders", "GateVocabulary", nio, nioEmbedded,
+                nioSSL,
+                logging,
                 .product(name: "Crypto", package: "swift-crypto"),
             ], fixtures: ["peers"]),
         tests(

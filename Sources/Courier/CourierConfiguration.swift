@@ -41,7 +41,7 @@ package struct GatewayReportsConfiguration: Sendable {
     package var repliesSocket: String
     package var receiptsSocket: String
     /// The users whose processes may listen there, since a listener is given telephone numbers; `nil` trusts any process that could
-    /// bind the path.
+    /// bind the path, which is for `--dev` alone.
     package var userIDs: Set<UInt32>?
 
     package init(repliesSocket: String, receiptsSocket: String, userIDs: Set<UInt32>?) {
@@ -115,7 +115,7 @@ extension CourierConfiguration {
         guard access(file, F_OK) == 0 else { return configuration }
         let problems = ConfigurationProblems()
         let reader = MappingReader(try ConfigurationPage.read(file).get(), file: file, problems: problems)
-        configuration.readProviders(reader, credentialsDirectory)
+        configuration.readProviders(reader, credentialsDirectory, isDevelopment: true)
         reader.end()
         guard problems.diagnostics.isEmpty else { throw ConfigurationDiagnostics(problems.diagnostics) }
         return configuration
@@ -141,12 +141,14 @@ extension CourierConfiguration {
         drainMilliseconds = Int64(limits?.number("drain_seconds", 1...600, standard: 10) ?? 10) * 1_000
         limits?.end()
         apps = [:]
-        readProviders(file, credentials)
+        readProviders(file, credentials, isDevelopment: false)
         file.end()
     }
 
     /// Apps, mail, text messages and what comes in: what `--dev` takes, too.
-    private mutating func readProviders(_ file: MappingReader, _ credentials: String?) {
+    private mutating func readProviders(
+        _ file: MappingReader, _ credentials: String?, isDevelopment: Bool
+    ) {
         for (name, app) in file.named("apps", countMax: Self.appCountMax) {
             apps[name] = AppConfiguration(app, credentials)
         }
@@ -158,6 +160,11 @@ extension CourierConfiguration {
                 gate.refuse("replies", "is not set", hint: "the gateway's socket for `POST /v1/replies`")
             }
             let users = Self.users(gate, "users")
+            if users.isEmpty, !gate.has("users"), !isDevelopment {
+                gate.refuse(
+                    "users", "is not set",
+                    hint: "name the user the gateway runs as: whoever listens there is given numbers")
+            }
             defer { gate.end() }
             return GatewayReportsConfiguration(
                 repliesSocket: replies, receiptsSocket: gate.path("receipts") ?? replies,

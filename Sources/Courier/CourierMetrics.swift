@@ -30,7 +30,8 @@ package struct CourierMetric: Sendable, Hashable {
         .gauge, "misconfigured", ["service", "app"],
         "Whether the configuration or a credential keeps the app's messages from going.")
     static let reloads = CourierMetric(
-        .counter, "credential_reloads_total", ["result"], "Providers whose credentials were read again.")
+        .counter, "credential_reloads_total", ["result"],
+        "Providers, and webhooks together, whose credentials were read again.")
     static let inbound = CourierMetric(
         .counter, "inbound_requests_total", ["status"], "Requests of webhooks, by the class of the answer.")
 

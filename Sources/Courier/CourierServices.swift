@@ -56,14 +56,18 @@ package struct CourierServices {
         var services: [any Service] = registry.sorted.map {
             ProviderService(lane: $0.lane, provider: $0.provider)
         }
+        var reloadInbound: (@Sendable () throws -> Void)?
+        if let inbound = configuration.inbound, let gateway = configuration.gateway, let journal {
+            let (listener, inboundDesk) = try Self.inbound(
+                inbound, gateway, journal, clock, metrics, logger, whenListening: readiness.listening)
+            services.append(listener)
+            reloadInbound = { inboundDesk.replace(try inbound.routes()) }
+        }
         if handlesSignals {
             services.append(
-                CredentialReload(registry: registry, desk: desk, metrics: metrics, logger: logger))
-        }
-        if let inbound = configuration.inbound, let gateway = configuration.gateway, let journal {
-            services.append(
-                try Self.inbound(
-                    inbound, gateway, journal, clock, metrics, logger, whenListening: readiness.listening))
+                CredentialReload(
+                    registry: registry, desk: desk, reloadInbound: reloadInbound, metrics: metrics,
+                    logger: logger))
         }
         if let operations = configuration.operations {
             services.append(
@@ -100,14 +104,14 @@ package struct CourierServices {
         _ inbound: InboundConfiguration, _ gateway: GatewayReportsConfiguration, _ journal: CourierJournal,
         _ clock: ProviderClock, _ metrics: CourierMetrics, _ logger: Logger,
         whenListening: @escaping @Sendable (HTTPListener.Address) -> Void
-    ) throws -> HTTPListener {
+    ) throws -> (HTTPListener, InboundDesk) {
         let reports = GatewayReports(gateway)
         let desk = InboundDesk(routes: try inbound.routes(), journal: journal, clock: clock) {
             await reports.pass($0, $1)
         }
         var limits = HTTPListenerLimits(bodyByteCountMax: InboundRequest.bytesMax)
         limits.connectionCountMax = 256
-        return HTTPListener(
+        let listener = HTTPListener(
             on: .loopback(host: inbound.host, port: inbound.port), limits: limits, logger: logger,
             whenListening: whenListening
         ) { request in
@@ -115,6 +119,7 @@ package struct CourierServices {
             metrics.inbound(status: answer.status)
             return answer
         }
+        return (listener, desk)
     }
 }
 
@@ -152,7 +157,7 @@ private final class Readiness: Sendable {
 }
 
 extension InboundConfiguration {
-    /// Reads the secrets. They are read at the start only: two may be in force at once, so a change needs no reload.
+    /// Reads the secrets.
     fileprivate func routes() throws(CredentialError) -> [InboundRoute] {
         var routes: [InboundRoute] = []
         if let twilio {
@@ -242,6 +247,8 @@ private struct ProviderService: Service {
 struct CredentialReload: Service {
     let registry: ProviderRegistry
     let desk: DeliveryDesk
+    /// Reads the secrets of webhooks again.
+    var reloadInbound: (@Sendable () throws -> Void)?
     let metrics: CourierMetrics
     let logger: Logger
 
@@ -261,6 +268,18 @@ struct CredentialReload: Service {
                 logger.error(
                     "the credentials cannot be used; the old ones stay",
                     metadata: ["lane": "\(lane)", "error": "\(error)"])
+            }
+        }
+        if let reloadInbound {
+            do {
+                try reloadInbound()
+                metrics.reloaded(isRefused: false)
+                logger.notice("the secrets of webhooks were read again")
+            } catch {
+                metrics.reloaded(isRefused: true)
+                logger.error(
+                    "the secrets of webhooks cannot be used; the old ones stay",
+                    metadata: ["error": "\(error)"])
             }
         }
         desk.retryCircuits()

@@ -16,10 +16,16 @@ package final class DeliveryDesk: Sendable {
     private static let alarmMilliseconds: Int64 = 60_000
 
     private struct State {
-        var underWay: [MessageID: Task<DeliveryOutcome, Never>] = [:]
+        var underWay: [MessageID: UnderWay] = [:]
+        var countByService: [DeliveryLane.Service: Int] = [:]
         var recent: RecentMessages
         var circuits: [DeliveryLane: Circuit] = [:]
         var alarms: [DeliveryLane: Int64] = [:]
+    }
+
+    private struct UnderWay {
+        var task: Task<DeliveryOutcome, Never>
+        var token: String
     }
 
     private let lanes: ProviderRegistry
@@ -49,6 +55,9 @@ package final class DeliveryDesk: Sendable {
     package func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
         let lane = DeliveryLane(order)
         let began = clock.uptimeMilliseconds()
+        var order = order
+        order.answerBy = min(
+            began + DeliveryOrder.answerMilliseconds, order.handOverBy?.uptimeMilliseconds ?? .max)
         let outcome = await outcome(of: order, on: lane)
         metrics.delivered(outcome, by: lane, milliseconds: clock.uptimeMilliseconds() - began)
         return outcome
@@ -63,12 +72,20 @@ package final class DeliveryDesk: Sendable {
         let step = state.withLock { state -> Step in
             if state.recent.contains(order.message) { return .answer(.seenBefore) }
             // A repeat waits for the first one's outcome.
-            if let task = state.underWay[order.message] { return .wait(task) }
-            guard state.underWay.count < underWayMax else {
+            if let first = state.underWay[order.message] {
+                // Another address is another delivery, which the first one's outcome says nothing of.
+                return first.token == order.token
+                    ? .wait(first.task)
+                    : .answer(.later(reason: "message_under_way", seconds: 1, scope: .message))
+            }
+            guard state.underWay.count < underWayMax,
+                state.countByService[lane.service, default: 0] < share(of: lane.service)
+            else {
                 return .answer(.later(reason: "courier_busy", seconds: 1, scope: .message))
             }
             let task = Task { await self.handOver(order, on: lane) }
-            state.underWay[order.message] = task
+            state.underWay[order.message] = UnderWay(task: task, token: order.token)
+            state.countByService[lane.service, default: 0] += 1
             return .wait(task)
         }
         switch step {
@@ -77,11 +94,21 @@ package final class DeliveryDesk: Sendable {
         }
     }
 
+    /// How many orders of a service may be under way: mails and texts take at most a quarter each, so that a silent relay leaves
+    /// room for pushes.
+    private func share(of service: DeliveryLane.Service) -> Int {
+        switch service {
+        case .mail, .sms: max(1, underWayMax / 4)
+        case .apns, .fcm, .expo: underWayMax
+        }
+    }
+
     /// The one delivery of a message. Its end and the memory of it are one step, so that no repeat comes between.
     private func handOver(_ order: DeliveryOrder, on lane: DeliveryLane) async -> DeliveryOutcome {
         let outcome = await admitted(order, on: lane)
         state.withLock { state in
             state.underWay[order.message] = nil
+            state.countByService[lane.service, default: 0] -= 1
             if case .accepted = outcome { state.recent.insert(order.message) }
         }
         return outcome
@@ -151,6 +178,6 @@ package final class DeliveryDesk: Sendable {
 
     /// Cancels what is under way: providers answer "ambiguous" or "later" then.
     package func cancel() {
-        for task in state.withLock({ Array($0.underWay.values) }) { task.cancel() }
+        for task in state.withLock({ $0.underWay.values.map(\.task) }) { task.cancel() }
     }
 }

@@ -71,6 +71,8 @@ package struct Circuit: Sendable, Hashable {
         _ outcome: DeliveryOutcome, pass: Pass, at now: Int64, jitter: Double
     ) {
         if pass.isProbe, pass.openings == openings { isProbing = false }
+        // Nothing is known of the provider: the next order tries.
+        if outcome.isLocal { return }
         switch outcome {
         case .later(let reason, let seconds, .app):
             open(Cause(reason: reason, isConfiguration: false), seconds, pass, now, jitter)
@@ -98,7 +100,9 @@ package struct Circuit: Sendable, Hashable {
     private mutating func open(
         _ cause: Cause, _ seconds: Int?, _ pass: Pass, _ now: Int64, _ jitter: Double
     ) {
-        let stated = seconds.map { min(Int64(max($0, 1)) * 1_000, Self.retryAfterMillisecondsMax) }
+        let stated = seconds.map {
+            min(Int64(max(RetryAfter.bounded($0), 1)) * 1_000, Self.retryAfterMillisecondsMax)
+        }
         guard pass.openings == openings else {
             // It started before the circuit opened. Only what the provider states counts.
             if let opened, let stated { self.opened?.until = max(opened.until, now + stated) }

@@ -25,6 +25,14 @@ package struct DeliveryOrder: Sendable, Hashable {
     package var expiresAt: Instant
     /// Until when the gateway still waits for the answer; absent from a gateway that speaks version 1.
     package var handOverBy: HandOverDeadline?
+    /// Until when the courier answers the order, in milliseconds of its own uptime; set at its arrival and never written. Every
+    /// wait for the order ends with it.
+    package var answerBy: Int64?
+
+    /// Of an order, from its arrival to its answer, in milliseconds: the gateway's timer of 10,000 starts earlier.
+    package static let answerMilliseconds: Int64 = 8_000
+    /// What is left of it at least when something is written, in milliseconds: less would make an unclear end of a slow answer.
+    package static let writeMilliseconds: Int64 = 1_000
 
     package init(
         message: MessageID, send: SendID, destination: DestinationID, channel: Channel, platform: Platform?,

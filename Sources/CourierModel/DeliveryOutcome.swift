@@ -36,9 +36,6 @@ extension DeliveryOutcome {
     /// Nothing was written, because the gateway waits for the answer no longer, or the message has expired.
     package static let tooLate = DeliveryOutcome.later(reason: "too_late", seconds: nil, scope: .message)
 
-    /// Longest `Retry-After` that the gateway follows, in seconds.
-    private static let retryAfterMax = 86_400
-
     /// Status, `Retry-After` in seconds, and body. Of a reason the gateway gets one word; what stands behind a colon or a
     /// comma is for the courier's own log.
     package var answer: (status: Int, retryAfter: Int?, body: JSONValue?) {
@@ -58,7 +55,7 @@ extension DeliveryOutcome {
             (422, nil, Self.body("failed", ["reason": .string(Self.word(reason))]))
         case .later(let reason, let seconds, let scope):
             (
-                503, seconds.map { min(max($0, 0), Self.retryAfterMax) },
+                503, seconds.map(RetryAfter.bounded),
                 Self.body("later", ["reason": .string(Self.word(reason)), "scope": .string(scope.rawValue)])
             )
         case .misconfigured(let reason):
@@ -70,6 +67,15 @@ extension DeliveryOutcome {
             )
         }
     }
+
+    /// Reasons of the courier's own, of orders that were never written to a provider.
+    package static let localReasons: Set<String> = [
+        "token_malformed", "header_malformed", "body_without_message", "body_without_text", "MessageTooBig",
+        "PayloadTooLarge", "payload_too_large", "journal_unavailable", "journal_full",
+    ]
+
+    /// Whether it says nothing of the provider.
+    package var isLocal: Bool { reason.map(Self.localReasons.contains) ?? false }
 
     /// What the outcome is called in the answer, in logs and in metrics.
     package var name: String {

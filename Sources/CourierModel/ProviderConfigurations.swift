@@ -102,7 +102,8 @@ package struct MailConfiguration: Sendable, Hashable {
     /// The courier's name in EHLO (RFC 5321 section 4.1.1.1); the machine's where it is `nil`.
     package var clientName: String?
     /// Of the times that RFC 5321 section 4.5.3.2 has for a reply, which are minutes, for a queue that is in no hurry. A
-    /// twentieth is 15 s for a reply and 30 s for the answer to a mail; the gateway waits some ten seconds for its own answer.
+    /// twentieth is 15 s for a reply and 30 s for the answer to a mail; what is left of `DeliveryOrder.answerMilliseconds` bounds
+    /// each of them.
     package var timeoutScale = 0.05
     /// Connections at once. Further mails wait for one of them.
     package var connectionsMax = 4

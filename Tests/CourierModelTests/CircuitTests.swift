@@ -1,4 +1,5 @@
 import CourierModel
+import GateVocabulary
 import Testing
 
 @Suite struct CircuitTests {
@@ -119,5 +120,35 @@ import Testing
         circuit.retry(at: 1)
         circuit.finished(Self.taken, pass: try Self.pass(&circuit, at: 1), at: 2, jitter: 0)
         #expect(circuit.cause == nil)
+    }
+
+    @Test func `the longest Retry-After is followed for as long as any`() {
+        let now = Instant(milliseconds: 0)
+        #expect(RetryAfter.seconds("9223372036854775807", at: now) == RetryAfter.secondsMax)
+        var circuit = Circuit()
+        guard case .go(let pass) = circuit.admit(at: 0) else { return _ = Issue.record("closed") }
+        circuit.finished(
+            .later(reason: "x", seconds: .max, scope: .app), pass: pass, at: 0, jitter: 0)
+        #expect(
+            circuit.admit(at: 0)
+                == .wait(seconds: Int(Circuit.retryAfterMillisecondsMax / 1_000), reason: "x"))
+    }
+
+    @Test(arguments: [
+        DeliveryOutcome.failed(reason: "token_malformed"),
+        .later(reason: "journal_unavailable", seconds: nil, scope: .app),
+    ])
+    func `an order that never reached the provider neither closes nor opens`(local: DeliveryOutcome) {
+        var circuit = Circuit()
+        guard case .go(let first) = circuit.admit(at: 0) else { return _ = Issue.record("closed") }
+        circuit.finished(local, pass: first, at: 0, jitter: 0)
+        #expect(circuit.cause == nil)
+        circuit.finished(
+            .later(reason: "x", seconds: nil, scope: .app), pass: first, at: 0, jitter: 0)
+        guard case .go(let probe) = circuit.admit(at: 60_000) else { return _ = Issue.record("open") }
+        circuit.finished(local, pass: probe, at: 60_000, jitter: 0)
+        #expect(circuit.cause?.reason == "x")
+        // The next one tries at once.
+        guard case .go = circuit.admit(at: 60_000) else { return _ = Issue.record("held") }
     }
 }

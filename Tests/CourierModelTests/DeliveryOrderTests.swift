@@ -11,6 +11,16 @@ import Testing
         "platform":"ios","send_id":"00112233-4455-4677-8899-aabbccddee00","token":"ab","new":1}
         """
 
+    @Test func `what an order and a secret say of themselves may stand in a log`() throws {
+        let order = try DeliveryOrder(try CanonicalJSON.read([UInt8](Self.push.utf8)))
+        let webhook = SignedWebhook(path: "/reports", secrets: [Array("s3cret".utf8)])
+        let twilio = TwilioWebhook(path: "/t", publicURL: "https://h", authTokens: [Array("s3cret".utf8)])
+        #expect("\(order)" == "push 00112233-4455-4677-8899-aabbccddeeff")
+        #expect(String(reflecting: order) == "\(order)")
+        #expect(String(reflecting: webhook) == "signed webhook /reports")
+        #expect("\([twilio])" == "[webhook of Twilio /t]")
+    }
+
     @Test func `an order is read whole, and members of a newer gateway are passed over`() throws {
         let order = try DeliveryOrder(try CanonicalJSON.read([UInt8](Self.push.utf8)))
         #expect(order.message.uuidText == "00112233-4455-4677-8899-aabbccddeeff")

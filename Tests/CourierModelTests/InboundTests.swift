@@ -220,6 +220,9 @@ import Testing
     }
 
     @Test func `a complaint unsubscribes the mailbox that complained`() {
+        let reference = DeliveryReference(
+            send: SendID(high: 2, low: 1), destination: DestinationID("mail")
+        ).header
         let complaint = """
             MIME-Version: 1.0
             Content-Type: multipart/report; report-type=feedback-report; boundary=b
@@ -237,6 +240,7 @@ import Testing
 
             Message-ID: <m@pay.example>
             To: ola@example.org
+            X-Sendgate-Delivery: \(reference)
 
             text
             --b--
@@ -249,6 +253,16 @@ import Testing
                             id: "complaint <m@pay.example>", channel: .email, from: "<ola@example.org>",
                             text: "unsubscribe"), key: "complaint/<m@pay.example>")
                 ]))
+        // Anybody can write one about a mail that they did not receive.
+        for forged in [
+            complaint.replacing("X-Sendgate-Delivery: \(reference)\n", with: ""),
+            complaint.replacing(reference, with: "1.2"),
+        ] {
+            guard case .refused(422, _) = Self.signed(forged, at: Self.now.seconds, Self.bounces) else {
+                Issue.record("a forged complaint was passed on")
+                continue
+            }
+        }
     }
 
     // MARK: Answers

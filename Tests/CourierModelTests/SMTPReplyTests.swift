@@ -70,7 +70,13 @@ import Testing
         (.data, "554 5.5.1 Error: no valid recipients", "failed"),
         (.content, "554 5.6.0 Message rejected", "failed"),
         (.content, "451 4.3.0 queue file write error", "message"),
-        (.content, "550 5.7.1 Unable to relay", "misconfigured"), (.content, "354 what", "misconfigured"),
+        (.content, "550 5.7.1 Unable to relay", "misconfigured"),
+        (.content, "354 what", "ambiguous smtp_354 false"),
+        (.recipient, "452 4.2.2 <ola@example.org>: Mailbox full", "message"),
+        (.content, "452 4.2.2 Mailbox full", "message"), (.content, "452 4.3.1 No room", "app"),
+        (.recipient, "552 5.2.2 <ola@example.org>: Over quota", "failed"),
+        (.recipient, "550 5.7.1 <relay@example.org>: Recipient address rejected", "failed"),
+        (.recipient, "550 5.7.1 the recipient authenticates no sender of this list", "failed"),
     ])
     func `a refusal ends the message only when it is about the message`(
         stage: SMTPStage, reply: String, expected: String
@@ -82,9 +88,15 @@ import Testing
             case .failed: "failed"
             case .later(_, _, let scope): scope.rawValue
             case .misconfigured: "misconfigured"
+            case .ambiguous(let reason, let mayRepeat): "ambiguous \(reason) \(mayRepeat)"
             case let other: "\(other)"
             }
         #expect(found == expected)
+    }
+
+    @Test(arguments: [200, 250, 251, 252, 299])
+    func `any yes to the final dot is a mail that the relay has`(code: Int) {
+        #expect(SMTPStage.content.isPositive(SMTPReply(code: code, lines: [])))
     }
 
     @Test func `a reason has the codes of a reply and none of its words`() throws {

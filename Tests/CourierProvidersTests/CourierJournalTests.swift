@@ -105,6 +105,51 @@ import Testing
         #expect(journal.entries(withPrefix: "").map(\.key) == ["4"])
     }
 
+    @Test func `a prefix that is full takes no room of another, also in one write`() async throws {
+        let folder = try TestFolder()
+        var limits = CourierJournal.Limits()
+        (limits.entryCountMax, limits.entryCountMaxByPrefix) = (100, ["expo": 2])
+        let journal = try Self.open(folder, limits: limits)
+        try await journal.commit([.put("expo/a/1", Self.entry("x")), .put("expo/b/2", Self.entry("x"))])
+        #expect(!journal.hasRoom(for: "expo/a/") && journal.hasRoom(for: "once/1"))
+        let refusedCount = await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<50 {
+                group.addTask { [journal] in
+                    do {
+                        try await journal.commit([
+                            .put("\(number % 2 == 0 ? "expo/a" : "once")/\(number)n", Self.entry("x"))
+                        ])
+                        return false
+                    } catch {
+                        return true
+                    }
+                }
+            }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(refusedCount == 25)
+        #expect(journal.entries(withPrefix: "once/").count == 25)
+        #expect(journal.entries(withPrefix: "expo/").count == 2)
+        try await journal.commit([.remove("expo/a/1")])
+        #expect(journal.hasRoom(for: "expo/a/"))
+    }
+
+    @Test func `a journal that is full is not rewritten for every commit`() async throws {
+        let folder = try TestFolder()
+        var limits = CourierJournal.Limits()
+        limits.entryCountMax = 3
+        let journal = try Self.open(folder, limits: limits)
+        for number in 0..<3 { try await journal.commit([.put("\(number)", Self.entry("x"))]) }
+        func inode() throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: folder.file("journal"))[.systemFileNumber]
+                as? Int
+        }
+        let before = try inode()
+        for _ in 0..<3 { try await journal.commit([.put("0", Self.entry("y"))]) }
+        await #expect(throws: JournalFault.self) { try await journal.commit([.put("3", Self.entry("x"))]) }
+        #expect(try inode() == before)
+    }
+
     @Test func `the file is rewritten without what ended, and never passes its limit`() async throws {
         let folder = try TestFolder()
         var limits = CourierJournal.Limits()

@@ -175,9 +175,15 @@ import UnixSockets
         ),
         (minimal + "sms: {}\njournal: /j", ["courier.yaml:3:6: `sms` has neither `twilio` nor `json`"]),
         (
-            minimal + "journal: /j\ngate: {replies: /r}\ninbound: {listen: \"0.0.0.0:80\"}",
+            minimal + "journal: /j\ngate: {replies: /r, users: [1]}\ninbound: {listen: \"0.0.0.0:80\"}",
             [
                 "courier.yaml:5:11: `inbound.listen` is `0.0.0.0:80` → write `127.0.0.1:PORT` or `[::1]:PORT`; a proxy in front has the name and the certificate"
+            ]
+        ),
+        (
+            minimal + "gate: {replies: /r}",
+            [
+                "courier.yaml:3:7: `gate.users` is not set → name the user the gateway runs as: whoever listens there is given numbers"
             ]
         ),
         (

@@ -60,6 +60,68 @@ import Testing
         #expect(desk.underWayCount == 0)
     }
 
+    @Test func `a repeat to another address does not get the first one's outcome`() async {
+        let (begun, end) = (Latch(), Latch())
+        let provider = ScriptedProvider { _ in
+            begun.open()
+            await end.wait()
+            return .tokenGone(reason: "Unregistered", at: nil)
+        }
+        let desk = desk([Self.main: provider])
+        async let first = desk.deliver(.push(1))
+        await begun.wait()
+        var repeated = DeliveryOrder.push(1)
+        repeated.token = "another"
+        #expect(
+            await desk.deliver(repeated)
+                == .later(reason: "message_under_way", seconds: 1, scope: .message))
+        end.open()
+        #expect(await first == .tokenGone(reason: "Unregistered", at: nil))
+    }
+
+    @Test func `a relay that is silent leaves room for pushes`() async {
+        let end = Latch()
+        let silent = ScriptedProvider { _ in
+            await end.wait()
+            return .accepted(providerID: nil)
+        }
+        let desk = desk(
+            [DeliveryLane(.mail): silent, Self.main: ScriptedProvider()], underWayMax: 8)
+        await withTaskGroup(of: Void.self) { tasks in
+            func mail(_ number: Int) -> DeliveryOrder {
+                var order = DeliveryOrder.push(number)
+                (order.channel, order.platform, order.app) = (.email, nil, nil)
+                return order
+            }
+            for number in 1...2 { tasks.addTask { _ = await desk.deliver(mail(number)) } }
+            while desk.underWayCount < 2 { await Task.yield() }
+            #expect(
+                await desk.deliver(mail(3)) == .later(reason: "courier_busy", seconds: 1, scope: .message))
+            #expect(await desk.deliver(.push(4)) == .accepted(providerID: "p-1"))
+            end.open()
+        }
+        #expect(await desk.deliver(.push(5)) == .accepted(providerID: "p-1"))
+    }
+
+    @Test func `an order has eight seconds from its arrival, or until the gateway goes`() async {
+        let seen = Mutex<[Int64?]>([])
+        let provider = ScriptedProvider { order in
+            seen.withLock { $0.append(order.answerBy) }
+            return .accepted(providerID: nil)
+        }
+        let desk = desk([Self.main: provider])
+        _ = await desk.deliver(.push(1))
+        var order = DeliveryOrder.push(2)
+        order.handOverBy = HandOverDeadline(bootID: "boot", uptimeMilliseconds: 1_003_000)
+        _ = await desk.deliver(order)
+        #expect(seen.withLock { $0 } == [1_008_000, 1_003_000])
+        // Its last second is the provider's, for the answer.
+        order.answerBy = 1_003_000
+        #expect(time.clock.allows(order) && time.clock.left(order, atMost: 9_000) == 3_000)
+        time.advance(byMilliseconds: 2_001)
+        #expect(!time.clock.allows(order))
+    }
+
     @Test func `what was taken is answered as seen before, and what was not goes again`() async {
         let taken = ScriptedProvider()
         let refusing = ScriptedProvider(.failed(reason: "BadTopic"))

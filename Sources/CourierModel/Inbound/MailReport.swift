@@ -68,8 +68,16 @@ enum MailReport {
         else {
             return .refused(status: 422, reason: "the complaint does not say of which mailbox it is")
         }
-        let message = original?.fields["message-id"] ?? original?.fields[MailMessage.referenceHeader]
-        guard let message, message.utf8.count <= 110 else {
+        // Only who received the mail knows what the courier wrote there.
+        guard let reference = original?.fields[MailMessage.referenceHeader],
+            DeliveryReference(header: reference) != nil
+        else {
+            return .refused(
+                status: 422,
+                reason: "the complaint does not name the message: no \(MailMessage.referenceHeader)")
+        }
+        let message = original?.fields["message-id"] ?? reference
+        guard message.utf8.count <= 110 else {
             return .refused(status: 422, reason: "the complaint does not say of which message it is")
         }
         return .pass([

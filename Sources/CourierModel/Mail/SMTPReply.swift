@@ -117,7 +117,9 @@ package enum SMTPStage: String, CaseIterable, Sendable {
         case .greeting, .startTLS: reply.code == 220
         case .authentication: reply.code == 235
         case .data: reply.code == 354
-        case .ehlo, .reset, .mailFrom, .content: reply.code == 250
+        case .ehlo, .reset, .mailFrom: reply.code == 250
+        // The relay has the mail with any of them (RFC 5321 section 4.2.1).
+        case .content: (200..<300).contains(reply.code)
         // 251: it will be forwarded.
         case .recipient: reply.code == 250 || reply.code == 251
         }
@@ -129,6 +131,12 @@ package enum SMTPStage: String, CaseIterable, Sendable {
         let reason = reply.reason
         switch (self, reply.code) {
         case (.mailFrom, 552): return .failed(reason: reason)
+        // Neither yes nor no, behind the final dot.
+        case (.content, ..<400): return .ambiguous(reason: reason, mayRepeat: false)
+        // The recipient's mailbox (RFC 3463 section 3.3).
+        case (.recipient, 452), (.content, 452):
+            let isMailbox = reply.enhancedCode?.hasPrefix("4.2.") ?? false
+            return .later(reason: reason, seconds: nil, scope: isMailbox ? .message : .app)
         case (_, 421), (_, 452): return .later(reason: reason, seconds: nil, scope: .app)
         case (.recipient, 400..<500), (.data, 400..<500), (.content, 400..<500):
             return .later(reason: reason, seconds: nil, scope: .message)
@@ -152,10 +160,18 @@ package enum SMTPStage: String, CaseIterable, Sendable {
         return code.hasPrefix("5.7.") && saysUs(reply)
     }
 
+    /// Of Postfix, Exim, Sendmail and Exchange.
+    private static let usPhrases = [
+        "relay access denied", "relaying denied", "unable to relay", "not permitted to relay",
+        "relay not permitted", "relaying not allowed", "do not relay", "sender address rejected",
+        "client host rejected", "helo command rejected", "authentication required", "must authenticate",
+        "not authenticated", "send as",
+    ]
+
     private static func saysUs(_ reply: SMTPReply) -> Bool {
-        let text = reply.lines.joined(separator: " ").lowercased()
-        return ["relay", "sender address rejected", "client host", "helo command", "authenticat", "send as"]
-            .contains { text.contains($0) }
+        // A mailbox may be called like a phrase.
+        let text = reply.lines.joined(separator: " ").lowercased().replacing(/<[^>]*>/, with: "")
+        return usPhrases.contains { text.contains($0) }
     }
 }
 

@@ -36,6 +36,7 @@ package enum FCMErrors {
             details.first { $0["@type"]?.stringValue?.hasSuffix("." + type) == true }
         }
         let delay = detail("RetryInfo")?["retryDelay"]?.stringValue.flatMap { Int($0.prefix { $0.isNumber }) }
+            .map(RetryAfter.bounded)
         let pause = [retryAfter, delay].compactMap(\.self).max()
         let state = ProviderReason.bounded(error["status"]?.stringValue ?? "status_\(status)")
         guard let code = detail("FcmError")?["errorCode"]?.stringValue.map(ProviderReason.bounded),

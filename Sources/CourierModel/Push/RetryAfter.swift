@@ -2,11 +2,16 @@ package import GateVocabulary
 
 /// Times in the headers of a provider's answer.
 package enum RetryAfter {
-    /// - Returns: Seconds of `Retry-After` (RFC 9110, section 10.2.3), which is a number or a date; at least 0.
+    /// Longest pause that is followed, in seconds: a day.
+    package static let secondsMax = 86_400
+
+    package static func bounded(_ seconds: Int) -> Int { min(max(seconds, 0), secondsMax) }
+
+    /// - Returns: Seconds of `Retry-After` (RFC 9110, section 10.2.3), which is a number or a date; bounded.
     package static func seconds(_ text: String?, at now: Instant) -> Int? {
         guard let text else { return nil }
-        if let seconds = Int(text) { return max(0, seconds) }
-        return httpDate(text).map { Int(max(0, ($0.milliseconds - now.milliseconds + 999) / 1_000)) }
+        if let seconds = Int(text) { return bounded(seconds) }
+        return httpDate(text).map { bounded(Int(($0.milliseconds - now.milliseconds + 999) / 1_000)) }
     }
 
     /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7); the two older forms are no longer sent.

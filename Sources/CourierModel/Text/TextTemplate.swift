@@ -101,7 +101,15 @@ package struct TextTemplate: Sendable, Hashable {
         )
     }
 
-    package func outcome(status: Int, answer: JSONValue?, retryAfter: Int?) -> DeliveryOutcome {
+    /// - Parameters:
+    ///   - answer: `nil` where the body is no JSON.
+    ///   - retryAfter: In seconds.
+    ///   - suspects: Weighs a refusal that does not say whether the text or the settings are at fault.
+    ///   - now: Milliseconds on a clock that never jumps.
+    package func outcome(
+        status: Int, answer: JSONValue?, retryAfter: Int?, weighing suspects: inout SuspectAnswers,
+        at now: Int64
+    ) -> DeliveryOutcome {
         let code = codePointer.flatMap { answer?[$0] }.flatMap(Self.word)
         let reason = code.map { "provider_\(InboundReport.reason($0))" } ?? "provider_http_\(status)"
         let id = idPointer.flatMap { answer?[$0] }.flatMap(Self.word)
@@ -112,8 +120,12 @@ package struct TextTemplate: Sendable, Hashable {
         case .app: return .later(reason: reason, seconds: retryAfter, scope: .app)
         case .misconfigured: return .misconfigured(reason: reason)
         case .ambiguous: return .ambiguous(reason: reason, mayRepeat: false)
+        // The code that would say what became of the text cannot be read.
+        case nil where codePointer != nil && answer == nil && (200..<300).contains(status):
+            return .ambiguous(reason: "provider_answer_unreadable", mayRepeat: false)
         case nil:
-            let outcome = HTTPTextAnswer.outcome(status: status, reason: reason, retryAfter: retryAfter)
+            let outcome = HTTPTextAnswer.outcome(
+                status: status, reason: reason, retryAfter: retryAfter, weighing: &suspects, at: now)
             if case .accepted = outcome { return .accepted(providerID: id) }
             return outcome
         }

@@ -66,7 +66,11 @@ package enum TwilioErrors {
     /// - Parameters:
     ///   - code: The member `code` of an error's body.
     ///   - retryAfter: The header of that name, in seconds.
-    package static func outcome(status: Int, code: Int?, retryAfter: Int?) -> DeliveryOutcome {
+    ///   - suspects: Weighs a refusal that does not say whether the text or the settings are at fault.
+    ///   - now: Milliseconds on a clock that never jumps.
+    package static func outcome(
+        status: Int, code: Int?, retryAfter: Int?, weighing suspects: inout SuspectAnswers, at now: Int64
+    ) -> DeliveryOutcome {
         if let code, let (meaning, reason) = answers[code] {
             let reason = "twilio_\(code)_\(reason)"
             switch meaning {
@@ -78,13 +82,16 @@ package enum TwilioErrors {
         }
         return HTTPTextAnswer.outcome(
             status: status, reason: code.map { "twilio_\($0)" } ?? "twilio_http_\(status)",
-            retryAfter: retryAfter)
+            retryAfter: retryAfter, weighing: &suspects, at: now)
     }
 }
 
 /// What the HTTP status of an SMS provider means where its body does not say more (RFC 9110 section 15).
 package enum HTTPTextAnswer {
-    package static func outcome(status: Int, reason: String, retryAfter: Int?) -> DeliveryOutcome {
+    /// - Parameters: As of ``TwilioErrors/outcome(status:code:retryAfter:weighing:at:)``.
+    package static func outcome(
+        status: Int, reason: String, retryAfter: Int?, weighing suspects: inout SuspectAnswers, at now: Int64
+    ) -> DeliveryOutcome {
         switch status {
         case 200..<300: .accepted(providerID: nil)
         case 429: .later(reason: reason, seconds: max(retryAfter ?? 1, 1), scope: .app)
@@ -92,7 +99,8 @@ package enum HTTPTextAnswer {
         case 503: .later(reason: reason, seconds: max(retryAfter ?? 5, 1), scope: .app)
         // It may have acted before it failed, and a second text costs money and trust.
         case 500...: .ambiguous(reason: reason, mayRepeat: false)
-        case 400, 413, 422: .failed(reason: reason)
+        // The text's fault, or a setting that spoils every text.
+        case 400, 413, 422: suspects.suspected(reason, at: now)
         // 3xx, 401, 403, 404 and the like are about the settings, and never about one message.
         default: .misconfigured(reason: reason)
         }

@@ -9,7 +9,8 @@ package struct ConnectionLimits: Sendable {
     /// Requests that wait for a place. The gateway has at most 576 under way (512, and 64 of security).
     package var waitingMax = 1_024
     /// From the first SYN to a connection that may be used: TCP, TLS and HTTP/2's first SETTINGS.
-    package var connectMilliseconds: Int64 = 10_000
+    /// Shorter than `DeliveryOrder.answerMilliseconds`, so that the orders that wait hear of it.
+    package var connectMilliseconds: Int64 = 5_000
     /// How often one request that was refused unread goes to another connection.
     package var refusalsMax = 3
     /// An idle connection of HTTP/2 is asked for a sign of life so often; Apple closes those that are silent for an hour.

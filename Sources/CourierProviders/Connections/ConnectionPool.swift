@@ -107,7 +107,7 @@ final class ConnectionPool {
 
     /// The connection with the least to do; one that has refused the request only when there is and can be no other.
     private func place(for exchange: Exchange) -> ProviderConnection? {
-        let free = connections.filter { $0.isReady && !$0.isDraining && $0.room > 0 }
+        let free = connections.filter { $0.isReady && !$0.isEnded && !$0.isDraining && $0.room > 0 }
         let least = free.filter { $0 !== exchange.refuser }.min { $0.load < $1.load }
         return least ?? (mayGrow || !connecting.isEmpty || dialling > 0 ? nil : free.first)
     }
@@ -135,6 +135,7 @@ final class ConnectionPool {
     private func connect() {
         dialling += 1
         let isolated = NIOLoopBound(self, eventLoop: loop)
+        let readyBy = NIODeadline.now() + .milliseconds(limits.connectMilliseconds)
         let context: NIOSSLContext?
         do {
             context = try tlsContext()
@@ -155,7 +156,7 @@ final class ConnectionPool {
                         try operations.addHandler(
                             NIOSSLClientHandler(context: context, serverHostname: serverName))
                     }
-                    try isolated.value.addHandlers(operations)
+                    try isolated.value.addHandlers(operations, readyBy)
                 }
             }
             .connect(host: host, port: endpoint.port).assumeIsolated().whenComplete { result in
@@ -174,10 +175,13 @@ final class ConnectionPool {
         return made
     }
 
-    private func addHandlers(_ operations: ChannelPipeline.SynchronousOperations) throws {
+    private func addHandlers(
+        _ operations: ChannelPipeline.SynchronousOperations, _ readyBy: NIODeadline
+    ) throws {
         switch kind {
         case .http2:
             let handler = HTTP2Connection(self, authority: endpoint.authority)
+            handler.readyBy = readyBy
             var settings = NIOHTTP2Handler.ConnectionConfiguration()
             settings.initialSettings = HTTP2Connection.settings
             // Answers to streams that were given up still come, and are not an error of the provider's.
@@ -192,6 +196,7 @@ final class ConnectionPool {
             ])
         case .http1:
             let handler = HTTP1Connection(self, host: endpoint.authority, isPlain: endpoint.isPlain)
+            handler.readyBy = readyBy
             var decoder = NIOHTTPDecoderLimitConfiguration()
             decoder.maxHeaderListSize = 16_384
             try operations.addHandlers([
@@ -205,7 +210,7 @@ final class ConnectionPool {
     func dialled(_ connection: ProviderConnection) {
         connecting.append(connection)
         let milliseconds = limits.connectMilliseconds
-        loop.assumeIsolated().scheduleTask(in: .milliseconds(milliseconds)) {
+        loop.assumeIsolated().scheduleTask(deadline: connection.readyBy) {
             if !connection.isReady { connection.fail("no \(self.kind.rawValue) within \(milliseconds) ms") }
         }
     }

@@ -10,7 +10,8 @@ import Synchronization
 /// - Durability: ``commit(_:)`` returns when the changes are on the disk (`fdatasync`). Commits that arrive during a write share
 ///   the next one. A change of which the caller was not told is present after a restart, or absent.
 /// - Ordering: Changes of one key take effect in the order of their commits.
-/// - Bounds: The file is rewritten without what has ended when more than half of it is dead, and never outgrows its limit.
+/// - Bounds: Each prefix of keys (`expo/`, `once/`, `first/`) has a quota of its own, so none takes the room of another. The file
+///   is rewritten without what has ended when more than half of it is dead, and takes no new entry above its limit.
 ///   Entries end by themselves at their ``Entry/keptUntil``.
 /// - Errors: After ``JournalFault`` nothing of the commit is promised, and the next commit tries again on a new file.
 package final class CourierJournal: Sendable {
@@ -31,18 +32,29 @@ package final class CourierJournal: Sendable {
     }
 
     package struct Limits: Sendable, Hashable {
-        /// Entries that are kept at once. Two hundred thousand of some 150 bytes are 30 MiB of memory, and a day of texts.
+        /// Entries of one prefix that are kept at once: a day of texts. A prefix is what stands before the first `/` of a key.
         package var entryCountMax = 200_000
-        /// The file, in bytes.
-        package var byteCountMax = 64 * 1024 * 1024
+        /// Prefixes that have a quota of their own. Expo takes 600 pushes a second and has a receipt after 900 s, so 540,000
+        /// tickets wait for theirs.
+        package var entryCountMaxByPrefix = ["expo": 600_000]
+        /// The file, in bytes: 600,000 tickets of some 180, as much again that is dead, and the others.
+        package var byteCountMax = 512 * 1024 * 1024
         /// The value of one entry, in bytes of canonical JSON.
         package var valueBytesMax = 4096
 
         package init() {}
+
+        func entryCountMax(of prefix: Substring) -> Int {
+            entryCountMaxByPrefix[String(prefix)] ?? entryCountMax
+        }
     }
 
     private struct State {
         var entries: [String: Entry] = [:]
+        /// Of ``entries``, by prefix.
+        var counts: [Substring: Int] = [:]
+        /// Nothing ends before it.
+        var nextEnd = Instant(milliseconds: .max)
         /// Bytes of the lines that ``entries`` would take.
         var liveByteCount = 0
         var pending: [(changes: [Change], promise: CheckedContinuation<JournalFault?, Never>)] = []
@@ -83,7 +95,8 @@ package final class CourierJournal: Sendable {
         }
         let bytes: [UInt8]
         do throws(JournalFault) {
-            bytes = try Self.read(path, byteCountMax: limits.byteCountMax)
+            // Ends and changes of entries are written above the limit, too.
+            bytes = try Self.read(path, byteCountMax: 2 * limits.byteCountMax)
         } catch {
             Glibc.close(lock)
             throw error
@@ -129,6 +142,32 @@ package final class CourierJournal: Sendable {
         }
     }
 
+    /// Whether a new entry of the key's prefix would be taken.
+    package func hasRoom(for key: String) -> Bool {
+        let prefix = Self.prefix(key)
+        endOverdue(prefix)
+        return state.withLock { $0.counts[prefix, default: 0] } < limits.entryCountMax(of: prefix)
+    }
+
+    private static func prefix(_ key: String) -> Substring {
+        key.firstIndex(of: "/").map { key[..<$0] } ?? ""
+    }
+
+    /// Forgets what has ended where a prefix is full. The file forgets it when it is rewritten.
+    private func endOverdue(_ prefix: Substring) {
+        let today = now()
+        state.withLock { state in
+            guard state.counts[prefix, default: 0] >= limits.entryCountMax(of: prefix), today >= state.nextEnd
+            else { return }
+            for (key, entry) in state.entries where today >= entry.keptUntil {
+                Self.apply(.remove(key), to: &state)
+            }
+            // Not every commit looks through all of them.
+            let next = state.entries.values.lazy.map(\.keptUntil).min() ?? Instant(milliseconds: .max)
+            state.nextEnd = max(next, today.advanced(bySeconds: 1))
+        }
+    }
+
     /// Makes the changes durable, all of them.
     package func commit(_ changes: [Change]) async throws(JournalFault) {
         for case .put(let key, let entry) in changes {
@@ -163,39 +202,71 @@ package final class CourierJournal: Sendable {
                 return batch
             }
             if batch.isEmpty { return }
-            let fault: JournalFault?
-            do throws(JournalFault) {
-                try write(batch.flatMap(\.changes))
-                fault = nil
-            } catch {
-                fault = error
+            for (waiting, fault) in zip(batch, write(batch.map(\.changes))) {
+                waiting.promise.resume(returning: fault)
             }
-            for waiting in batch { waiting.promise.resume(returning: fault) }
         }
     }
 
-    private func write(_ changes: [Change]) throws(JournalFault) {
-        let lines = changes.flatMap(JournalLine.write)
-        let (liveByteCount, entryCount) = state.withLock { ($0.liveByteCount, $0.entries.count) }
+    /// Each commit for itself: one of a full prefix keeps no other from the disk.
+    private func write(_ commits: [[Change]]) -> [JournalFault?] {
+        do throws(JournalFault) {
+            try compact(for: commits)
+        } catch {
+            return commits.map { _ in error }
+        }
+        var (faults, admitted, new): ([JournalFault?], [Change], [Substring: Set<String>]) = ([], [], [:])
+        var lines: [UInt8] = []
+        for changes in commits {
+            let more = changes.flatMap(JournalLine.write)
+            let fault = refusal(of: changes, byteCount: lines.count + more.count, beside: &new)
+            faults.append(fault)
+            guard fault == nil else { continue }
+            admitted += changes
+            lines += more
+        }
+        do throws(JournalFault) {
+            try append(lines)
+        } catch {
+            return faults.map { $0 ?? error }
+        }
+        // Crash point: the lines are durable, and nobody was told.
+        state.withLock { state in for change in admitted { Self.apply(change, to: &state) } }
+        return faults
+    }
+
+    /// Rewrites the file when more than half of it is dead, and it is long or has no room.
+    private func compact(for commits: [[Change]]) throws(JournalFault) {
         let written = file.withLock { $0 }
         guard written.lock >= 0 else { throw .system(path: path, errorNumber: EBADF) }
-        let isMostlyDead = written.byteCount > 2 * liveByteCount + Self.rewriteBytesMin
-        let isFull = written.byteCount + lines.count > limits.byteCountMax
-        if written.descriptor < 0 || isMostlyDead || isFull || entryCount >= limits.entryCountMax {
-            try rewrite()
+        let isFull = {
+            written.byteCount + commits.joined().reduce(0) { $0 + JournalLine.write($1).count }
+                > self.limits.byteCountMax
         }
-        let puts = changes.count {
-            if case .put(let key, _) = $0 { self[key] == nil } else { false }
+        let liveByteCount = state.withLock { $0.liveByteCount }
+        let isMostlyDead = written.byteCount > 2 * liveByteCount
+        let isLong = written.byteCount > 2 * liveByteCount + Self.rewriteBytesMin
+        if written.descriptor < 0 || isLong || (isMostlyDead && isFull()) { try rewrite() }
+    }
+
+    /// - Parameters:
+    ///   - byteCount: Of the lines up to these changes.
+    ///   - new: Keys that earlier commits of the batch add, by prefix; those of an admitted one join them.
+    private func refusal(
+        of changes: [Change], byteCount: Int, beside new: inout [Substring: Set<String>]
+    ) -> JournalFault? {
+        var wanted = new
+        for case .put(let key, _) in changes where self[key] == nil {
+            let prefix = Self.prefix(key)
+            wanted[prefix, default: []].insert(key)
+            endOverdue(prefix)
+            let kept = state.withLock { $0.counts[prefix, default: 0] }
+            guard kept + (wanted[prefix]?.count ?? 0) <= limits.entryCountMax(of: prefix),
+                file.withLock({ $0.byteCount }) + byteCount <= limits.byteCountMax
+            else { return .full(path: path, entryCount: kept) }
         }
-        let kept = state.withLock { $0.entries.count }
-        guard
-            puts == 0
-                || (kept + puts <= limits.entryCountMax
-                    && file.withLock { $0.byteCount } + lines.count <= limits.byteCountMax)
-        else { throw .full(path: path, entryCount: kept) }
-        try append(lines)
-        // Crash point: the lines are durable, and nobody was told.
-        state.withLock { state in for change in changes { Self.apply(change, to: &state) } }
+        new = wanted
+        return nil
     }
 
     private func append(_ lines: [UInt8]) throws(JournalFault) {
@@ -219,6 +290,8 @@ package final class CourierJournal: Sendable {
         let today = now()
         let lines = state.withLock { state -> [UInt8] in
             state.entries = state.entries.filter { today < $0.value.keptUntil }
+            state.counts = state.entries.keys.reduce(into: [:]) { $0[Self.prefix($1), default: 0] += 1 }
+            state.nextEnd = state.entries.values.lazy.map(\.keptUntil).min() ?? Instant(milliseconds: .max)
             let lines = state.entries.flatMap { JournalLine.write(.put($0.key, $0.value)) }
             state.liveByteCount = lines.count
             return lines
@@ -248,11 +321,15 @@ package final class CourierJournal: Sendable {
         case .put(let key, let entry):
             if let old = state.entries.updateValue(entry, forKey: key) {
                 state.liveByteCount -= JournalLine.write(.put(key, old)).count
+            } else {
+                state.counts[prefix(key), default: 0] += 1
             }
+            state.nextEnd = min(state.nextEnd, entry.keptUntil)
             state.liveByteCount += JournalLine.write(change).count
         case .remove(let key):
             if let old = state.entries.removeValue(forKey: key) {
                 state.liveByteCount -= JournalLine.write(.put(key, old)).count
+                state.counts[prefix(key), default: 0] -= 1
             }
         }
     }

@@ -54,8 +54,13 @@ final class Exchange {
 
 /// One connection to a provider, as its pool sees it. Only its event loop touches it.
 class ProviderConnection {
-    /// The pool knows it until its channel ends, and outlives those who use it for so long.
-    let pool: ConnectionPool
+    /// Until it has ended, when the pool knows it no longer.
+    private(set) var pool: ConnectionPool?
+    let limits: ConnectionLimits
+    /// When it has to carry requests; set before it is dialled.
+    var readyBy = NIODeadline.distantFuture
+    /// Set for good by ``end()``: what the channel still reads afterwards counts for nothing.
+    private(set) var isEnded = false
     /// Set once it may carry requests: TLS is verified, and the server's first SETTINGS are here.
     private(set) var isReady = false
     /// It takes no more requests; those it carries go on.
@@ -65,7 +70,10 @@ class ProviderConnection {
     /// Tells an idle connection from one in use.
     var lastUse = NIODeadline.now()
 
-    init(_ pool: ConnectionPool) { self.pool = pool }
+    init(_ pool: ConnectionPool) {
+        self.pool = pool
+        limits = pool.limits
+    }
 
     /// How many more requests it takes now.
     var room: Int { 0 }
@@ -79,15 +87,29 @@ class ProviderConnection {
     func flush() { preconditionFailure("a kind of connection has to flush") }
     /// Tells the server that nobody waits for the answer any more.
     func abandon(_ exchange: Exchange) { preconditionFailure("a kind of connection has to abandon") }
+    /// Cancels its timers, and gives away what it carries.
+    func release() -> [Exchange] { preconditionFailure("a kind of connection has to release") }
     /// Settles what it carries as unanswered, and closes.
     func fail(_ why: String) { preconditionFailure("a kind of connection has to fail") }
     /// Closes a connection that carries nothing.
     func closeIdle() { preconditionFailure("a kind of connection has to close") }
 
     final func becomeReady() {
-        guard !isReady else { return }
+        guard !isReady, !isEnded, let pool else { return }
         isReady = true
         pool.connected(self)
+    }
+
+    /// Settles everything; what follows from the channel finds nothing left to do.
+    final func end() {
+        guard !isEnded else { return }
+        isEnded = true
+        for exchange in release() {
+            exchange.settle(.unanswered("the connection was lost: \(fault ?? "the provider closed it")"))
+        }
+        let pool = pool
+        self.pool = nil
+        pool?.disconnected(self)
     }
 
     /// Gives up the request of `future`, if it carries it.

@@ -12,7 +12,6 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
     private var context: ChannelHandlerContext?
     private var exchange: Exchange?
     private var idleCheck: Scheduled<Void>?
-    private var isEnded = false
 
     init(_ pool: ConnectionPool, host: String, isPlain: Bool) {
         self.host = host
@@ -56,29 +55,31 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
 
     override func closeIdle() { context?.close(promise: nil) }
 
-    private func end() {
+    override func release() -> [Exchange] {
         idleCheck?.cancel()
-        guard !isEnded else { return }
-        isEnded = true
-        let lost = exchange
-        exchange = nil
-        lost?.settle(.unanswered("the connection was lost: \(fault ?? "the provider closed it")"))
-        pool.disconnected(self)
+        defer { exchange = nil }
+        return carried
     }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     func channelActive(context: ChannelHandlerContext) {
-        pool.dialled(self)
+        pool?.dialled(self)
         scheduleIdleCheck(context)
-        if isPlain { becomeReady() }
+        if isPlain {
+            // What a name leads to is known only now.
+            guard context.remoteAddress?.isLoopback == true else {
+                return fail("without TLS only this machine is reached")
+            }
+            becomeReady()
+        }
         context.fireChannelActive()
     }
 
     private func scheduleIdleCheck(_ context: ChannelHandlerContext) {
-        let interval = TimeAmount.milliseconds(pool.limits.idleMilliseconds)
+        let interval = TimeAmount.milliseconds(limits.idleMilliseconds)
         idleCheck = context.eventLoop.assumeIsolated().scheduleTask(in: interval) {
-            if self.exchange == nil, self.isReady, self.pool.isSpare(self) { return self.drain() }
+            if self.exchange == nil, self.isReady, self.pool?.isSpare(self) == true { return self.drain() }
             if let context = self.context { self.scheduleIdleCheck(context) }
         }
     }
@@ -121,7 +122,7 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
             self.exchange = nil
             exchange.finish()
             if closesAfterAnswer { drain() }
-            pool.dispatch()
+            pool?.dispatch()
         }
     }
 

@@ -50,7 +50,7 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
     }
 
     override var room: Int {
-        nextStreamID > Self.streamIDMax ? 0 : min(streamsMax, pool.limits.streamsMax) - streams.count
+        nextStreamID > Self.streamIDMax ? 0 : min(streamsMax, limits.streamsMax) - streams.count
     }
     override var load: Int { streams.count }
     override var carried: [Exchange] { Array(streams.values) }
@@ -114,28 +114,28 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     func channelActive(context: ChannelHandlerContext) {
-        pool.dialled(self)
+        pool?.dialled(self)
         schedulePing(context)
         context.fireChannelActive()
     }
 
     private func schedulePing(_ context: ChannelHandlerContext) {
-        let interval = TimeAmount.milliseconds(pool.limits.pingMilliseconds)
+        let interval = TimeAmount.milliseconds(limits.pingMilliseconds)
         pings = context.eventLoop.assumeIsolated().scheduleTask(in: interval) {
-            if self.streams.isEmpty, self.isReady, self.pool.isSpare(self) { return self.drain() }
+            if self.streams.isEmpty, self.isReady, self.pool?.isSpare(self) == true { return self.drain() }
             self.ping()
             if let context = self.context { self.schedulePing(context) }
         }
     }
 
     private func ping() {
-        guard let context, pingDeadline == nil else { return }
+        guard let context, !isEnded, pingDeadline == nil else { return }
         pingNumber += 1
         let data = HTTP2PingData(withInteger: pingNumber)
         context.writeAndFlush(
             wrapOutboundOut(HTTP2Frame(streamID: .rootStream, payload: .ping(data, ack: false))), promise: nil
         )
-        let milliseconds = pool.limits.pingAnswerMilliseconds
+        let milliseconds = limits.pingAnswerMilliseconds
         pingDeadline = context.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(milliseconds)) {
             self.fail("no answer to a ping within \(milliseconds) ms")
         }
@@ -149,21 +149,12 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
 
     override func closeIdle() { context?.close(promise: nil) }
 
-    /// Settles everything; what follows from the channel finds nothing left to do.
-    private func end() {
+    override func release() -> [Exchange] {
         pings?.cancel()
         pingDeadline?.cancel()
-        guard !isEnded else { return }
-        isEnded = true
-        let lost = streams.values
-        streams = [:]
-        for exchange in lost {
-            exchange.settle(.unanswered("the connection was lost: \(fault ?? "the provider closed it")"))
-        }
-        pool.disconnected(self)
+        defer { streams = [:] }
+        return Array(streams.values)
     }
-
-    private var isEnded = false
 
     func channelInactive(context: ChannelHandlerContext) {
         end()
@@ -183,7 +174,7 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
             // The frame that closed it was read before and has settled it, unless it broke the protocol.
             if let exchange = remove(event.streamID) {
                 exchange.settle(.unanswered("the stream was closed without a whole answer"))
-                pool.dispatch()
+                pool?.dispatch()
             }
         default: break
         }
@@ -201,12 +192,12 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         case .rstStream(let code):
             guard let exchange = remove(frame.streamID) else { return }
             if code == .refusedStream {
-                pool.refused(exchange, by: self, "\(pool.limits.refusalsMax) streams were refused")
+                pool?.refused(exchange, by: self, "\(limits.refusalsMax) streams were refused")
             } else {
                 exchange.settle(
                     .unanswered("the provider reset the stream (HTTP/2 error \(code.networkCode))"))
             }
-            pool.dispatch()
+            pool?.dispatch()
         case .goAway(let last, let code, let data): receiveGoAway(last, code, data)
         case .ping(_, ack: true):
             pingDeadline?.cancel()
@@ -229,7 +220,7 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
     private func receive(_ settings: HTTP2Settings) {
         let stated = settings.last { $0.parameter == .maxConcurrentStreams }?.value
         if let stated { streamsMax = stated } else if !isReady { streamsMax = Self.unstatedStreamsMax }
-        if isReady { pool.dispatch() } else { becomeReady() }
+        if isReady { pool?.dispatch() } else { becomeReady() }
     }
 
     private func receive(_ head: HTTP2Frame.FramePayload.Headers, on id: HTTP2StreamID) {
@@ -248,14 +239,15 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         guard exchange.receive(bytes) else {
             exchange.settle(.unanswered("the answer is longer than \(ProviderAnswer.bodyBytesMax) bytes"))
             if data.endStream { remove(id) } else { reset(id) }
-            return pool.dispatch()
+            pool?.dispatch()
+            return
         }
         if data.endStream { finish(id) }
     }
 
     private func finish(_ id: HTTP2StreamID) {
         remove(id)?.finish()
-        pool.dispatch()
+        pool?.dispatch()
     }
 
     private func receiveGoAway(_ last: HTTP2StreamID, _ code: HTTP2ErrorCode, _ data: ByteBuffer?) {
@@ -271,8 +263,8 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         drain()
         // The oldest goes first, so it is put in front last.
         for (_, exchange) in unread.reversed() {
-            pool.refused(exchange, by: self, fault ?? "the provider is closing the connection")
+            pool?.refused(exchange, by: self, fault ?? "the provider is closing the connection")
         }
-        pool.dispatch()
+        pool?.dispatch()
     }
 }

@@ -22,6 +22,15 @@ package struct ProviderClock: Sendable {
     /// Whether the order may still be written to a provider. Providers ask just before they write.
     package func allows(_ order: DeliveryOrder) -> Bool {
         if let deadline = order.handOverBy, isOver(deadline) { return false }
+        if let answerBy = order.answerBy, uptimeMilliseconds() > answerBy - DeliveryOrder.writeMilliseconds {
+            return false
+        }
         return now() < order.expiresAt
+    }
+
+    /// How long a step of the order may still take: to its answer, and `milliseconds` at most. At least 1.
+    package func left(_ order: DeliveryOrder, atMost milliseconds: Int64) -> Int64 {
+        guard let answerBy = order.answerBy else { return milliseconds }
+        return max(1, min(milliseconds, answerBy - uptimeMilliseconds()))
     }
 }

@@ -1,6 +1,7 @@
 package import CanonicalJSON
 package import CourierModel
 import GateVocabulary
+import Synchronization
 
 /// Takes the requests of the inbound listener to the gateway, and its answers back.
 ///
@@ -8,11 +9,11 @@ import GateVocabulary
 ///   again.
 /// - Repeats: The first time of a report is on the disk before it is passed on, so the gateway knows every copy of it for one.
 /// - Concurrency: Requests at once are bounded by the listener.
-package struct InboundDesk: Sendable {
+package final class InboundDesk: Sendable {
     /// How long the first time of a report is kept, in seconds: the gateway knows the id of a reply for 31 days at least.
     private static let keptSeconds: Int64 = 31 * 86_400
 
-    private let routes: [String: InboundRoute]
+    private let routes: Mutex<[String: InboundRoute]>
     private let journal: CourierJournal
     private let clock: ProviderClock
     private let pass: @Sendable (_ path: String, _ body: JSONValue) async -> GatewayAnswer?
@@ -24,15 +25,24 @@ package struct InboundDesk: Sendable {
         routes: [InboundRoute], journal: CourierJournal, clock: ProviderClock,
         pass: @escaping @Sendable (_ path: String, _ body: JSONValue) async -> GatewayAnswer?
     ) {
-        self.routes = Dictionary(routes.map { ($0.path, $0) }) { _, later in later }
+        self.routes = Mutex(Self.byPath(routes))
         self.journal = journal
         self.clock = clock
         self.pass = pass
     }
 
+    /// Takes routes with other secrets; requests under way go on with the old ones.
+    package func replace(_ routes: [InboundRoute]) { self.routes.withLock { $0 = Self.byPath(routes) } }
+
+    private static func byPath(_ routes: [InboundRoute]) -> [String: InboundRoute] {
+        Dictionary(routes.map { ($0.path, $0) }) { _, later in later }
+    }
+
     /// - Returns: What the sender hears, and what the log may say: no address, no number, no text.
     package func handle(_ request: InboundRequest) async -> (answer: InboundAnswer, log: String?) {
-        guard let route = routes[request.path] else { return (InboundAnswer(status: 404), nil) }
+        guard let route = routes.withLock({ $0[request.path] }) else {
+            return (InboundAnswer(status: 404), nil)
+        }
         let result = route.read(request, at: clock.now())
         guard case .pass(let reports) = result else {
             let answer = route.answer(result, gateway: [], at: clock.now())

@@ -2,6 +2,7 @@ import CourierModel
 import NIOCore
 import NIOPosix
 import NIOSSL
+import Synchronization
 
 /// Why a connection to a relay gave no reply. The words are for logs and reasons: they name no mailbox and no text.
 struct SMTPFault: Error, Hashable {
@@ -38,12 +39,13 @@ final class SMTPConnection: Sendable {
     private let tls: NIOSSLContext?
     private let host: String
     private let timeouts: SMTPTimeouts
+    private let deadline: Mutex<NIODeadline?>
 
     private init(
         _ channel: any Channel, _ handler: NIOLoopBound<SMTPReplyHandler>, _ tls: NIOSSLContext?,
-        _ host: String,
-        _ timeouts: SMTPTimeouts
+        _ host: String, _ timeouts: SMTPTimeouts, _ deadline: NIODeadline?
     ) {
+        self.deadline = Mutex(deadline)
         (self.channel, self.handler, self.tls, self.host, self.timeouts) = (
             channel, handler, tls, host, timeouts
         )
@@ -51,13 +53,14 @@ final class SMTPConnection: Sendable {
 
     /// Connects; with implicit TLS the relay's certificate is verified before a byte of SMTP is read.
     static func connect(
-        _ configuration: MailConfiguration, _ tls: NIOSSLContext?, _ timeouts: SMTPTimeouts
+        _ configuration: MailConfiguration, _ tls: NIOSSLContext?, _ timeouts: SMTPTimeouts,
+        by deadline: NIODeadline?
     ) async throws(SMTPFault) -> SMTPConnection {
         let host = configuration.host
         let (channel, handler): (any Channel, NIOLoopBound<SMTPReplyHandler>)
         do {
             (channel, handler) = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-                .connectTimeout(.milliseconds(timeouts.milliseconds(.greeting)))
+                .connectTimeout(.milliseconds(timeouts.milliseconds(.greeting, by: deadline)))
                 .connect(host: host, port: configuration.port) { channel in
                     channel.eventLoop.makeCompletedFuture {
                         let (pipeline, handler) = (channel.pipeline.syncOperations, SMTPReplyHandler())
@@ -84,7 +87,14 @@ final class SMTPConnection: Sendable {
                     isConfiguration: true)
             }
         }
-        return SMTPConnection(channel, handler, tls, host, timeouts)
+        return SMTPConnection(channel, handler, tls, host, timeouts, deadline)
+    }
+
+    /// Nothing on the connection is waited for any longer; `nil` leaves it to the times of the stages.
+    func end(at deadline: NIODeadline?) { self.deadline.withLock { $0 = deadline } }
+
+    private func milliseconds(_ stage: SMTPStage) -> Int64 {
+        timeouts.milliseconds(stage, by: deadline.withLock { $0 })
     }
 
     /// Waits for the reply that the relay owes at `stage`.
@@ -98,7 +108,7 @@ final class SMTPConnection: Sendable {
     /// Writes the content of a message up to the line with the dot, which is not written: a relay that the connection to breaks
     /// before it has taken nothing (RFC 5321 section 4.1.1.4).
     func write(_ content: [UInt8]) async throws(SMTPFault) {
-        let timeout = timeouts.milliseconds(.content)
+        let timeout = milliseconds(.content)
         do {
             try await channel.eventLoop.flatSubmit { [channel, handler] in
                 handler.value.begin(milliseconds: timeout)
@@ -160,7 +170,7 @@ final class SMTPConnection: Sendable {
     }
 
     private func exchange(_ bytes: [UInt8], _ stage: SMTPStage) async throws(SMTPFault) -> SMTPReply {
-        let timeout = timeouts.milliseconds(stage)
+        let timeout = milliseconds(stage)
         do {
             return try await channel.eventLoop.flatSubmit { [channel, handler] in
                 let reply = handler.value.expectReply(milliseconds: timeout)

@@ -1,6 +1,7 @@
 package import CourierModel
 import Foundation
 import GateVocabulary
+import NIOCore
 import NIOSSL
 import Synchronization
 
@@ -47,15 +48,17 @@ package final class SMTPProvider: DeliveryProvider {
         guard clock.allows(order) else { return .tooLate }
         var session: SMTPSession
         do throws(SMTPFault) {
-            session = try await take()
+            guard let taken = try await take(for: order) else { return .tooLate }
+            session = taken
         } catch {
-            return error.outcome
+            return clock.allows(order) ? error.outcome : .tooLate
         }
         // The wait for a session may have been long.
         guard clock.allows(order) else {
             await give(session, back: true)
             return .tooLate
         }
+        session.connection.end(at: deadline(of: order))
         let (outcome, isUsable) = await session.send(mail) {
             guard self.clock.allows(order) else { return .tooLate }
             return await begin()
@@ -64,15 +67,34 @@ package final class SMTPProvider: DeliveryProvider {
         return outcome
     }
 
-    private func take() async throws(SMTPFault) -> SMTPSession {
+    private func deadline(of order: DeliveryOrder) -> NIODeadline? {
+        order.answerBy.map { _ in .now() + .milliseconds(clock.left(order, atMost: .max)) }
+    }
+
+    /// - Returns: `nil` when the time of the order has passed.
+    private func take(for order: DeliveryOrder) async throws(SMTPFault) -> SMTPSession? {
         // An idle session that the relay has closed meanwhile costs a look and no mail.
-        while let idle = await sessions.take() {
-            if await idle.answersReset() { return idle }
-            await idle.connection.close()
-            await sessions.keepPlace()
+        places: while true {
+            switch await sessions.take(
+                milliseconds: clock.left(order, atMost: DeliveryOrder.answerMilliseconds))
+            {
+            case .none: return nil
+            case .new: break places
+            case .idle(let idle):
+                idle.connection.end(at: deadline(of: order))
+                if await idle.answersReset() { return idle }
+                await idle.connection.close()
+                await sessions.keepPlace()
+            }
+        }
+        // The wait for a place may have been long, and opening a session is not short.
+        guard clock.allows(order) else {
+            await sessions.leave(nil)
+            return nil
         }
         do throws(SMTPFault) {
-            return try await SMTPSession.open(configuration, clientName, tls, signIn.withLock { $0 })
+            return try await SMTPSession.open(
+                configuration, clientName, tls, signIn.withLock { $0 }, by: deadline(of: order))
         } catch {
             await sessions.leave(nil)
             throw error
@@ -88,6 +110,7 @@ package final class SMTPProvider: DeliveryProvider {
             await session.connection.quit()
             return await sessions.leave(nil)
         }
+        session.connection.end(at: nil)
         session.connection.park(milliseconds: configuration.idleMilliseconds)
         await sessions.leave(session)
     }
@@ -130,28 +153,55 @@ private actor SMTPSessions {
     private let countMax: Int
     private var count = 0
     private var idle: [SMTPSession] = []
-    private var waiting: [CheckedContinuation<SMTPSession?, Never>] = []
+    private var waiting:
+        [(number: Int, promise: CheckedContinuation<Place, Never>, timer: Task<Void, Never>)] =
+            []
+    private var number = 0
+
+    enum Place {
+        /// The one that was used last.
+        case idle(SMTPSession)
+        /// The caller opens one.
+        case new
+        /// The time has passed.
+        case none
+    }
 
     init(countMax: Int) { self.countMax = countMax }
 
-    /// Takes a place, and the session that was used last if one is idle; `nil` leaves it to the caller to open one. Waits while
-    /// every place is taken. Each call is answered by one of ``leave(_:)``.
-    func take() async -> SMTPSession? {
-        if let session = idle.popLast() { return session }
+    /// Takes a place. Waits while every place is taken, for so long. Each place is given back by one ``leave(_:)``.
+    func take(milliseconds: Int64) async -> Place {
+        if let session = idle.popLast() { return .idle(session) }
         if count < countMax {
             count += 1
-            return nil
+            return .new
         }
-        return await withCheckedContinuation { waiting.append($0) }
+        number += 1
+        let number = number
+        return await withCheckedContinuation { promise in
+            let timer = Task {
+                // It is cancelled when a place was found, and then there is nobody to give up.
+                try? await Task.sleep(for: .milliseconds(milliseconds))
+                giveUp(number)
+            }
+            waiting.append((number, promise, timer))
+        }
     }
 
-    /// After ``take()`` gave a session that is gone, and before the next one: the place goes back.
+    private func giveUp(_ number: Int) {
+        guard let index = waiting.firstIndex(where: { $0.number == number }) else { return }
+        waiting.remove(at: index).promise.resume(returning: .none)
+    }
+
+    /// After ``take(milliseconds:)`` gave a session that is gone, and before the next one: the place goes back.
     func keepPlace() { count -= 1 }
 
     /// - Parameter session: Can take another mail; `nil` when it is closed.
     func leave(_ session: SMTPSession?) {
         if !waiting.isEmpty {
-            waiting.removeFirst().resume(returning: session)
+            let next = waiting.removeFirst()
+            next.timer.cancel()
+            next.promise.resume(returning: session.map(Place.idle) ?? .new)
         } else if let session {
             idle.append(session)
         } else {

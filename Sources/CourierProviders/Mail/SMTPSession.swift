@@ -1,4 +1,5 @@
 import CourierModel
+import NIOCore
 import NIOSSL
 import SealedFormat
 
@@ -9,10 +10,11 @@ struct SMTPSession: Sendable {
     private(set) var messageCount = 0
 
     static func open(
-        _ configuration: MailConfiguration, _ clientName: String, _ tls: NIOSSLContext?, _ signIn: SMTPSignIn
+        _ configuration: MailConfiguration, _ clientName: String, _ tls: NIOSSLContext?, _ signIn: SMTPSignIn,
+        by deadline: NIODeadline? = nil
     ) async throws(SMTPFault) -> SMTPSession {
         let connection = try await SMTPConnection.connect(
-            configuration, tls, SMTPTimeouts(scale: configuration.timeoutScale))
+            configuration, tls, SMTPTimeouts(scale: configuration.timeoutScale), by: deadline)
         do throws(SMTPFault) {
             return try await greet(connection, configuration, clientName, signIn)
         } catch {

@@ -1,11 +1,15 @@
 package import CourierModel
+import NIOCore
 
 /// How long to wait for a relay's reply.
 struct SMTPTimeouts: Sendable {
     let scale: Double
 
-    func milliseconds(_ stage: SMTPStage) -> Int64 {
-        max(1, Int64(Double(stage.replySeconds) * 1000 * scale))
+    /// - Parameter deadline: Of the mail.
+    func milliseconds(_ stage: SMTPStage, by deadline: NIODeadline?) -> Int64 {
+        let whole = max(1, Int64(Double(stage.replySeconds) * 1000 * scale))
+        guard let deadline else { return whole }
+        return max(1, min(whole, (deadline - .now()).nanoseconds / 1_000_000))
     }
 }
 
@@ -46,6 +50,12 @@ enum SMTPSignIn: Sendable, Hashable {
         case .xoauth2(let user, let token): Array("user=\(user)\u{1}auth=Bearer ".utf8) + token + [1, 1]
         }
     }
+}
+
+extension SMTPSignIn: CustomStringConvertible, CustomDebugStringConvertible {
+    /// Without user and secret.
+    var description: String { mechanism ?? "none" }
+    var debugDescription: String { description }
 }
 
 extension CredentialFile {

@@ -83,7 +83,7 @@ package final class APNsProvider: DeliveryProvider {
         let answer = try await connections.exchange(
             ProviderRequest(
                 path: "/3/device/\(order.token)", headers: headers, body: body,
-                timeoutMilliseconds: PushLimits.timeoutMilliseconds)
+                timeoutMilliseconds: clock.left(order, atMost: PushLimits.timeoutMilliseconds))
         ) { clock.allows(order) }
         let finding = APNsErrors.read(
             status: answer.status, body: answer.json, isEmpty: answer.body.isEmpty,

@@ -62,6 +62,8 @@ package final class ExpoProvider: DeliveryProvider {
         guard CanonicalJSON.write(order.body).count <= PushLimits.bodyBytesMax else {
             return .failed(reason: "MessageTooBig")
         }
+        // A push whose receipt could not be kept would go without anybody to learn that it failed.
+        guard receipts.hasRoom else { return .later(reason: "journal_full", seconds: 60, scope: .app) }
         let mayRepeat = message["collapseId"] != nil || message["tag"] != nil
         message["to"] = .string(order.token)
         let batcher = batcher.withLock { batcher in
@@ -79,7 +81,8 @@ package final class ExpoProvider: DeliveryProvider {
         let clock = clock
         let body = CanonicalJSON.write(.array(pushes.map { .object($0.message) }))
         do throws(ExchangeFault) {
-            let answer = try await connections.exchange(request("send", body)) {
+            let left = pushes.map { clock.left($0.order, atMost: PushLimits.timeoutMilliseconds) }.min()
+            let answer = try await connections.exchange(request("send", body, left)) {
                 pushes.allSatisfy { clock.allows($0.order) }
             }
             return await outcomes(of: pushes, answer)
@@ -144,14 +147,16 @@ package final class ExpoProvider: DeliveryProvider {
         }
     }
 
-    private func request(_ route: String, _ body: [UInt8]) -> ProviderRequest {
+    private func request(
+        _ route: String, _ body: [UInt8], _ milliseconds: Int64? = nil
+    ) -> ProviderRequest {
         var headers = [(name: "accept", value: "application/json"), ("content-type", "application/json")]
         if let authorization = credential.withLock({ $0.authorization }) {
             headers.append(("authorization", authorization))
         }
         return ProviderRequest(
             path: "/--/api/v2/push/\(route)", headers: headers, body: body,
-            timeoutMilliseconds: PushLimits.timeoutMilliseconds)
+            timeoutMilliseconds: milliseconds ?? PushLimits.timeoutMilliseconds)
     }
 
     /// Asks for the receipts that are due, and tells the gateway of those that are errors.

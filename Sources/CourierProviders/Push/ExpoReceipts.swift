@@ -9,8 +9,8 @@ struct ExpoReceipts: Sendable {
     private static let dueSeconds: Int64 = 900
     /// How long Expo keeps a receipt (the same page).
     private static let keptSeconds: Int64 = 86_400
-    /// Expo's bound on one request: 1,000 ids. 300 receipts with errors stay below the bound of an answer.
-    private static let countMax = 300
+    /// Expo's bound on one request: 1,000 ids. A hundred receipts with long errors stay below the bound of an answer.
+    private static let countMax = 100
 
     private let prefix: String
     private let journal: CourierJournal
@@ -55,10 +55,10 @@ struct ExpoReceipts: Sendable {
 
     private func entry(_ reference: DeliveryReference, at: Instant, due: Instant) -> CourierJournal.Entry {
         CourierJournal.Entry(
-            [
-                "at": .integer(at.milliseconds), "destination": .string(reference.destination.text),
-                "due": .integer(due.milliseconds), "send": .string(reference.send.uuidText),
-            ], keptUntil: at.advanced(bySeconds: Self.keptSeconds))
+            // Half a million of them may be kept, so an entry is short.
+            .string(
+                "\(at.milliseconds) \(due.milliseconds) \(reference.send.uuidText) \(reference.destination.text)"
+            ), keptUntil: at.advanced(bySeconds: Self.keptSeconds))
     }
 
     /// - Parameter ask: `POST …/getReceipts`. It may be asked again, so a lost answer costs nothing.
@@ -66,7 +66,7 @@ struct ExpoReceipts: Sendable {
         let now = clock.now()
         let due = journal.entries(withPrefix: prefix)
             .compactMap { key, entry -> (id: String, due: Int64, entry: CourierJournal.Entry)? in
-                guard let due = entry.value["due"]?.integerValue, due <= now.milliseconds else { return nil }
+                guard let due = Ticket(entry)?.due, due <= now.milliseconds else { return nil }
                 return (String(key.dropFirst(prefix.count)), due, entry)
             }.sorted { ($0.due, $0.id) < ($1.due, $1.id) }
         for start in stride(from: 0, to: due.count, by: Self.countMax) {
@@ -92,11 +92,11 @@ struct ExpoReceipts: Sendable {
     ) async {
         var changes: [CourierJournal.Change] = []
         for (id, entry) in tickets {
-            guard let reference = reference(entry), let at = entry.value["at"]?.integerValue else {
+            guard let ticket = Ticket(entry) else {
                 changes.append(.remove(prefix + id))
                 continue
             }
-            let sentAt = Instant(milliseconds: at)
+            let (reference, sentAt) = (ticket.reference, Instant(milliseconds: ticket.at))
             guard let receipt = receipts[id]?.objectValue else {
                 let next = clock.now().advanced(bySeconds: Self.dueSeconds)
                 changes.append(.put(prefix + id, self.entry(reference, at: sentAt, due: next)))
@@ -134,10 +134,21 @@ struct ExpoReceipts: Sendable {
         return (200..<300).contains(status) || [404, 409, 422].contains(status)
     }
 
-    private func reference(_ entry: CourierJournal.Entry) -> DeliveryReference? {
-        guard let send = entry.value["send"]?.stringValue.flatMap(SendID.init(uuidText:)),
-            let destination = entry.value["destination"]?.stringValue
-        else { return nil }
-        return DeliveryReference(send: send, destination: DestinationID(destination))
+    private struct Ticket {
+        var at: Int64
+        var due: Int64
+        var reference: DeliveryReference
+
+        init?(_ entry: CourierJournal.Entry) {
+            let words = entry.value.stringValue?.split(separator: " ", maxSplits: 3) ?? []
+            guard words.count == 4, let at = Int64(words[0]), let due = Int64(words[1]),
+                let send = SendID(uuidText: String(words[2]))
+            else { return nil }
+            (self.at, self.due) = (at, due)
+            reference = DeliveryReference(send: send, destination: DestinationID(String(words[3])))
+        }
     }
+
+    /// Whether the journal takes one more ticket.
+    var hasRoom: Bool { journal.hasRoom(for: prefix) }
 }

@@ -60,6 +60,9 @@ package final class FCMProvider: DeliveryProvider {
             let token = try await tokens.current()
             var (answer, finding) = try await send(order, body, token, replaces)
             if finding.verdict == .staleCredential {
+                let left = clock.left(order, atMost: PushLimits.timeoutMilliseconds)
+                // Google has refused the first one, so nothing was taken.
+                guard left > PushLimits.credentialMilliseconds else { return .tooLate }
                 let newer = try await tokens.replacement(of: token)
                 (answer, finding) = try await send(order, body, newer, replaces)
             }
@@ -87,7 +90,7 @@ package final class FCMProvider: DeliveryProvider {
                 headers: [
                     ("authorization", "Bearer \(token.text)"), ("content-type", "application/json"),
                 ],
-                body: body, timeoutMilliseconds: PushLimits.timeoutMilliseconds)
+                body: body, timeoutMilliseconds: clock.left(order, atMost: PushLimits.timeoutMilliseconds))
         ) { clock.allows(order) }
         let finding = FCMErrors.read(
             status: answer.status, body: answer.json,

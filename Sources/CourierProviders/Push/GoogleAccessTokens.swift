@@ -110,7 +110,7 @@ actor GoogleAccessTokens {
                 ProviderRequest(
                     path: account.tokenPath,
                     headers: [("content-type", "application/x-www-form-urlencoded")],
-                    body: Array(form.utf8), timeoutMilliseconds: PushLimits.timeoutMilliseconds))
+                    body: Array(form.utf8), timeoutMilliseconds: PushLimits.credentialMilliseconds))
             return read(answer)
         } catch {
             return .failure(

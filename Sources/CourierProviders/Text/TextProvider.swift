@@ -9,14 +9,15 @@ import Synchronization
 /// No provider that is known here recognises a second request for the same text, so a text that may have been taken never goes
 /// again: see ``SingleCopy``.
 package final class TextProvider: DeliveryProvider {
-    /// From the call to the whole answer. Below the ten seconds that the gateway waits.
-    package static let timeoutMilliseconds: Int64 = 8000
+    /// From the call to the whole answer, and less where the order came earlier.
+    package static let timeoutMilliseconds = DeliveryOrder.answerMilliseconds
 
     private let configuration: SMSConfiguration
     private let connections: ProviderConnections
     private let clock: ProviderClock
     private let single: SingleCopy
     private let secret: Mutex<String>
+    private let suspects = Mutex(SuspectAnswers())
 
     /// - Parameter single: Over the courier's journal.
     /// - Throws: ``CredentialError``, ``UnusableTrustFile``, ``UnusableEndpoint``.
@@ -55,16 +56,18 @@ package final class TextProvider: DeliveryProvider {
         else {
             return .failed(reason: "body_without_text")
         }
-        let request = request(order, text)
         guard clock.allows(order) else {
             return .tooLate
         }
         if let outcome = await begin() { return outcome }
         // Crash point: from here on the provider may have the text.
         do throws(ExchangeFault) {
-            return outcome(try await connections.exchange(request))
+            let clock = clock
+            return outcome(
+                try await connections.exchange(request(order, text)) { clock.allows(order) })
         } catch {
             switch error {
+            case .notWritten where !clock.allows(order): return .tooLate
             case .notWritten: return .later(reason: "provider_unreachable", seconds: nil, scope: .app)
             case .unanswered: return .ambiguous(reason: "provider_unanswered", mayRepeat: false)
             }
@@ -82,13 +85,14 @@ package final class TextProvider: DeliveryProvider {
                     ("content-type", "application/x-www-form-urlencoded"), authorization(account, secret),
                     ("accept", "application/json"),
                 ], body: Array(FormFields.write(account.form(order, text: text, validSeconds: left)).utf8),
-                timeoutMilliseconds: Self.timeoutMilliseconds)
+                timeoutMilliseconds: clock.left(order, atMost: Self.timeoutMilliseconds))
         case .json(_, _, let template):
             let (path, headers, body) = template.request(for: order, text: text, secret: secret)
             return ProviderRequest(
                 method: template.method, path: path,
                 headers: [("content-type", "application/json")] + headers,
-                body: CanonicalJSON.write(body), timeoutMilliseconds: Self.timeoutMilliseconds)
+                body: CanonicalJSON.write(body),
+                timeoutMilliseconds: clock.left(order, atMost: Self.timeoutMilliseconds))
         }
     }
 
@@ -100,19 +104,33 @@ package final class TextProvider: DeliveryProvider {
     }
 
     private func outcome(_ answer: ProviderAnswer) -> DeliveryOutcome {
-        let retryAfter = answer.header("retry-after").flatMap { Int($0) }.map { min(max($0, 0), 3600) }
+        let retryAfter = RetryAfter.seconds(answer.header("retry-after"), at: clock.now())
+        let now = clock.uptimeMilliseconds()
+        return suspects.withLock { suspects in
+            let outcome = meaning(of: answer, retryAfter, &suspects, now)
+            if case .accepted = outcome { suspects.accepted(at: now) }
+            return outcome
+        }
+    }
+
+    private func meaning(
+        of answer: ProviderAnswer, _ retryAfter: Int?, _ suspects: inout SuspectAnswers, _ now: Int64
+    ) -> DeliveryOutcome {
+        let json = answer.lenientJSON
         switch configuration.service {
         case .twilio:
             guard !(200..<300).contains(answer.status) else {
-                guard case .string(let id)? = answer.json?["sid"] else { return .accepted(providerID: nil) }
+                guard case .string(let id)? = json?["sid"] else { return .accepted(providerID: nil) }
                 return .accepted(providerID: id)
             }
             var code: Int?
-            if case .integer(let number)? = answer.json?["code"] { code = Int(number) }
-            return TwilioErrors.outcome(status: answer.status, code: code, retryAfter: retryAfter)
+            if case .integer(let number)? = json?["code"] { code = Int(number) }
+            return TwilioErrors.outcome(
+                status: answer.status, code: code, retryAfter: retryAfter, weighing: &suspects, at: now)
         case .json(_, _, let template):
             return template.outcome(
-                status: answer.status, answer: answer.json.map(JSONValue.object), retryAfter: retryAfter)
+                status: answer.status, answer: answer.body.isEmpty ? .null : json, retryAfter: retryAfter,
+                weighing: &suspects, at: now)
         }
     }
 
@@ -155,5 +173,6 @@ package final class TextProvider: DeliveryProvider {
     package func reloadCredentials() async throws {
         let read = try Self.readSecret(configuration)
         secret.withLock { $0 = read }
+        suspects.withLock { $0.reset() }
     }
 }

@@ -259,6 +259,26 @@ import Testing
         }
     }
 
+    @Test func `a mail whose time passes in the queue opens no session, and none waits beyond it`()
+        async throws
+    {
+        // Given a relay that says nothing, one place, and a deadline a moment away.
+        let stage = try Stage(["raw": "silent"], timeoutScale: 1, connectionsMax: 1)
+        let provider = stage.provider
+        let outcomes = await withTaskGroup(of: DeliveryOutcome.self) { group in
+            for number in 1...20 {
+                group.addTask {
+                    var order = TestClock.order(number: UInt64(number))
+                    order.answerBy =
+                        ProviderClock.uptimeMilliseconds() + DeliveryOrder.writeMilliseconds + 200
+                    return await provider.deliver(order)
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes == Array(repeating: .tooLate, count: 20))
+    }
+
     @Test func `a mailbox outside ASCII goes when the relay speaks SMTPUTF8 and fails when it does not`()
         async throws
     {

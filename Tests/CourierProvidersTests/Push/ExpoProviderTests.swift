@@ -229,7 +229,22 @@ import Testing
         #expect(told[0] == told[1])
     }
 
-    @Test func `three hundred tickets are asked for in one request, and one more in another`() async throws {
+    @Test func `where no ticket can be kept any more, pushes wait and nothing is written`() async throws {
+        let folder = try TestFolder()
+        var limits = CourierJournal.Limits()
+        limits.entryCountMaxByPrefix = ["expo": 1]
+        let journal = try CourierJournal(
+            path: folder.file("journal"), limits: limits, now: { ProviderClock.system.now() })
+        let stage = try Stage(journal: journal, folder: folder)
+        #expect(await stage.provider.deliver(PushOrder.expo(1)).name == "accepted")
+        #expect(
+            await stage.provider.deliver(PushOrder.expo(2))
+                == .later(reason: "journal_full", seconds: 60, scope: .app))
+        #expect(try stage.service.requests().count == 1)
+        #expect(journal.hasRoom(for: "once/1"))
+    }
+
+    @Test func `a hundred tickets are asked for in one request`() async throws {
         let stage = try Stage()
         for part in 0..<4 {
             _ = await stage.provider.start((1...100).map { PushOrder.expo(UInt64(part * 100 + $0)) }).value
@@ -238,8 +253,8 @@ import Testing
         _ = try stage.service.requests()
         await stage.provider.fetchReceipts()
         let requests = try stage.service.requests()
-        #expect(requests.map(\.broken) == [nil, nil])
-        #expect(requests.map { $0.body.split(separator: ",").count } == [300, 100])
+        #expect(requests.map(\.broken) == [nil, nil, nil, nil])
+        #expect(requests.map { $0.body.split(separator: ",").count } == [100, 100, 100, 100])
     }
 
     @Test func `tickets outlive the courier, and end after a day`() async throws {

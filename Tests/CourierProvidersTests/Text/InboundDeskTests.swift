@@ -25,6 +25,20 @@ import Testing
             body: Array(body.utf8))
     }
 
+    @Test func `a new secret of a webhook is in force without a restart`() async throws {
+        let folder = try TestFolder()
+        let journal = try CourierJournal(path: folder.file("journal"), now: { TestClock.now })
+        let clock = TestClock.patient
+        let desk = InboundDesk(
+            routes: [.reports(SignedWebhook(path: "/reports", secrets: [[UInt8](repeating: 1, count: 32)]))],
+            journal: journal, clock: clock
+        ) { _, _ in GatewayAnswer(status: 200, body: nil) }
+        let body = #"{"kind":"reply","id":"m-1","channel":"sms","from":"+4790000000","text":"STOP"}"#
+        #expect(await desk.handle(Self.request(body, at: clock.now())).answer.status == 403)
+        desk.replace([Self.route])
+        #expect(await desk.handle(Self.request(body, at: clock.now())).answer.status == 204)
+    }
+
     @Test func `a report that is sent again has its first time, also after a restart`() async throws {
         let folder = try TestFolder()
         let now = Mutex(TestClock.now)

@@ -3,6 +3,7 @@ import CourierModel
 import CourierProviders
 import Foundation
 import GateVocabulary
+import Synchronization
 import Testing
 
 @Suite struct TextProviderTests {
@@ -11,6 +12,7 @@ import Testing
         let service: PeerProcess
         let provider: TextProvider
         let journal: CourierJournal
+        let configuration: SMSConfiguration
 
         /// - Parameter template: `nil` for Twilio.
         init(
@@ -38,6 +40,7 @@ import Testing
                     ?? .twilio(account))
             configuration.trust = certificates.file("ca.pem")
             configuration.endpoint = url
+            self.configuration = configuration
             journal = try CourierJournal(path: path ?? folder.file("journal"), now: { TestClock.now })
             provider = try TextProvider(configuration, clock: TestClock.patient, single: SingleCopy(journal))
         }
@@ -190,6 +193,46 @@ import Testing
         #expect(await stage.provider.deliver(Self.order(1)) == .failed(reason: "provider_blocked"))
         #expect(await stage.provider.deliver(Self.order(2)) == .accepted(providerID: nil))
         #expect(await stage.provider.deliver(Self.order(3)) == .failed(reason: "provider_no_such_number_"))
+    }
+
+    @Test func `an answer with a fraction is read, and one that cannot be read is not taken for a yes`()
+        async throws
+    {
+        let stage = try Stage(
+            [
+                ["status": 200, "raw": #"{"price": 0.07, "error": {"code": "blocked"}}"#],
+                ["status": 200, "raw": "<html>"],
+            ], template: Self.template)
+        #expect(await stage.provider.deliver(Self.order(1)) == .failed(reason: "provider_blocked"))
+        #expect(
+            await stage.provider.deliver(Self.order(2))
+                == .ambiguous(reason: "provider_answer_unreadable", mayRepeat: false))
+    }
+
+    @Test func `no text is written once the gateway has gone, also when the connection was long in coming`()
+        async throws
+    {
+        // Given a deadline that passes between the provider's own look and the write.
+        let stage = try Stage([Self.taken])
+        let asked = Mutex(0)
+        let clock = ProviderClock(
+            now: { TestClock.now },
+            isOver: { _ in
+                asked.withLock { asked in
+                    asked += 1
+                    return asked > 1
+                }
+            })
+        let provider = try TextProvider(
+            stage.configuration, clock: clock, single: SingleCopy(stage.journal))
+        var order = Self.order()
+        order.handOverBy = HandOverDeadline(bootID: "b", uptimeMilliseconds: 1)
+        #expect(await provider.deliver(order) == .tooLate)
+        #expect(stage.journal["once/\(order.message.uuidText)"] == nil)
+        // The first one that the service hears of is another.
+        #expect(await stage.provider.deliver(Self.order(2)) == .accepted(providerID: "SM1"))
+        let body = try stage.service.readJSON().text("body")
+        #expect(body.contains("-000000000002"))
     }
 
     @Test func `a template that would send nothing, or the secret to the wrong place, is said so`() {

@@ -1,7 +1,7 @@
 """An SMS provider over TLS, which answers by table: `text_service.py CERTIFICATE KEY '[{"status": 201, "body": {…}}, …]'`.
 
 Prints the port, and one JSON line for each request. The answers are given in turn, the last one again and again. `"drop": true`
-reads the request and closes without an answer.
+reads the request and closes without an answer; `"raw"` is a body as it stands.
 """
 
 import http.server
@@ -25,7 +25,7 @@ class Service(http.server.BaseHTTPRequestHandler):
         if answer.get("drop"):
             self.close_connection = True
             return
-        payload = json.dumps(answer.get("body", {})).encode()
+        payload = answer["raw"].encode() if "raw" in answer else json.dumps(answer.get("body", {})).encode()
         self.send_response(answer["status"])
         for name, value in answer.get("headers", {}).items():
             self.send_header(name, value)
