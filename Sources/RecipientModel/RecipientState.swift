@@ -98,6 +98,18 @@ package struct RecipientState: Hashable, Sendable {
         change { $0.apply(record, after: ledger) }
     }
 
+    /// Counts the events of the ledgers that the state does not know of.
+    ///
+    /// - Returns: Whether there were any.
+    package mutating func count(upTo ends: LedgerEnds) -> Bool {
+        guard consentCount < ends.consentCount || choiceCount < ends.choiceCount else { return false }
+        change { parts in
+            parts.consentCount = max(parts.consentCount, ends.consentCount)
+            parts.choiceCount = max(parts.choiceCount, ends.choiceCount)
+        }
+        return true
+    }
+
     // MARK: Keys
 
     package func key(_ id: KeyID) -> DeviceKeyRecord? { keys.first { $0.key == id } }
@@ -256,5 +268,16 @@ extension PreferenceRecord {
     /// Whether both are choices about the same thing, so that the later one replaces the earlier.
     package func isSameChoice(as other: PreferenceRecord) -> Bool {
         scope == other.scope && channel == other.channel && destination == other.destination
+    }
+}
+
+/// How many events a person's two ledgers have.
+package struct LedgerEnds: Hashable, Sendable {
+    package var consentCount: Int64
+    package var choiceCount: Int64
+
+    package init(consentCount: Int64 = 0, choiceCount: Int64 = 0) {
+        self.consentCount = consentCount
+        self.choiceCount = choiceCount
     }
 }

@@ -127,6 +127,22 @@ extension GateReading {
         }
     }
 
+    private static let ledgerEnd = StatementText(
+        "ledger", "SELECT max(position) FROM ledger WHERE person = ? AND kind = ?")
+
+    final func ledgerEnds(of subject: SubjectID) throws -> LedgerEnds {
+        guard let person = try person(subject) else { return LedgerEnds() }
+        func end(_ kind: LedgerKind) throws -> Int64 {
+            try gate.first(Self.ledgerEnd) {
+                $0.add(person)
+                $0.add(kind.rawValue)
+            } read: {
+                $0.optionalInteger()
+            }.flatMap(\.self) ?? 0
+        }
+        return LedgerEnds(consentCount: try end(.consent), choiceCount: try end(.choice))
+    }
+
     /// - Parameter count: The number of records, as the person's state says: a missing one is damage as well.
     private func ledger<Record>(
         _ kind: LedgerKind, of subject: SubjectID, count: Int64?,

@@ -36,8 +36,13 @@ extension GateTransaction {
         segment.removeAll()
     }
 
-    /// Deletes the entries whose full bundle the published tree holds durably; those of the bundle that is still
-    /// filling stay, because that file will be written again.
+    /// Where the bundle begins of the newest entry that a tree of this size has.
+    private static func newestBundle(ofSize size: UInt64) -> UInt64 {
+        (max(size, 1) - 1) / bundleEntryCount * bundleEntryCount
+    }
+
+    /// Deletes the entries whose full bundle the published tree holds durably, but for the bundle of the newest one: it may still
+    /// be filling, and so be written again, and the next start holds the trail's directory against its newest entry.
     func setPublishedSize(_ size: UInt64) throws {
         guard size >= sequences.publishedSize, size <= sequences.entryCount else {
             throw StoreConflict(
@@ -47,8 +52,8 @@ extension GateTransaction {
             )
         }
         try writeSegment()
-        let keptFrom = size / Self.bundleEntryCount * Self.bundleEntryCount
-        if keptFrom > sequences.publishedSize / Self.bundleEntryCount * Self.bundleEntryCount {
+        let keptFrom = Self.newestBundle(ofSize: size)
+        if keptFrom > Self.newestBundle(ofSize: sequences.publishedSize) {
             // Their bytes may stay in free pages: the same bytes are in the published tree, which an erasure does not change
             // either. A page that had other rows before was overwritten when these were deleted. Rows of `offered` are overwritten:
             // the data key that opens them outlives an erasure.

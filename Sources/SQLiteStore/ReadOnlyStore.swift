@@ -24,17 +24,14 @@ package final class ReadOnlyStore: GateStore {
         let directory = try StateDirectory(path: path, isReadOnly: true)
         self.directory = directory
         let (cipher, index) = try readingKeys()
-        guard directory.isDatabase(.gate), directory.isDatabase(.subjects) else {
-            throw StoreOpeningError.system(
-                operation: "read", path: "\(path)/\(Schema.gate.file)", code: ENOENT)
-        }
+        try directory.requireDatabases()
         let damages = damageLog
         func open(_ schema: Schema) throws -> Connection {
             try directory.requireLayout(of: schema)
             let keys = PageKeys(index: index, file: schema.file)
             let mark = try LogMark(besides: "\(path)/\(schema.file)", keys: keys, isReadOnly: true)
             let logEnd = try mark.settle()
-            let connection = try SQLiteStore.tellingOfWrongKey {
+            let connection = try SQLiteStore.tellingOfWrongKey("\(path)/\(schema.file)", keys) {
                 try Connection(
                     path: "\(path)/\(schema.file)", file: schema.file, role: .reader,
                     cacheByteCount: limits.readerCacheByteCount,

@@ -81,7 +81,7 @@ package final class SQLiteStore: GateStore {
         try directory.synchronize()
         let mappings = SubjectMappings(cipher: cipher, index: indexKey)
 
-        let subjects = try Self.tellingOfWrongKey {
+        let subjects = try Self.tellingOfWrongKey(subjectsPath, subjectsKeys) {
             try open(
                 subjectsPath, subjectsKeys, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount,
                 mark: subjectsMark, logEnd: subjectsEnd)
@@ -183,12 +183,19 @@ package final class SQLiteStore: GateStore {
         throw StoreOpeningError.subjectsMissing(file: subjects, besides: gate, path: directory.path)
     }
 
-    /// Opens a database: its first page has another code also under another index key.
-    static func tellingOfWrongKey(_ body: () throws -> Connection) throws -> Connection {
+    /// Opens a database: its first page has another code also under another index key, and what else is damaged has not.
+    static func tellingOfWrongKey(
+        _ path: String, _ keys: PageKeys, _ body: () throws -> Connection
+    ) throws -> Connection {
         do {
             return try body()
-        } catch let error as StoreError where error.damage != nil {
-            throw StoreOpeningError.wrongIndexKey
+        } catch let error as StoreError {
+            guard let damage = error.damage else { throw error }
+            guard try PageInspection.isFirstPageRight(of: path, keys) else {
+                throw StoreOpeningError.wrongIndexKey
+            }
+            throw StoreOpeningError.damaged(
+                file: keys.file, table: damage.table, row: damage.row, what: damage.what)
         }
     }
 

@@ -147,6 +147,21 @@ final class StateDirectory: Sendable {
         return pread(file, &id, 4, 68) == 4 && Int32(bigEndian: id) == schema.applicationID
     }
 
+    /// Requires that both databases are there and begin as databases of this program.
+    ///
+    /// - Warning: As for ``prepareFile(_:)``.
+    func requireDatabases() throws {
+        let schemas = [Schema.gate, .subjects]
+        guard schemas.contains(where: { access("\(path)/\($0.file)", F_OK) == 0 }) else {
+            throw StoreOpeningError.noDatabases(path: path)
+        }
+        for schema in schemas where !isDatabase(schema) {
+            throw StoreOpeningError.damaged(
+                file: schema.file, table: "page 1", row: nil,
+                what: "the file is missing or empty, or does not begin as a database")
+        }
+    }
+
     /// Requires that a database with anything in it is of this program, and has pages with room for their codes.
     ///
     /// - Warning: As for ``prepareFile(_:)``.

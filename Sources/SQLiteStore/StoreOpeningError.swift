@@ -21,6 +21,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case newerSchema(file: String, found: Int, newestKnown: Int)
     /// An older build wrote this file, and it is opened to be read only; both are schema versions.
     case olderSchema(file: String, found: Int, newestKnown: Int)
+    /// Neither database is there.
+    case noDatabases(path: String)
     /// There is a `gate.db` and no `subjects.db`.
     case subjectsMissing(file: String, besides: String, path: String)
     /// There are people in `subjects.db` and nothing in `gate.db`.
@@ -65,6 +67,7 @@ extension StoreOpeningError: CustomStringConvertible {
             "`\(file)` has schema version \(found); this build knows versions up to \(newestKnown)"
         case .olderSchema(let file, let found, let newestKnown):
             "`\(file)` has schema version \(found), and \(newestKnown) is what this build reads"
+        case .noDatabases(let path): "there are no databases in `\(path)`"
         case .subjectsMissing(let file, let gate, let path):
             "`\(path)` has `\(gate)` but no `\(file)`: who everybody in it is would be lost"
         case .gateMissing(let file, let subjects, let path):
@@ -102,6 +105,7 @@ extension StoreOpeningError: CustomStringConvertible {
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"
         case .newerSchema: "install the build that wrote it; schemas only go forward"
         case .olderSchema: "start the gateway once with this build, which brings it up to date"
+        case .noDatabases: "name the state directory of a gateway that has run, or restore both databases into it"
         case .subjectsMissing(let file, let gate, _), .subjectsBehind(let file, let gate, _),
             .gateMissing(let file, let gate, _):
             "restore `\(file)` and `\(gate)` together from one backup, or start with an empty state directory"

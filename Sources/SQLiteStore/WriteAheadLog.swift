@@ -111,6 +111,35 @@ enum WriteAheadLog {
         return checksum.stored == head.loadUnaligned(fromByteOffset: checksumOffset.frame, as: UInt64.self)
     }
 
+    /// Pages that a log has.
+    struct Pages {
+        var numbers: Set<Int64> = []
+        /// Of the database with the log's pages in it; 0 where the log has none.
+        var databasePageCount: Int64 = 0
+    }
+
+    /// - Parameter end: Where the log ends, which was read before.
+    /// - Throws: ``StoreOpeningError`` where the file cannot be read.
+    static func pages(of path: String, to end: LogEnd) throws -> Pages {
+        var pages = Pages()
+        guard end.frameCount > 0 else { return pages }
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else { throw StoreOpeningError.system(operation: "open", path: path, code: errno) }
+        defer { close(file) }
+        for index in 0..<end.frameCount {
+            var head: (number: UInt32, databaseSize: UInt32) = (0, 0)
+            guard pread(file, &head, 8, Int(offset(ofFrame: index))) == 8 else {
+                throw StoreOpeningError.system(operation: "read", path: path, code: errno)
+            }
+            pages.numbers.insert(Int64(UInt32(bigEndian: head.number)))
+            // Not zero in the last frame of a commit.
+            if head.databaseSize != 0 {
+                pages.databasePageCount = Int64(UInt32(bigEndian: head.databaseSize))
+            }
+        }
+        return pages
+    }
+
     /// What is in a log's file.
     struct Content: Equatable {
         /// `nil` where the header is none.

@@ -257,7 +257,11 @@ package final class TrailDirectoryWriter {
         }
     }
 
-    private func compare(_ entries: ArraySlice<[UInt8]>, startingAt first: UInt64) throws {
+    /// Holds entries against those of the tree.
+    ///
+    /// - Parameter first: The first entry's index; all of them are in the tree.
+    /// - Throws: ``TrailError/conflict(index:)`` for the first that differs.
+    package func compare(_ entries: ArraySlice<[UInt8]>, startingAt first: UInt64) throws {
         var hashes = TileHashes(FilesReader(files: files), size: edge.size)
         for (offset, entry) in entries.enumerated() {
             let index = first + UInt64(offset)

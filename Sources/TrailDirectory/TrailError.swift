@@ -62,7 +62,7 @@ package enum TrailError: Error, Hashable, Sendable, CustomStringConvertible {
             "the trail directory holds \(size) entries, and the databases know \(entryCount): an old copy of them was put in place; put the newer `gate.db` and `subjects.db` back, with their `-wal` files, or, where they are lost, bring the missing entries back with `sendgate restore`"
         case .gap(let expected, let found): "entry \(found) was to be published before entry \(expected)"
         case .conflict(let index):
-            "entry \(index) is already published with other bytes; the store or the directory was changed"
+            "entry \(index) is published with other bytes than the databases have: one of the two was changed, or they are of two copies of a gateway that both went on; put `gate.db` and `subjects.db` back that belong to this trail, or restore them from it with `sendgate restore`"
         case .unacceptableEntry(let index, let byteCount):
             "entry \(index) has \(byteCount) bytes; 1 to 65,535 can be published"
         case .signerMismatch(let error):

@@ -127,6 +127,7 @@ struct Wiring {
             formerKeys: keyring.earlierTrailKeys(origin: origin, trusted: false),
             after: lineage?.previous, publishedSize: store.read { try $0.publishedSize() },
             entryCount: store.read { try $0.entryCount() })
+        try library.requireSameHistory(as: store)
         if let path = configuration.externalCheckpointPath {
             try ExternalCheckpoint(at: path, of: configuration.trailOrigin).demand(
                 trusting: TrailTrust(
@@ -224,6 +225,7 @@ struct Wiring {
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
             checkPages: { try store.checkPages(countMax: $0) }, statePass: statePass,
+            ledgerEnds: { subject in try store.read { try $0.ledgerEnds(of: subject) } },
             countPersons: { try persons.advance() },
             driftSchedule: configuration.driftSchedule,
             eraseUnneededKeys: { try keyHolder.followAgain() }, logger: logger)

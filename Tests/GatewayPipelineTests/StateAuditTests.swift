@@ -66,17 +66,12 @@ import WireProtocol
     @Test func `who is not stored as it happened gets no marketing, told once`() async throws {
         let gate = try await filled()
         let subject = try #require(try gate.store.read { try $0.people(after: nil, limit: 1) }.first)
-        func close() async -> Bool {
-            await withCheckedContinuation { continuation in
-                gate.engine.submit(ClosingOperation([subject]) { continuation.resume(returning: $0 == nil) })
-            }
-        }
-        #expect(await close())
+        #expect(await close(subject, gate))
         let off = try gate.store.read { try $0.state(of: subject)?.preferences.filter(\.isClosing) }
         #expect(off?.map(\.channel) == Channel.allCases, "\(String(describing: off))")
         let entries = try gate.store.read { try $0.entries(from: 0, limit: 10_000) }
         // Once more says nothing new.
-        #expect(await close())
+        #expect(await close(subject, gate))
         #expect(try gate.store.read { try $0.entryCount() } == UInt64(entries.count))
         #expect(try differences(gate).isEmpty)
         let (_, found) = try EvidenceFoldTests.fold(entries.map(\.bytes), gate.policy)
@@ -88,6 +83,18 @@ import WireProtocol
             }
             #expect(objection == nil, "\(String(decoding: entry.bytes, as: UTF8.self))")
             try fold.apply(entry.bytes) { $0 == gate.policy.digest ? gate.policy : nil }
+        }
+    }
+
+    private func close(_ subject: SubjectID, _ gate: GatewayHarness) async -> Bool {
+        await withCheckedContinuation { continuation in
+            do {
+                let ends = try gate.store.read { try $0.ledgerEnds(of: subject) }
+                gate.engine.submit(
+                    ClosingOperation(subject, behind: ends) { continuation.resume(returning: $0 == nil) })
+            } catch {
+                continuation.resume(returning: false)
+            }
         }
     }
 
@@ -168,6 +175,41 @@ import WireProtocol
                 $0.what
                     == "consents in force, preferences, number of consent records, number of choices: not what the trail tells"
             }, "\(found)")
+        // The no that is written now comes behind those that the old row does not know of.
+        let subject = try #require(found.first?.subject)
+        let ends = try gate.store.read { try $0.ledgerEnds(of: subject) }
+        #expect(await close(subject, gate))
+        let (closed, history) = try gate.store.read {
+            (
+                try $0.state(of: subject)?.preferences.filter(\.isClosing),
+                try $0.preferenceHistory(of: subject)
+            )
+        }
+        #expect(closed?.count == Channel.allCases.count, "\(String(describing: closed))")
+        #expect(history.count == Int(ends.choiceCount) + Channel.allCases.count)
+    }
+
+    @Test func `a mapping that is back after its erasure is named`() async throws {
+        let gate = try await filled()
+        let subjects = gate.files.subjectsWriter.connection
+        let row = try #require(
+            try subjects.exclusively {
+                try subjects.first(
+                    StatementText(
+                        "subject", "SELECT number, user, subject, tag_key FROM subject WHERE number = 1")
+                ) { row in
+                    (number: row.integer(), columns: (0..<3).map { _ in Hexadecimal.encode(row.byteArray()) })
+                }
+            })
+        try #require(try await gate.call("product", "DELETE", "/v1/recipients/u_1").status == 200)
+        #expect(try differences(gate).isEmpty)
+        try subjects.exclusively {
+            let values = row.columns.map { "x'\($0)'" }.joined(separator: ", ")
+            try subjects.script(
+                "INSERT INTO subject (number, user, subject, tag_key) VALUES (\(row.number), \(values))")
+        }
+        let found = try differences(gate)
+        #expect(found.map(\.what) == ["a user leads to this person, who was erased"], "\(found)")
     }
 
     @Test func `a gateway key that was put back into use, or that no entry tells of, is named`() async throws

@@ -226,6 +226,11 @@ extension StoreContents: StoreReading {
     package func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
         Array(states.keys.filter { subject == nil || $0 > subject! }.sorted().prefix(limit))
     }
+    package func ledgerEnds(of subject: SubjectID) throws -> LedgerEnds {
+        LedgerEnds(
+            consentCount: Int64(consents[subject]?.count ?? 0),
+            choiceCount: Int64(choices[subject]?.count ?? 0))
+    }
     package func preferenceHistory(of subject: SubjectID) throws -> [PreferenceRecord] {
         choices[subject] ?? []
     }

@@ -2,6 +2,7 @@ import CanonicalJSON
 import Foundation
 import GateVocabulary
 import Testing
+import TrailDirectory
 
 @testable import sendgate
 
@@ -96,6 +97,79 @@ import Testing
         try FileManager.default.moveItem(atPath: folder.path("old"), toPath: folder.path("gate/state"))
         let old = try await CommandLineRun(arguments)
         #expect(old.status == 3 && old.output.contains("an old copy was put back"), "\(old.output)")
+    }
+
+    @Test func `databases that are gone, empty or cut off are called that by each command`() async throws {
+        let (path, _) = try await trail()
+        let (state, dev) = (folder.path("gate/state"), ["--dev", folder.path("gate")])
+        func expect(
+            check: String, checkStatus: Int32 = 3, audit: String,
+            _ line: Int = #line, _ change: (URL) throws -> Void
+        ) async throws {
+            try FileManager.default.copyItem(atPath: state, toPath: folder.path("kept"))
+            try change(URL(filePath: "\(state)/gate.db"))
+            // A connection that reads leaves an index of the log behind, and a log without frames.
+            func names() throws -> [String] {
+                try FileManager.default.contentsOfDirectory(atPath: state).filter {
+                    !$0.hasSuffix("-shm") && !$0.hasSuffix("-wal")
+                }.sorted()
+            }
+            let left = try names()
+            let checked = try await CommandLineRun(["store", "check"] + dev)
+            #expect(
+                checked.status == checkStatus && (checked.output + checked.errors).contains(check),
+                "line \(line): \(checked.status) \(checked.output) \(checked.errors)")
+            let audited = try await CommandLineRun(
+                ["audit", "state", "--key", "\(path)/trail.pub"] + dev)
+            #expect(
+                audited.status == 1 && audited.errors.contains(audit),
+                "line \(line): \(audited.status) \(audited.output) \(audited.errors)")
+            #expect(try names() == left)
+            try FileManager.default.removeItem(atPath: state)
+            try FileManager.default.moveItem(atPath: folder.path("kept"), toPath: state)
+        }
+        try await expect(check: "there are no databases", checkStatus: 1, audit: "there are no databases") {
+            for file in try FileManager.default.contentsOfDirectory(
+                at: $0.deletingLastPathComponent(), includingPropertiesForKeys: nil)
+            where file.lastPathComponent.contains(".db") { try FileManager.default.removeItem(at: file) }
+        }
+        try await expect(check: "the file is missing", audit: "missing or empty") {
+            try FileManager.default.removeItem(at: $0)
+        }
+        try await expect(check: "the file is empty", audit: "missing or empty") { try Data().write(to: $0) }
+        try await expect(check: "page 1 of `gate.db` is not as it was written", audit: "begin as a database")
+        {
+            var bytes = try Data(contentsOf: $0)
+            bytes.replaceSubrange(0..<2_048, with: Data(count: 2_048))
+            try bytes.write(to: $0)
+        }
+        try await expect(check: "`gate.db` ends after page", audit: "`gate.db` is not a sound database") {
+            let bytes = try Data(contentsOf: $0)
+            try bytes.prefix(bytes.count / 4_096 * 2_048).write(to: $0)
+        }
+        #expect(try await CommandLineRun(["store", "check"] + dev).status == 0)
+    }
+
+    @Test func `databases do not start beside the trail of a copy that went on by itself`() async throws {
+        let (path, _) = try await trail()
+        try FileManager.default.copyItem(atPath: folder.path("gate"), toPath: folder.path("copy"))
+        for (root, id) in [(folder.root, "here"), (folder.path("copied"), "there")] {
+            if id == "there" {
+                try FileManager.default.createDirectory(
+                    atPath: root, withIntermediateDirectories: false)
+                try FileManager.default.moveItem(atPath: folder.path("copy"), toPath: root + "/gate")
+            }
+            let gate = try await GatewayFixture(in: root)
+            #expect(try await gate.send(id, "security.new_login", GatewayFixture.login).status < 300)
+            try await gate.stop()
+        }
+        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.copyItem(atPath: folder.path("copied/gate/trail"), toPath: path)
+        let error = await #expect(throws: TrailError.self) { try await GatewayFixture(in: folder.root) }
+        guard case .conflict = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
     }
 
     /// What may be done to a copy, and the words it is told in.

@@ -1,15 +1,19 @@
 import BundleModel
 package import GateVocabulary
-import RecipientModel
+package import RecipientModel
 
 extension StepContext {
     /// Switches marketing off on a channel for a person of whom is stored what did not happen: a no may be missing. It stays off
     /// until the person switches it on. A person who is not registered, or not any more, stays as they are.
     ///
     /// One channel a step, so that each entry is an act of its own, whichever of them were recorded before.
-    package func close(_ channel: Channel, of subject: SubjectID, at now: Instant) throws {
+    ///
+    /// - Parameter ends: An old state that was put back counts fewer events than the ledgers have, which would take no further one.
+    package func closeMarketing(
+        _ channel: Channel, of subject: SubjectID, behind ends: LedgerEnds, at now: Instant
+    ) throws {
         guard let person = try view.subject(subject),
-            let state = try view.state(of: subject), state.record != nil
+            var state = try view.state(of: subject), state.record != nil
         else { return }
         let choice = PreferenceRecord(
             subject: subject, scope: Category.marketing.rawValue, channel: channel, destination: nil,
@@ -17,6 +21,7 @@ extension StepContext {
         guard !state.preferences.contains(where: { $0.isClosing && $0.isSameChoice(as: choice) }) else {
             return
         }
+        if state.count(upTo: ends) { try view.put(state) }
         try appendPreference(choice, receivedAt: now)
         try reconsider(person, because: .recipientChanged, at: now)
     }

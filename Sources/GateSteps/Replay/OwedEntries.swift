@@ -258,7 +258,9 @@ private struct ActAgain {
         case .driftAudit: return [undo(choice)]
         case .stateAudit:
             return [
-                Step(channel: choice.channel) { try $0.close(choice.channel, of: choice.subject, at: now) }
+                Step(channel: choice.channel) {
+                    try $0.closeMarketing(choice.channel, of: choice.subject, behind: LedgerEnds(), at: now)
+                }
             ]
         case .sharedAddress: return caller == .gateway ? [here, undo(choice)] : [here]
         case .unsubscribeLink where caller == .gateway: return [here, undo(choice)]

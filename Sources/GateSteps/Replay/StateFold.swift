@@ -72,6 +72,8 @@ package struct StateFold {
     /// Who was told of first in entries that a restore brought back: nobody's mapping is in the trail, so the store need not
     /// have them.
     package private(set) var lost: Set<SubjectID> = []
+    /// Who was erased.
+    package private(set) var forgotten: Set<SubjectID> = []
 
     /// - Parameter keptSince: Sends from before are let go of, so they are not held against the store.
     package init(of share: Share = Share(index: 0, count: 1), sendsSince keptSince: Instant) {
@@ -115,8 +117,10 @@ package struct StateFold {
             told.forget(subject)
             firstEntries[subject] = nil
             lost.remove(subject)
+            forgotten.insert(subject)
         default:
             guard let (subject, change) = try PersonChange.read(entry) else { return }
+            forgotten.remove(subject)
             if firstEntries[subject] == nil { firstEntries[subject] = entry.index }
             told.apply(change, to: subject)
         }

@@ -56,7 +56,8 @@ package struct StateAudit {
     /// What there is to compare in the share: people in the order of their pseudonyms, sends, device keys; in the first share the
     /// settings, too.
     package func items() throws -> [Item] {
-        let people = Set(fold.told.people.keys).union(try stored { try store.people(after: $0, limit: $1) })
+        let people = Set(fold.told.people.keys).union(fold.forgotten)
+            .union(try stored { try store.people(after: $0, limit: $1) })
         let keys = try stored { try store.deviceKeys(after: $0, limit: $1) }
         return people.sorted().map(Item.person) + fold.sent.keys.sorted().map(Item.send)
             + keys.map(Item.key) + (fold.share.index == 0 ? [.settings] : [])
@@ -64,26 +65,23 @@ package struct StateAudit {
 
     /// What is stored otherwise than it happened.
     ///
-    /// - Throws: What the store does, but for damage, which is a difference.
+    /// - Throws: What the store does, but for damage, which is a difference. That of a page is nobody's, because a page is shared,
+    ///   and nothing is decided on what cannot be read.
     package func differences(of item: Item) throws -> [Difference] {
         switch item {
         case .person(let subject): return try isLost(subject) ? [] : differences(of: subject)
         case .send(let id):
             guard let send = fold.sent[id], send.receivedAt >= keptSince,
-                fold.told.people[send.subject] != nil, try !isLost(send.subject),
-                let what = try naming({ try difference(of: id, send) })
+                fold.told.people[send.subject] != nil, try !isLost(send.subject)
             else { return [] }
-            return [Difference(subject: send.subject, what: what)]
+            return try found(send.subject, { try difference(of: id, send) })
         case .key(let key):
-            let what = try naming {
+            return try found(nil) {
                 _ = try store.deviceKey(key)
                 return nil
             }
-            return what.map { [Difference(what: "device key \(key.hexadecimal): \($0)")] } ?? []
         case .settings:
-            return try [policyDifference, keyringDifference, keysetDifference].compactMap(naming).map {
-                Difference(what: $0)
-            }
+            return try [policyDifference, keyringDifference, keysetDifference].flatMap { try found(nil, $0) }
         }
     }
 
@@ -104,37 +102,34 @@ package struct StateAudit {
         }
     }
 
-    /// What `look` finds; damage that it meets is found as well.
-    private func naming(_ look: () throws -> String?) throws -> String? {
+    /// What `look` finds of `subject`, or the damage that it meets. A row's is theirs, and a page's is nobody's.
+    private func found(_ subject: SubjectID?, _ look: () throws -> String?) throws -> [Difference] {
         do {
-            return try look()
+            return try look().map { [Difference(subject: subject, what: $0)] } ?? []
         } catch let error as StoreError {
             guard let damage = error.damage else { throw error }
-            return "\(damage)"
+            return [Difference(subject: damage.row == nil ? nil : subject, what: "\(damage)")]
         }
     }
 
     /// Whether a restore could not bring the person back.
     private func isLost(_ subject: SubjectID) throws -> Bool {
         try fold.lost.contains(subject)
-            && naming {
+            && found(subject) {
                 try store.subject(subject) == nil && store.state(of: subject) == nil ? nil : ""
-            } == nil
+            }.isEmpty
     }
 
     // MARK: People
 
     private func differences(of subject: SubjectID) throws -> [Difference] {
-        var found: [String] = []
         let looks = [
             stateDifference, mappingDifference, ledgerDifference, choiceDifference, keyDifference,
             tokenDifference, addressDifference,
         ]
-        for look in looks {
-            if let what = try naming({ try look(subject) }) { found.append(what) }
-        }
-        // One damaged page is met by several.
-        return Set(found).sorted().map { Difference(subject: subject, what: $0) }
+        // One damaged row is met by several.
+        return try Set(looks.flatMap { look in try found(subject) { try look(subject) } })
+            .sorted { $0.what < $1.what }
     }
 
     private func stateDifference(of subject: SubjectID) throws -> String? {
@@ -158,8 +153,12 @@ package struct StateAudit {
     }
 
     private func mappingDifference(of subject: SubjectID) throws -> String? {
-        guard fold.told.people[subject]?.record != nil, try store.subject(subject) == nil else { return nil }
-        return "no user leads to this person any more"
+        let isMapped = try store.subject(subject) != nil
+        if fold.forgotten.contains(subject) {
+            return isMapped ? "a user leads to this person, who was erased" : nil
+        }
+        return fold.told.people[subject]?.record == nil || isMapped
+            ? nil : "no user leads to this person any more"
     }
 
     private func ledgerDifference(of subject: SubjectID) throws -> String? {

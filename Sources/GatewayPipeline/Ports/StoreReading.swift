@@ -13,6 +13,8 @@ package protocol StoreReading: HistoryReading {
     func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID]
     /// Pseudonyms of people with a state, in rising order, at most `limit`, and only those after one.
     func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID]
+    /// How far a person's ledgers go, whatever their state says.
+    func ledgerEnds(of subject: SubjectID) throws -> LedgerEnds
 
     /// The target of an unsubscribe link; `nil` for a link that no message carried, and for one of an erased person.
     func unsubscribeLink(_ id: Tag) throws -> UnsubscribeLink?

@@ -64,6 +64,21 @@ struct StateOptions: ParsableArguments {
         return (store, trail)
     }
 
+    /// What is damaged in the databases, of which no byte changes, also where they cannot be opened.
+    func damages() throws -> [StoredDamage] {
+        let (state, _, keysPath, rootPath, _) = try places()
+        try WritePermissions.demand(state: state, trail: nil)
+        let keys = try CommandFailure.tellingOfRestore(in: state) {
+            try PrivateKeyDirectory(
+                at: keysPath, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
+                acceptsThrowaway: dev != nil)
+        }
+        guard !SQLiteStore.hasUnverifiedSetting(RestoreUnderWay.settingName, in: state) else {
+            throw CommandFailure.restoreUnderWay
+        }
+        return try PageInspection.damages(in: state, under: HMACKey(keys.current(.index).secret))
+    }
+
     private func places() throws -> (
         state: String, trail: String, keys: String, root: String?, limits: EngineLimits
     ) {
@@ -107,8 +122,9 @@ struct StoreCheck: GateCommand {
             sendgate store check --dev DIR [--json]
             """,
         discussion: """
-            Names every page that is not as the gateway wrote it. Stop the gateway first; while it runs it checks by \
-            itself, and `sendgate status` says what it has found. Exit status 3 when something is damaged.
+            Names every page that is not as the gateway wrote it, also in databases that no gateway can open any more. Stop the \
+            gateway first; while it runs it checks by itself, and `sendgate status` says what it has found. Changes nothing. Exit \
+            status 3 when something is damaged.
             """)
 
     static let example = "sendgate store check --config /etc/sendgate/sendgate.yaml"
@@ -117,11 +133,8 @@ struct StoreCheck: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let store = try state.open().store
-        defer { store.close() }
-        // The first pass goes on where the gateway's own ended.
-        for _ in 0..<2 { while try !store.checkPages(countMax: 1_000_000) {} }
-        StoreCommand.printed(store.damages, output)
-        if !store.damages.isEmpty { throw ExitStatus.foundDifference }
+        let damages = try state.damages()
+        StoreCommand.printed(damages, output)
+        if !damages.isEmpty { throw ExitStatus.foundDifference }
     }
 }

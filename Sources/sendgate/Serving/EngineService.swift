@@ -8,6 +8,7 @@ import GateVocabulary
 import GatewayPipeline
 import KeyLifecycle
 import Logging
+import RecipientModel
 import ServiceLifecycle
 import Synchronization
 import WireProtocol
@@ -33,6 +34,8 @@ struct EngineService: Service {
     let checkPages: @Sendable (_ countMax: Int) throws -> Bool
     /// Holds everything stored against the trail.
     let statePass: StatePass
+    /// How far the ledgers of a person go.
+    let ledgerEnds: @Sendable (SubjectID) throws -> LedgerEnds
     /// Counts the next of all recipients; gives whether that was the last.
     let countPersons: @Sendable () throws -> Bool
     let driftSchedule: DriftSchedule
@@ -160,15 +163,18 @@ struct EngineService: Service {
     /// Raises the alarm for what is stored otherwise than it happened, and closes marketing to whom it is about.
     func differ(_ differences: [StateAudit.Difference]) {
         for difference in differences { logger.critical("state_differs: \(difference)") }
-        // One by one: a person whose rows contradict each other cannot be written, and keeps nobody else open.
         for subject in Set(differences.compactMap(\.subject)).sorted() {
-            engine.submit(
-                ClosingOperation([subject]) { [logger] failure in
-                    guard let failure else { return }
-                    logger.critical(
-                        "marketing is not closed to person \(subject.hexadecimal), who is not stored as it happened: \(failure)"
-                    )
-                })
+            @Sendable func tell(_ failure: any Error) {
+                logger.critical(
+                    "marketing is not closed to person \(subject.hexadecimal), who is not stored as it happened: \(failure)"
+                )
+            }
+            do {
+                engine.submit(
+                    ClosingOperation(subject, behind: try ledgerEnds(subject)) { $0.map(tell) })
+            } catch {
+                tell(error)
+            }
         }
     }
 

@@ -45,6 +45,25 @@ final class PublishedTrail: TrailLibrary {
         reader = try TrailDirectoryReader(openingAt: path)
     }
 
+    /// Requires that the entries which the store still has, and the directory has as well, are the same: of two copies of a gateway
+    /// that both went on, the databases of one are no state of the other's trail.
+    ///
+    /// - Throws: `TrailError.conflict`.
+    func requireSameHistory(as store: any GateStore) throws {
+        let entries = try store.read { reading in
+            // The newest published one stays in the store.
+            try reading.entries(from: max(reading.publishedSize(), 1) - 1, limit: Self.comparedEntryCountMax)
+        }
+        guard let first = entries.first?.index else { return }
+        try state.withLock { state in
+            let count = Int(min(max(state.writer.size, first) - first, UInt64(entries.count)))
+            try state.writer.compare(entries.prefix(count).map(\.bytes)[...], startingAt: first)
+        }
+    }
+
+    /// One that differs is followed by others that do.
+    private static let comparedEntryCountMax = 256
+
     func integrate(_ entries: [StoredEntry]) throws -> UInt64 {
         try translating {
             try state.withLock { state in

@@ -49,13 +49,15 @@ struct StateComparison {
             return try StateAudit(fold, reading, keptSince: keptSince).items()
         }
         var done = 0
+        // A damaged page is met again and again, and named once.
+        var shared: Set<StateAudit.Difference> = []
         while done < items.count {
             let piece = items[done..<min(done + Self.itemCountPerSnapshot, items.count)]
             let differences = try store.read { reading in
                 while try !follow(&fold, reading) {}
                 let audit = StateAudit(fold, reading, keptSince: keptSince)
                 return try piece.flatMap { try audit.differences(of: $0) }
-            }
+            }.filter { $0.subject != nil || shared.insert($0).inserted }
             if !differences.isEmpty { try found(differences) }
             done = piece.endIndex
             try progress(.comparing(done, of: items.count))

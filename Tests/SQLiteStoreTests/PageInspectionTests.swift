@@ -1,0 +1,139 @@
+import Foundation
+import GateSteps
+import GateTestKit
+import GatewayPipeline
+import OpenSSLCrypto
+import Testing
+
+@testable import SQLiteStore
+
+/// Every page of databases that no process has open is held against its code, also where they cannot be opened.
+@Suite struct PageInspectionTests {
+    private static let size = PageCode.pageByteCount
+
+    /// A state directory as a process left it that was killed: with logs.
+    private func killed() throws -> TemporaryFolder {
+        let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
+        let store = try openStore(folder.state)
+        try store.write { step in for number in 1...12 { _ = try step.putCanaries(number) } }
+        try store.synchronize()
+        try FileManager.default.copyItem(atPath: folder.state, toPath: copy.state)
+        store.close()
+        return copy
+    }
+
+    /// The same after a stop, when all of each log is in its database.
+    private func stopped() throws -> TemporaryFolder {
+        let folder = try killed()
+        try openStore(folder.state).close()
+        return folder
+    }
+
+    private func files(_ folder: TemporaryFolder) throws -> [String: Data] {
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.state)
+        return Dictionary(
+            uniqueKeysWithValues: try names.map {
+                ($0, try Data(contentsOf: URL(fileURLWithPath: folder.state + "/" + $0)))
+            })
+    }
+
+    private func edit(_ folder: TemporaryFolder, _ file: String, _ edit: (inout Data) -> Void) throws {
+        let path = URL(fileURLWithPath: folder.state + "/" + file)
+        var bytes = try Data(contentsOf: path)
+        edit(&bytes)
+        try bytes.write(to: path)
+    }
+
+    /// What is damaged; requires that no file has changed.
+    private func damages(_ folder: TemporaryFolder, under index: HMACKey = .test()) throws -> [String] {
+        let before = try files(folder)
+        defer { #expect((try? files(folder)) == before) }
+        return try PageInspection.damages(in: folder.state, under: index).map(\.description)
+    }
+
+    @Test func `databases that were stopped or killed are whole`() throws {
+        #expect(try damages(stopped()) == [])
+        #expect(try damages(killed()) == [])
+    }
+
+    @Test(arguments: ["gate.db", "subjects.db"])
+    func `a flipped bit in any page is named, and no other`(file: String) throws {
+        let folder = try stopped()
+        let pageCount = try #require(try files(folder)[file]).count / Self.size
+        var numbers = SeededNumbers(seed: Soak.seed("flips in stopped databases"))
+        for page in 0..<pageCount {
+            let bit = Int(numbers.next() % UInt64(Self.size * 8))
+            func flip(_ bytes: inout Data) { bytes[page * Self.size + bit / 8] ^= 1 << (bit % 8) }
+            try edit(folder, file, flip)
+            let found = try damages(folder)
+            #expect(
+                found.count == 1 && found[0].contains("page \(page + 1) of `\(file)`"),
+                "page \(page + 1), bit \(bit): \(found)")
+            try edit(folder, file, flip)
+        }
+    }
+
+    @Test func `every damaged page is named, not only the first`() throws {
+        let folder = try stopped()
+        try edit(folder, "gate.db") { bytes in
+            for page in [0, 1, 7, 20] { bytes[page * Self.size + 100] ^= 1 }
+        }
+        let found = try damages(folder)
+        #expect(found.count == 4, "\(found)")
+        try edit(folder, "gate.db") { bytes in
+            for place in stride(from: 0, to: bytes.count, by: Self.size) { bytes[place + 9] ^= 1 }
+        }
+        // Another database is right, so it is not the key.
+        #expect(try damages(folder).count > 20)
+    }
+
+    @Test func `a file that is empty, gone, cut off or zeroed is named`() throws {
+        let whole = try files(stopped())["gate.db"]!
+        let pageCount = whole.count / Self.size
+        let cases: [(edit: (inout Data) -> Void, what: String)] = [
+            ({ $0 = Data() }, "`gate.db` is damaged: the file is empty"),
+            ({ $0.removeLast(Self.size * 3) }, "ends after page \(pageCount - 3) of \(pageCount)"),
+            ({ $0.removeLast(100) }, "`gate.db` ends in the middle of it"),
+            ({ $0.replaceSubrange(0..<Self.size, with: Data(count: Self.size)) }, "page 1 of `gate.db`"),
+        ]
+        for (change, what) in cases {
+            let folder = try stopped()
+            try edit(folder, "gate.db", change)
+            let found = try damages(folder)
+            #expect(found.count == 1 && found[0].contains(what), "\(what): \(found)")
+        }
+        let folder = try stopped()
+        try FileManager.default.removeItem(atPath: folder.state + "/gate.db")
+        #expect(try damages(folder) == ["`gate.db` is damaged: the file is missing"])
+    }
+
+    @Test func `what the log has still to bring is no damage, and a log without its end is`() throws {
+        let folder = try killed()
+        // All that was written lies in the log.
+        try edit(folder, "gate.db") { $0 = Data($0.prefix(Self.size * 2)) }
+        #expect(try damages(folder) == [])
+        let log = try #require(try files(folder)["gate.db-wal"])
+        try edit(folder, "gate.db-wal") { $0[log.count / 2] ^= 4 }
+        let found = try damages(folder)
+        #expect(found.contains { $0.contains("frames of it can be read") }, "\(found)")
+    }
+
+    @Test func `without databases, or under another key, nothing is called whole or damaged`() throws {
+        let empty = try TemporaryFolder()
+        try FileManager.default.createDirectory(
+            atPath: empty.state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        #expect(throws: StoreOpeningError.noDatabases(path: empty.state)) { try damages(empty) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: empty.state) == [])
+        let folder = try stopped()
+        #expect(throws: StoreOpeningError.wrongIndexKey) { try damages(folder, under: .test(8)) }
+    }
+
+    @Test func `a gateway that runs is told of, not read`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.state)
+        defer { store.close() }
+        #expect(throws: StoreOpeningError.directoryInUse(path: folder.state, processID: getpid())) {
+            try PageInspection.damages(in: folder.state, under: .test())
+        }
+    }
+}
