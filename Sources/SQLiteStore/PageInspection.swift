@@ -106,7 +106,8 @@ package enum PageInspection {
             }
         }
         if wrongCount > Int64(wrong.count) {
-            wrong.append(damage("\(wrongCount - Int64(wrong.count)) further pages are not as they were written"))
+            wrong.append(
+                damage("\(wrongCount - Int64(wrong.count)) further pages are not as they were written"))
         }
         let last = (1...max(pageCount, 1)).last { !log.numbers.contains($0) } ?? 0
         if number < last || number == 0 && log.numbers.isEmpty {

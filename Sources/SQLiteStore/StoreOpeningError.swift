@@ -105,7 +105,8 @@ extension StoreOpeningError: CustomStringConvertible {
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"
         case .newerSchema: "install the build that wrote it; schemas only go forward"
         case .olderSchema: "start the gateway once with this build, which brings it up to date"
-        case .noDatabases: "name the state directory of a gateway that has run, or restore both databases into it"
+        case .noDatabases:
+            "name the state directory of a gateway that has run, or restore both databases into it"
         case .subjectsMissing(let file, let gate, _), .subjectsBehind(let file, let gate, _),
             .gateMissing(let file, let gate, _):
             "restore `\(file)` and `\(gate)` together from one backup, or start with an empty state directory"
