@@ -119,6 +119,42 @@ import WireProtocol
         }
     }
 
+    @Test func `what the hop has does not go again where that cannot be recorded`() async throws {
+        let gate = try await gate(sending: ["a", "b"])
+        let deliveries = try await gate.claim()
+        try #require(deliveries.count == 2)
+        func report(_ result: HopResult, retryAt: Instant?) async -> [Bool] {
+            let recorded = Mutex<[MessageID: Bool]>([:])
+            await withCheckedContinuation { continuation in
+                let results = deliveries.map { delivery in
+                    ReportedResult(
+                        message: delivery.message, outcome: .tried(result, retryAt: retryAt)
+                    ) { failure in recorded.withLock { $0[delivery.message] = failure == nil } }
+                }
+                gate.engine.submit(
+                    ReportOperation(results: results, inFlight: gate.engine.inFlight) {
+                        continuation.resume()
+                    })
+            }
+            return deliveries.compactMap { delivery in recorded.withLock { $0[delivery.message] } }
+        }
+        func rows() throws -> [OutboxRecord?] {
+            try gate.store.read { store in try deliveries.map { try store.outboxHead($0.message) } }
+        }
+        try gate.damageRootPage(of: "event_by_send")
+        #expect(await report(.accepted(status: 200, byProvider: false), retryAt: nil) == [false, false])
+        // A later process finds none of them due.
+        #expect(try rows().allSatisfy { $0.map { $0.notBefore == $0.expiresAt } == true })
+        let due = try gate.store.read {
+            try $0.dueOutbox(at: gate.clock.now(), limit: 9, lane: .general, excluding: [])
+        }
+        #expect(due.isEmpty)
+        // The page is put right: the same byte is changed back.
+        try gate.damageRootPage(of: "event_by_send")
+        #expect(await report(.accepted(status: 200, byProvider: false), retryAt: nil) == [true, true])
+        #expect(try rows().allSatisfy { $0 == nil })
+    }
+
     @Test func `an entry on a damaged page answers nothing, and the operator is told its page`() async throws
     {
         let gate = try await gate(sending: ["a"])

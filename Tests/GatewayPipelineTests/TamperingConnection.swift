@@ -29,4 +29,22 @@ extension GatewayHarness {
         try file.write(contentsOf: Data([bytes[range.lowerBound] ^ 0x10]))
         try file.close()
     }
+
+    /// Changes a bit in the first page of a table or an index.
+    func damageRootPage(of name: String) throws {
+        let connection = files.writer.connection
+        let number = try connection.exclusively {
+            try connection.emptyLog()
+            return try connection.first(
+                StatementText("damaged", "SELECT rootpage FROM sqlite_schema WHERE name = '\(name)'")
+            ) { $0.integer() }
+        }
+        let place = UInt64(try #require(number) - 1) * UInt64(PageCode.pageByteCount) + 900
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: folder + "/gate.db"))
+        try file.seek(toOffset: place)
+        let byte = try #require(try file.read(upToCount: 1)?.first)
+        try file.seek(toOffset: place)
+        try file.write(contentsOf: Data([byte ^ 0x10]))
+        try file.close()
+    }
 }

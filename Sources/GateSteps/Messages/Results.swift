@@ -13,6 +13,14 @@ package enum MessageOutcome: Sendable {
     /// The message was offered, and the relay did not take it.
     case neverTaken
 
+    /// Whether the message must not go again: the hop has it, or may have it and cannot tell a repeat.
+    package var forbidsRepeat: Bool {
+        switch self {
+        case .tried(.accepted, _), .tried(.seenBefore, _), .tried(.ambiguous(_, mayRepeat: false), _): true
+        case .tried, .neverTaken: false
+        }
+    }
+
     /// Whether the sealed content of the message is needed to decide what happens to it: not when the hop has the
     /// message.
     fileprivate var needsContent: Bool {
@@ -29,6 +37,12 @@ package enum MessageOutcome: Sendable {
 }
 
 extension StepContext {
+    /// Keeps a message from going again until it expires, also in another process, where the hop has it and that cannot be recorded.
+    package func holdBack(_ message: MessageID) throws {
+        guard let row = try view.outboxHead(message) else { return }
+        try view.postponeOutbox(message, until: row.expiresAt)
+    }
+
     /// Records how a try to hand over one message ended.
     package func record(_ outcome: MessageOutcome, of message: MessageID, at now: Instant) throws {
         // Erased or cancelled while it was under way: the entry of that says so already, and what is gone answers every

@@ -130,13 +130,22 @@ struct ReportOperation: EngineOperation {
                 let now = try step.now()
                 for result in results { try step.record(result.outcome, of: result.message, at: now) }
             }
-        } catch  where results.count > 1 && !isOfTheStore(error) {
+        } catch  where !isOfTheStore(error) {
             // Each by itself: what one of them leads to must not keep the others from being recorded.
             for (index, result) in results.enumerated() {
                 do {
                     try batch.step { try $0.record(result.outcome, of: result.message, at: $0.now()) }
                 } catch  where !isOfTheStore(error) {
                     failures[index] = EngineFailure(error)
+                }
+            }
+            // The relay reports these again and again. A process after this one knows of them only what is written here.
+            for index in failures.keys.sorted() where results[index].outcome.forbidsRepeat {
+                do {
+                    try batch.step { try $0.holdBack(results[index].message) }
+                } catch  where !isOfTheStore(error) {
+                    // Its own row is damaged, too, so it is not read again either.
+                    continue
                 }
             }
         }

@@ -122,7 +122,9 @@ struct HealthChecks: Sendable {
 
     /// What is stored otherwise than the trail tells.
     private func differenceDetail() -> String? {
-        let found = statePass.differences
+        // Damage that the pass met is told as such.
+        let damaged = Set(store.damages.map(\.description))
+        let found = statePass.differences.filter { !damaged.contains($0.what) }
         guard !found.isEmpty else { return nil }
         return
             "not as it happened: \(Self.first(of: found)); marketing is switched off for those named, with each pass that finds it so"
