@@ -156,7 +156,10 @@ let package = Package(
         module("UnixSockets", ["WireProtocol"], computes: false),
 
         // Layer 7: the world, each module named for what it touches.
-        module("CommandTerminal", ["CanonicalJSON"], computes: false),
+        module(
+            "CommandTerminal",
+            ["CanonicalJSON", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            computes: false),
         module(
             "UnixSocketEndpoint",
             [
@@ -184,7 +187,7 @@ let package = Package(
             "DeliveryRelay",
             [
                 "CanonicalJSON", "CourierModel", "GatewayPipeline", "GateSteps", "GateVocabulary",
-                "UnixHTTPClient", logging, lifecycle,
+                "UnixHTTPClient", "UnixSockets", logging, lifecycle,
             ], computes: false),
 
         module(

@@ -31,20 +31,7 @@ public struct CourierCommand: AsyncParsableCommand {
 
     /// Runs one command line to its end.
     package static func run(_ arguments: [String]) async -> ExitStatus {
-        do {
-            var command = try parseAsRoot(arguments)
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
-            } else {
-                try command.run()
-            }
-            return .done
-        } catch let status as ExitStatus {
-            // The command has said everything already.
-            return status
-        } catch {
-            return report(error)
-        }
+        await run(arguments, report: report)
     }
 
     private static func report(_ error: any Error) -> ExitStatus {

@@ -327,6 +327,11 @@ extension MailConfiguration {
             authentication: mail.choice("authentication", standard: .plain), sender: sender,
             trust: mail.path("trust"))
         clientName = mail.text("client_name")
+        if let clientName, clientName.wholeMatch(of: /[A-Za-z0-9.\-]{1,255}|\[[A-Za-z0-9.:]{1,64}\]/) == nil {
+            mail.refuse(
+                "client_name", "is `\(clientName)`",
+                hint: "a host's name in ASCII, or an address between brackets (RFC 5321, section 4.1.3)")
+        }
         connectionsMax = mail.number("connections", 1...64, standard: connectionsMax)
         mail.end()
     }

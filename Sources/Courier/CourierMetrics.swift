@@ -54,16 +54,16 @@ package final class CourierMetrics: Sendable {
     private struct State {
         /// Counts by metric, then by the values of its labels.
         var counts: [CourierMetric: [[String]: UInt64]] = [:]
-        var durations: [DeliveryLane.Service: Durations] = [:]
+        var durations: [ProviderLane.Service: Durations] = [:]
     }
 
-    private let lanes: Set<DeliveryLane>
+    private let lanes: Set<ProviderLane>
     private let state = Mutex(State())
 
     /// - Parameter lanes: Those of the configuration, whose apps have series of their own.
-    package init(lanes: some Sequence<DeliveryLane>) { self.lanes = Set(lanes) }
+    package init(lanes: some Sequence<ProviderLane>) { self.lanes = Set(lanes) }
 
-    package func delivered(_ outcome: DeliveryOutcome, by lane: DeliveryLane, milliseconds: Int64) {
+    package func delivered(_ outcome: DeliveryOutcome, by lane: ProviderLane, milliseconds: Int64) {
         state.withLock { state in
             Self.rise(.deliveries, labels(lane) + [outcome.name], &state)
             var durations = state.durations[lane.service] ?? Durations()
@@ -86,7 +86,7 @@ package final class CourierMetrics: Sendable {
         state.counts[metric, default: [:]][labels, default: 0] += 1
     }
 
-    private func labels(_ lane: DeliveryLane) -> [String] {
+    private func labels(_ lane: ProviderLane) -> [String] {
         [lane.service.rawValue, lanes.contains(lane) ? lane.app ?? "" : "other"]
     }
 
@@ -110,7 +110,7 @@ package final class CourierMetrics: Sendable {
                     text += "\(metric.name)\(Self.braces(metric.labels, values)) \(samples[values]!)\n"
                 }
             case .seconds:
-                for service in DeliveryLane.Service.allCases {
+                for service in ProviderLane.Service.allCases {
                     guard let durations = state.durations[service] else { continue }
                     text += Self.histogram(metric, service.rawValue, durations)
                 }

@@ -85,6 +85,9 @@ package struct GatewayReports: Sendable {
     private static let pausesMilliseconds: [Int64] = [100, 400, 1_500]
     private static let answerMilliseconds: Int64 = 5_000
 
+    /// Both clients' connections, and the ones that take their places.
+    package static let connectionCountMax = 4
+
     private let clients: [String: UnixHTTPClient]
 
     package init(_ gateway: GatewayReportsConfiguration) {

@@ -42,8 +42,7 @@ package struct CourierServices {
         clock: ProviderClock, handlesSignals: Bool = true, logger: Logger,
         whenListening: @escaping @Sendable (_ inbound: HTTPListener.Address?) -> Void
     ) throws {
-        try DescriptorBudget.raise(
-            forConnections: 2 * configuration.underWayMax + Self.providerDescriptors(registry))
+        try DescriptorBudget.raise(forConnections: Self.descriptorCountMax(configuration, registry))
         let metrics = CourierMetrics(lanes: registry.providers.keys)
         let desk = DeliveryDesk(
             registry, underWayMax: configuration.underWayMax, clock: clock, metrics: metrics, logger: logger)
@@ -70,10 +69,11 @@ package struct CourierServices {
                     logger: logger))
         }
         if let operations = configuration.operations {
+            var limits = HTTPListenerLimits(bodyByteCountMax: 1_024)
+            limits.connectionCountMax = Self.operationsConnectionsMax
             services.append(
                 HTTPListener(
-                    on: .unix(operations), limits: HTTPListenerLimits(bodyByteCountMax: 1_024),
-                    logger: logger,
+                    on: .unix(operations), limits: limits, logger: logger,
                     whenListening: readiness.listening
                 ) { CourierRoutes.operations($0, at: desk, metrics) })
         }
@@ -95,10 +95,22 @@ package struct CourierServices {
         await journal?.close()
     }
 
-    /// Descriptors of providers' connections: eight for each way out (`ConnectionLimits`).
-    private static func providerDescriptors(_ registry: ProviderRegistry) -> Int {
-        8 * registry.providers.count
+    /// Bound on the descriptors of all connections: the gateway's, the operators', those that webhooks come on and that their
+    /// reports go on, and the providers'.
+    static func descriptorCountMax(_ configuration: CourierConfiguration, _ registry: ProviderRegistry) -> Int
+    {
+        let inbound =
+            configuration.inbound == nil ? 0 : inboundConnectionsMax + GatewayReports.connectionCountMax
+        return configuration.gateConnectionsMax + operationsConnectionsMax + inbound
+            + registry.sorted.reduce(registry.fallback?.descriptorCountMax ?? 0) {
+                $0 + $1.provider.descriptorCountMax
+            }
     }
+
+    /// Connections of operators at once: a Prometheus server, and a look or two.
+    private static let operationsConnectionsMax = 32
+    /// Connections of the proxy in front of the inbound port at once.
+    private static let inboundConnectionsMax = 256
 
     private static func inbound(
         _ inbound: InboundConfiguration, _ gateway: GatewayReportsConfiguration, _ journal: CourierJournal,
@@ -110,7 +122,7 @@ package struct CourierServices {
             await reports.pass($0, $1)
         }
         var limits = HTTPListenerLimits(bodyByteCountMax: InboundRequest.bytesMax)
-        limits.connectionCountMax = 256
+        limits.connectionCountMax = inboundConnectionsMax
         let listener = HTTPListener(
             on: .loopback(host: inbound.host, port: inbound.port), limits: limits, logger: logger,
             whenListening: whenListening
@@ -124,6 +136,9 @@ package struct CourierServices {
 }
 
 extension CourierConfiguration {
+    /// Connections of the gateway at once: one for each order under way, and one for each answer that it still reads.
+    fileprivate var gateConnectionsMax: Int { 2 * underWayMax }
+
     /// - Throws: `JournalFault`, also when another process has the journal open.
     package func openJournal(_ clock: ProviderClock) throws(JournalFault) -> CourierJournal? {
         guard let journalDirectory else { return nil }
@@ -206,7 +221,7 @@ private struct GateListener: Service {
     ) {
         self.desk = desk
         var limits = HTTPListenerLimits(bodyByteCountMax: DeliveryOrder.bytesMax)
-        limits.connectionCountMax = 2 * configuration.underWayMax
+        limits.connectionCountMax = configuration.gateConnectionsMax
         limits.drainMilliseconds = configuration.drainMilliseconds
         let served = configuration.gateUserIDs
         listener = HTTPListener(
@@ -231,7 +246,7 @@ private struct GateListener: Service {
 
 /// A provider's connections, for as long as the gate's socket is served.
 private struct ProviderService: Service {
-    let lane: DeliveryLane
+    let lane: ProviderLane
     let provider: any DeliveryProvider
 
     func run() async throws {

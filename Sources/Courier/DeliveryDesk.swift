@@ -17,10 +17,10 @@ package final class DeliveryDesk: Sendable {
 
     private struct State {
         var underWay: [MessageID: UnderWay] = [:]
-        var countByService: [DeliveryLane.Service: Int] = [:]
+        var countByService: [ProviderLane.Service: Int] = [:]
         var recent: RecentMessages
-        var circuits: [DeliveryLane: Circuit] = [:]
-        var alarms: [DeliveryLane: Int64] = [:]
+        var circuits: [ProviderLane: Circuit] = [:]
+        var alarms: [ProviderLane: Int64] = [:]
     }
 
     private struct UnderWay {
@@ -53,7 +53,7 @@ package final class DeliveryDesk: Sendable {
     }
 
     package func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
-        let lane = DeliveryLane(order)
+        let lane = ProviderLane(order)
         let began = clock.uptimeMilliseconds()
         var order = order
         order.answerBy = min(
@@ -63,7 +63,7 @@ package final class DeliveryDesk: Sendable {
         return outcome
     }
 
-    private func outcome(of order: DeliveryOrder, on lane: DeliveryLane) async -> DeliveryOutcome {
+    private func outcome(of order: DeliveryOrder, on lane: ProviderLane) async -> DeliveryOutcome {
         guard clock.allows(order) else { return .tooLate }
         enum Step {
             case answer(DeliveryOutcome)
@@ -96,7 +96,7 @@ package final class DeliveryDesk: Sendable {
 
     /// How many orders of a service may be under way: mails and texts take at most a quarter each, so that a silent relay leaves
     /// room for pushes.
-    private func share(of service: DeliveryLane.Service) -> Int {
+    private func share(of service: ProviderLane.Service) -> Int {
         switch service {
         case .mail, .sms: max(1, underWayMax / 4)
         case .apns, .fcm, .expo: underWayMax
@@ -104,7 +104,7 @@ package final class DeliveryDesk: Sendable {
     }
 
     /// The one delivery of a message. Its end and the memory of it are one step, so that no repeat comes between.
-    private func handOver(_ order: DeliveryOrder, on lane: DeliveryLane) async -> DeliveryOutcome {
+    private func handOver(_ order: DeliveryOrder, on lane: ProviderLane) async -> DeliveryOutcome {
         let outcome = await admitted(order, on: lane)
         state.withLock { state in
             state.underWay[order.message] = nil
@@ -114,7 +114,7 @@ package final class DeliveryDesk: Sendable {
         return outcome
     }
 
-    private func admitted(_ order: DeliveryOrder, on lane: DeliveryLane) async -> DeliveryOutcome {
+    private func admitted(_ order: DeliveryOrder, on lane: ProviderLane) async -> DeliveryOutcome {
         let admission = state.withLock { state in
             // A lane that nothing is configured for has a name that the gateway chose.
             if state.circuits.count >= ProviderRegistry.laneCountMax { state.circuits.removeAll() }
@@ -145,7 +145,7 @@ package final class DeliveryDesk: Sendable {
     }
 
     /// One line a minute, however many messages it concerns.
-    private func alarm(_ lane: DeliveryLane, _ reason: String) {
+    private func alarm(_ lane: ProviderLane, _ reason: String) {
         let isDue = state.withLock { state in
             let now = clock.uptimeMilliseconds()
             if let last = state.alarms[lane], now < last + Self.alarmMilliseconds { return false }
@@ -164,7 +164,7 @@ package final class DeliveryDesk: Sendable {
     package var underWayCount: Int { state.withLock { $0.underWay.count } }
 
     /// The open circuits.
-    package var openCircuits: [DeliveryLane: Circuit.Cause] {
+    package var openCircuits: [ProviderLane: Circuit.Cause] {
         state.withLock { $0.circuits.compactMapValues(\.cause) }
     }
 

@@ -24,17 +24,17 @@ extension ProviderRegistry {
     static func makers(
         _ configuration: CourierConfiguration, journal: CourierJournal?, reports: GatewayReports?,
         clock: ProviderClock, logger: Logger
-    ) -> [DeliveryLane: () throws -> any DeliveryProvider] {
-        var makers: [DeliveryLane: () throws -> any DeliveryProvider] = [:]
+    ) -> [ProviderLane: () throws -> any DeliveryProvider] {
+        var makers: [ProviderLane: () throws -> any DeliveryProvider] = [:]
         for (name, app) in configuration.apps {
             if let apns = app.apns {
-                makers[DeliveryLane(.apns, app: name)] = { try APNsProvider(apns, clock: clock) }
+                makers[ProviderLane(.apns, app: name)] = { try APNsProvider(apns, clock: clock) }
             }
             if let fcm = app.fcm {
-                makers[DeliveryLane(.fcm, app: name)] = { try FCMProvider(fcm, clock: clock) }
+                makers[ProviderLane(.fcm, app: name)] = { try FCMProvider(fcm, clock: clock) }
             }
             if let expo = app.expo, let journal, let reports {
-                makers[DeliveryLane(.expo, app: name)] = {
+                makers[ProviderLane(.expo, app: name)] = {
                     try ExpoProvider(
                         expo, name: name, journal: journal, clock: clock, logger: logger, pass: reports.pass)
                 }
@@ -43,10 +43,10 @@ extension ProviderRegistry {
         guard let journal else { return makers }
         let single = SingleCopy(journal)
         if let mail = configuration.mail {
-            makers[DeliveryLane(.mail)] = { try SMTPProvider(mail, clock: clock, single: single) }
+            makers[ProviderLane(.mail)] = { try SMTPProvider(mail, clock: clock, single: single) }
         }
         if let sms = configuration.sms {
-            makers[DeliveryLane(.sms)] = { try TextProvider(sms, clock: clock, single: single) }
+            makers[ProviderLane(.sms)] = { try TextProvider(sms, clock: clock, single: single) }
         }
         return makers
     }

@@ -2,7 +2,7 @@ package import CourierModel
 import GateVocabulary
 
 /// Where a circuit stands: one way out of one app, or a channel without apps.
-package struct DeliveryLane: Sendable, Hashable, CustomStringConvertible {
+package struct ProviderLane: Sendable, Hashable, CustomStringConvertible {
     package enum Service: String, CaseIterable, Sendable {
         case apns, fcm, expo, sms, mail
     }
@@ -39,19 +39,19 @@ package struct ProviderRegistry: Sendable {
     /// Apps times services, with room.
     package static let laneCountMax = 1_000
 
-    package private(set) var providers: [DeliveryLane: any DeliveryProvider]
+    package private(set) var providers: [ProviderLane: any DeliveryProvider]
     /// Takes every order that has no provider of its own; for `--dev`.
     package var fallback: (any DeliveryProvider)?
 
-    package init(_ providers: [DeliveryLane: any DeliveryProvider], fallback: (any DeliveryProvider)? = nil) {
+    package init(_ providers: [ProviderLane: any DeliveryProvider], fallback: (any DeliveryProvider)? = nil) {
         self.providers = providers
         self.fallback = fallback
     }
 
-    package subscript(_ lane: DeliveryLane) -> (any DeliveryProvider)? { providers[lane] ?? fallback }
+    package subscript(_ lane: ProviderLane) -> (any DeliveryProvider)? { providers[lane] ?? fallback }
 
     /// In the order in which they are shown.
-    package var sorted: [(lane: DeliveryLane, provider: any DeliveryProvider)] {
+    package var sorted: [(lane: ProviderLane, provider: any DeliveryProvider)] {
         providers.map { ($0.key, $0.value) }.sorted { $0.lane.description < $1.lane.description }
     }
 }

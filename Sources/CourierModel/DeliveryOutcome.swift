@@ -1,4 +1,3 @@
-package import CanonicalJSON
 package import GateVocabulary
 
 /// What became of one delivery: the answer to `POST /v1/deliveries`, hop protocol version 2.
@@ -36,37 +35,9 @@ extension DeliveryOutcome {
     /// Nothing was written, because the gateway waits for the answer no longer, or the message has expired.
     package static let tooLate = DeliveryOutcome.later(reason: "too_late", seconds: nil, scope: .message)
 
-    /// Status, `Retry-After` in seconds, and body. Of a reason the gateway gets one word; what stands behind a colon or a
-    /// comma is for the courier's own log.
-    package var answer: (status: Int, retryAfter: Int?, body: JSONValue?) {
-        switch self {
-        case .accepted(let providerID):
-            (200, nil, Self.body("accepted", ["provider_id": providerID.map(JSONValue.string)]))
-        case .seenBefore:
-            (409, nil, nil)
-        case .tokenGone(let reason, let at):
-            (
-                422, nil,
-                Self.body(
-                    "token_gone",
-                    ["reason": .string(Self.word(reason)), "at": at.map { .string($0.rfc3339) }])
-            )
-        case .failed(let reason):
-            (422, nil, Self.body("failed", ["reason": .string(Self.word(reason))]))
-        case .later(let reason, let seconds, let scope):
-            (
-                503, seconds.map(RetryAfter.bounded),
-                Self.body("later", ["reason": .string(Self.word(reason)), "scope": .string(scope.rawValue)])
-            )
-        case .misconfigured(let reason):
-            Self.later(reason: reason, seconds: nil, scope: .app).answer
-        case .ambiguous(let reason, let mayRepeat):
-            (
-                504, nil,
-                Self.body("ambiguous", ["reason": .string(Self.word(reason)), "retry": .boolean(mayRepeat)])
-            )
-        }
-    }
+    /// Nothing was written, because the courier stops.
+    package static let stopping = DeliveryOutcome.later(
+        reason: "courier_stopping", seconds: nil, scope: .message)
 
     /// Reasons of the courier's own, of orders that were never written to a provider.
     package static let localReasons: Set<String> = [
@@ -77,19 +48,6 @@ extension DeliveryOutcome {
     /// Whether it says nothing of the provider.
     package var isLocal: Bool { reason.map(Self.localReasons.contains) ?? false }
 
-    /// What the outcome is called in the answer, in logs and in metrics.
-    package var name: String {
-        switch self {
-        case .accepted: "accepted"
-        case .seenBefore: "seen_before"
-        case .tokenGone: "token_gone"
-        case .failed: "failed"
-        case .later: "later"
-        case .misconfigured: "misconfigured"
-        case .ambiguous: "ambiguous"
-        }
-    }
-
     /// The provider's word, or ours; `nil` when nothing went wrong.
     package var reason: String? {
         switch self {
@@ -99,15 +57,5 @@ extension DeliveryOutcome {
             .ambiguous(let reason, _):
             reason
         }
-    }
-
-    private static func word(_ reason: String) -> String {
-        InboundReport.reason(String(reason.prefix { $0 != ":" && $0 != "," }))
-    }
-
-    private static func body(_ outcome: String, _ members: [String: JSONValue?]) -> JSONValue {
-        var object: JSONObject = ["outcome": .string(outcome)]
-        for (name, value) in members { object[name] = value }
-        return .object(object)
     }
 }

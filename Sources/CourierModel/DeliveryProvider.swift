@@ -6,6 +6,8 @@
 ///   ``DeliveryOutcome/misconfigured(reason:)``, never the end of a message or a token.
 package protocol DeliveryProvider: Sendable {
     func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome
+    /// Bound on the descriptors that its connections take at once.
+    var descriptorCountMax: Int { get }
     /// Reaches the provider without sending anything.
     func check() async -> [ProviderFinding]
     /// Holds connections and renews credentials until it is cancelled.

@@ -1,7 +1,5 @@
-import CanonicalJSON
 import CourierModel
 package import GateSteps
-import GateVocabulary
 
 /// What an answer to `POST /v1/deliveries` means: the contract of the page `DeliveryLayer`.
 ///
@@ -21,7 +19,7 @@ package enum HopProtocol: Int, CaseIterable, Sendable {
         let wait = retryAfter.flatMap { Int64($0) }.map { min(max($0, 0), Self.retryAfterSecondsMax) * 1_000 }
         switch self {
         case .statusOnly: return Self.result(status, wait)
-        case .outcomes: return Self.result(status, wait, HopAnswer(body), isEmpty: body.isEmpty)
+        case .outcomes: return Self.result(status, wait, DeliveryOutcome(answer: body), isEmpty: body.isEmpty)
         }
     }
 
@@ -36,20 +34,20 @@ package enum HopProtocol: Int, CaseIterable, Sendable {
     }
 
     private static func result(
-        _ status: Int, _ wait: Int64?, _ answer: HopAnswer?, isEmpty: Bool
+        _ status: Int, _ wait: Int64?, _ outcome: DeliveryOutcome?, isEmpty: Bool
     ) -> HopResult {
-        switch (status, answer) {
+        switch (status, outcome) {
         case (200...299, nil) where isEmpty: .accepted(status: status, byProvider: false)
         case (200...299, .accepted): .accepted(status: status, byProvider: true)
         case (409, _): .seenBefore
         case (422, .tokenGone(let reason, let at)): .tokenGone(status: status, reason: reason, at: at)
         case (400, .failed(let reason)), (413, .failed(let reason)), (422, .failed(let reason)):
             .refused(status: status, reason: reason)
-        case (429, .later(let scope)), (503, .later(let scope)):
-            .busy(status: status, retryAfterMilliseconds: wait, scope: scope)
+        case (429, .later(_, _, let scope)), (503, .later(_, _, let scope)):
+            .busy(status: status, retryAfterMilliseconds: wait, scope: HopResult.Scope(scope))
         case (429, _), (503, _), (500, _), (502, _):
             .busy(status: status, retryAfterMilliseconds: wait, scope: .message)
-        case (504, .ambiguous(let mayRepeat)): .ambiguous("the hop answered 504", mayRepeat: mayRepeat)
+        case (504, .ambiguous(_, let mayRepeat)): .ambiguous("the hop answered 504", mayRepeat: mayRepeat)
         case (504, _): .ambiguous("the hop answered 504", mayRepeat: true)
         default: misconfigured(status)
         }
@@ -68,33 +66,11 @@ package enum HopProtocol: Int, CaseIterable, Sendable {
     }
 }
 
-/// The body of an answer in version 2.
-private enum HopAnswer {
-    case accepted
-    case tokenGone(reason: String, at: Instant?)
-    case failed(reason: String)
-    case later(scope: HopResult.Scope)
-    case ambiguous(mayRepeat: Bool)
-
-    /// - Returns: `nil` for what is no body of the contract. Members that are not known are passed over.
-    init?(_ bytes: [UInt8]) {
-        guard let object = (try? CanonicalJSON.read(bytes))?.objectValue else { return nil }
-        // Another layer's mistake in it loses no answer.
-        let reason = object["reason"]?.stringValue.flatMap(ProviderReason.word)
-        switch object["outcome"]?.stringValue {
-        case "accepted": self = .accepted
-        case "token_gone":
-            guard let reason else { return nil }
-            self = .tokenGone(reason: reason, at: object["at"]?.stringValue.flatMap { Instant(rfc3339: $0) })
-        case "failed":
-            guard let reason else { return nil }
-            self = .failed(reason: reason)
-        case "later":
-            self = .later(scope: object["scope"]?.stringValue.flatMap(HopResult.Scope.init) ?? .message)
-        case "ambiguous":
-            guard case .boolean(let mayRepeat) = object["retry"] ?? .boolean(true) else { return nil }
-            self = .ambiguous(mayRepeat: mayRepeat)
-        default: return nil
+extension HopResult.Scope {
+    fileprivate init(_ scope: DeliveryOutcome.Scope) {
+        switch scope {
+        case .message: self = .message
+        case .app: self = .app
         }
     }
 }

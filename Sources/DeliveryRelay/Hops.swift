@@ -1,9 +1,6 @@
-import Foundation
 package import GateSteps
 import GatewayPipeline
-import GateVocabulary
-import Glibc
-import Synchronization
+import UnixSockets
 
 /// The next hop of a forwarded message.
 ///
@@ -18,34 +15,18 @@ package protocol Hop: Sendable {
 
 /// Appends every message as one line of JSON to a file. For `serve --dev`: nothing leaves the machine.
 package final class FileHop: Hop {
-    private let path: String
-    /// Serialises the appends; a line is written whole or not at all.
-    private let isOpen = Mutex(())
+    private let file: LineFile
 
-    package init(path: String) { self.path = path }
+    package init(path: String) { file = LineFile(path: path) }
 
     package func obstacle() async -> String? { nil }
 
     package func deliver(_ delivery: Delivery) async -> HopResult {
         do {
-            let line = try DeliveryDocument.write(delivery) + [UInt8(ascii: "\n")]
-            return isOpen.withLock { _ in append(line) }
+            let failure = file.append(try DeliveryDocument.write(delivery))
+            return failure.map(HopResult.notWritten) ?? .accepted(status: 200, byProvider: false)
         } catch {
             return .refused(status: 400, reason: nil)
         }
-    }
-
-    private func append(_ line: [UInt8]) -> HopResult {
-        let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { return .notWritten(String(cString: strerror(errno))) }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return .notWritten(String(cString: strerror(errno))) }
-        let count = line.withUnsafeBytes { write(descriptor, $0.baseAddress!, $0.count) }
-        if count == line.count { return .accepted(status: 200, byProvider: false) }
-        let reason = count < 0 ? String(cString: strerror(errno)) : "only \(count) bytes were written"
-        // Half a line would swallow the next one.
-        ftruncate(descriptor, status.st_size)
-        return .notWritten(reason)
     }
 }

@@ -31,19 +31,6 @@ struct Sendgate: AsyncParsableCommand {
 
     /// Runs one command line to its end.
     static func run(_ arguments: [String]) async -> ExitStatus {
-        do {
-            var command = try parseAsRoot(arguments)
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
-            } else {
-                try command.run()
-            }
-            return .done
-        } catch let status as ExitStatus {
-            // The command has said everything already.
-            return status
-        } catch {
-            return HelpPage.answer(to: error, arguments: arguments) ?? Terminal.report(error)
-        }
+        await run(arguments) { HelpPage.answer(to: $0, arguments: arguments) ?? Terminal.report($0) }
     }
 }

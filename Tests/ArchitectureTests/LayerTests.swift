@@ -39,7 +39,7 @@ import Testing
         "CSQLite": ["SQLiteStore"],
         "Yams": ["PolicyPages"],
         "Configuration": ["sendgate"],
-        "ArgumentParser": ["Courier", "sendgate"],
+        "ArgumentParser": ["CommandTerminal", "Courier", "sendgate"],
         "Histogram": ["GateBench", "sendgate"],
         "NIOCore": ["Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "UnixHTTPClient"],
         "NIOPosix": ["Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "UnixHTTPClient"],

@@ -82,6 +82,32 @@ import Testing
                 == #"503 86400 {"outcome":"later","reason":"unknown","scope":"message"}"#)
     }
 
+    @Test func `the gateway reads what the courier writes`() {
+        let read: [(DeliveryOutcome, DeliveryOutcome?)] = [
+            (.accepted(providerID: "p"), .accepted(providerID: nil)), (.seenBefore, nil),
+            (
+                .tokenGone(reason: "Unregistered", at: Instant(milliseconds: 1)),
+                .tokenGone(reason: "Unregistered", at: Instant(milliseconds: 1))
+            ),
+            (.tokenGone(reason: "UNREGISTERED", at: nil), .tokenGone(reason: "UNREGISTERED", at: nil)),
+            (.failed(reason: "A"), .failed(reason: "A")),
+            (.later(reason: "A", seconds: 7, scope: .app), .later(reason: "A", seconds: nil, scope: .app)),
+            (
+                .later(reason: "A", seconds: nil, scope: .message),
+                .later(reason: "A", seconds: nil, scope: .message)
+            ),
+            (.misconfigured(reason: "A"), .later(reason: "A", seconds: nil, scope: .app)),
+            (.ambiguous(reason: "A", mayRepeat: true), .ambiguous(reason: "A", mayRepeat: true)),
+            (.ambiguous(reason: "A", mayRepeat: false), .ambiguous(reason: "A", mayRepeat: false)),
+        ]
+        #expect(Set(read.map(\.0.word)) == Set(DeliveryOutcome.Word.allCases))
+        for (outcome, expected) in read {
+            #expect(
+                DeliveryOutcome(answer: outcome.answer.body.map { CanonicalJSON.write($0) } ?? []) == expected
+            )
+        }
+    }
+
     @Test(arguments: [("b", 11, false), ("b", 12, true), ("b", 13, true), ("c", 0, true), ("", 0, true)])
     func `a hand-over is over at its mark, and on every other boot`(
         _ boot: String, _ uptime: Int64, _ isOver: Bool

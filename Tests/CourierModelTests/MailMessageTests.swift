@@ -40,6 +40,23 @@ import Testing
         #expect(!text.contains("multipart"))
     }
 
+    @Test
+    func `a sender's domain outside ASCII is written as A-labels, and a name before the @ needs SMTPUTF8`()
+        throws
+    {
+        let sender = MailSender(
+            address: "noreply@bücher.example", bounceAddress: "bounces@bücher.example",
+            replyTo: "Svar@bücher.example")
+        let text = try Self.text(Self.order(), from: sender)
+        #expect(text.contains("\r\nReply-To: <Svar@xn--bcher-kva.example>\r\n"))
+        #expect(text.contains("\r\nFrom: <noreply@xn--bcher-kva.example>\r\n"))
+        #expect(text.contains("-000000000002@xn--bcher-kva.example>\r\n"))
+        let mail = try MailMessage(Self.order(), from: sender, at: Self.now)
+        #expect(mail.sender == "bounces@xn--bcher-kva.example" && !mail.needsSMTPUTF8)
+        let outside = MailSender(address: "noreply@pay.example", replyTo: "børge@pay.example")
+        #expect(try MailMessage(Self.order(), from: outside, at: Self.now).needsSMTPUTF8)
+    }
+
     @Test func `a mail with HTML has the text first and the HTML after it`() throws {
         let text = try Self.text(Self.order(html: "<p>You have it.</p>"))
         let plain = try #require(text.firstRange(of: "text/plain"))

@@ -91,6 +91,37 @@ import Testing
         #expect("\(try #require(error))".contains("secret") == false)
     }
 
+    @Test(
+        arguments: [
+            ([0xEF, 0xBB, 0xBF, 0x73], "begins with a byte order mark", "begins with a byte order mark"),
+            ([0x73, 0xC3, 0xB8], "has characters outside ASCII", nil),
+            ([0x73, 0xFF], "has characters outside ASCII", "is not UTF-8"),
+            (
+                [0x73, 0x0A, 0x73], "is not one line of printable characters",
+                "is not one line of printable characters"
+            ), ([0x73, 0x0D, 0x0A], nil, nil),
+        ] as [([UInt8], String?, String?)])
+    func `a secret with bytes outside ASCII is refused, and a password may have them in UTF-8`(
+        _ bytes: [UInt8], _ ascii: String?, _ utf8: String?
+    ) throws {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        let path = "\(folder.path)/secret"
+        #expect(
+            FileManager.default.createFile(
+                atPath: path, contents: Data(bytes), attributes: [.posixPermissions: 0o400]))
+        func why(_ encoding: CredentialFile.LineEncoding) -> String? {
+            do throws(CredentialError) {
+                _ = try CredentialFile(path: path).readLine(encoding)
+                return nil
+            } catch {
+                return error.why
+            }
+        }
+        #expect(why(.ascii) == ascii)
+        #expect(why(.utf8) == utf8)
+    }
+
     @Test
     func `a credential that is missing, a folder, empty or too long is refused, and one of ours is read`()
         throws

@@ -24,6 +24,7 @@ final class ScriptedProvider: DeliveryProvider {
         return await answer(order)
     }
 
+    var descriptorCountMax: Int { 1 }
     func check() async -> [ProviderFinding] { [] }
     func run() async throws {}
     func reloadCredentials() async throws {}

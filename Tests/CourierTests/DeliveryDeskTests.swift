@@ -11,14 +11,14 @@ import Testing
     private let log = LogLines()
 
     private func desk(
-        _ providers: [DeliveryLane: any DeliveryProvider], underWayMax: Int = 576, recentMax: Int = 16
+        _ providers: [ProviderLane: any DeliveryProvider], underWayMax: Int = 576, recentMax: Int = 16
     ) -> DeliveryDesk {
         DeliveryDesk(
             ProviderRegistry(providers), underWayMax: underWayMax, recentMax: recentMax, clock: time.clock,
             jitter: { 0 }, metrics: CourierMetrics(lanes: providers.keys), logger: log.logger)
     }
 
-    private static let main = DeliveryLane(.apns, app: "main")
+    private static let main = ProviderLane(.apns, app: "main")
     private static let outage = DeliveryOutcome.later(reason: "Shutdown", seconds: nil, scope: .app)
 
     @Test(arguments: [("boot", 1_000_000), ("boot", 999_999), ("another", 9_000_000)] as [(String, Int64)])
@@ -86,7 +86,7 @@ import Testing
             return .accepted(providerID: nil)
         }
         let desk = desk(
-            [DeliveryLane(.mail): silent, Self.main: ScriptedProvider()], underWayMax: 8)
+            [ProviderLane(.mail): silent, Self.main: ScriptedProvider()], underWayMax: 8)
         await withTaskGroup(of: Void.self) { tasks in
             func mail(_ number: Int) -> DeliveryOrder {
                 var order = DeliveryOrder.push(number)
@@ -125,7 +125,7 @@ import Testing
     @Test func `what was taken is answered as seen before, and what was not goes again`() async {
         let taken = ScriptedProvider()
         let refusing = ScriptedProvider(.failed(reason: "BadTopic"))
-        let desk = desk([Self.main: taken, DeliveryLane(.apns, app: "other"): refusing], recentMax: 2)
+        let desk = desk([Self.main: taken, ProviderLane(.apns, app: "other"): refusing], recentMax: 2)
         #expect(await desk.deliver(.push(1)) == .accepted(providerID: "p-1"))
         #expect(await desk.deliver(.push(1)) == .seenBefore)
         #expect(taken.orders.count == 1)
@@ -161,7 +161,7 @@ import Testing
         let broken = ScriptedProvider(Self.outage)
         let fine = ScriptedProvider()
         let desk = desk([
-            Self.main: broken, DeliveryLane(.fcm, app: "main"): fine, DeliveryLane(.apns, app: "other"): fine,
+            Self.main: broken, ProviderLane(.fcm, app: "main"): fine, ProviderLane(.apns, app: "other"): fine,
         ])
         #expect(await desk.deliver(.push(1)) == Self.outage)
         #expect(await desk.deliver(.push(2)) == .later(reason: "Shutdown", seconds: 1, scope: .app))
@@ -213,8 +213,8 @@ import Testing
         async
     {
         let (good, bad) = (ReloadingProvider(isRefused: false), ReloadingProvider(isRefused: true))
-        let providers: [DeliveryLane: any DeliveryProvider] = [
-            Self.main: bad, DeliveryLane(.fcm, app: "main"): good,
+        let providers: [ProviderLane: any DeliveryProvider] = [
+            Self.main: bad, ProviderLane(.fcm, app: "main"): good,
         ]
         let registry = ProviderRegistry(providers)
         let metrics = CourierMetrics(lanes: providers.keys)
@@ -241,6 +241,7 @@ import Testing
         init(isRefused: Bool) { self.isRefused = isRefused }
         var count: Int { reloads.withLock { $0 } }
         func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome { .misconfigured(reason: "x") }
+        var descriptorCountMax: Int { 1 }
         func check() async -> [ProviderFinding] { [] }
         func run() async throws {}
         func reloadCredentials() async throws {
@@ -250,8 +251,8 @@ import Testing
     }
 
     @Test func `metrics count each outcome, know the alarm, and name no app of a stranger`() async {
-        let providers: [DeliveryLane: any DeliveryProvider] = [
-            Self.main: ScriptedProvider(.misconfigured(reason: "x")), DeliveryLane(.sms): ScriptedProvider(),
+        let providers: [ProviderLane: any DeliveryProvider] = [
+            Self.main: ScriptedProvider(.misconfigured(reason: "x")), ProviderLane(.sms): ScriptedProvider(),
         ]
         let metrics = CourierMetrics(lanes: providers.keys)
         let desk = DeliveryDesk(
@@ -291,6 +292,6 @@ import Testing
     ) {
         var order = DeliveryOrder.push(1)
         (order.channel, order.platform, order.provider) = (channel, platform, provider)
-        #expect(DeliveryLane(order).description == lane)
+        #expect(ProviderLane(order).description == lane)
     }
 }

@@ -27,7 +27,7 @@ import UnixSockets
         change(&configuration)
         let listening = Latch()
         let services = try CourierServices(
-            configuration, registry: ProviderRegistry([DeliveryLane(.apns, app: "main"): provider]),
+            configuration, registry: ProviderRegistry([ProviderLane(.apns, app: "main"): provider]),
             journal: nil,
             clock: .system, handlesSignals: false, logger: log.logger,
             whenListening: { _ in listening.open() })
@@ -115,6 +115,47 @@ import UnixSockets
             body.write("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n1234")
             #expect(await body.readAll().status == 408)
         }
+    }
+
+    @Test(arguments: [
+        "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000\r\n\r\n", "POST / HTTP/1.1\r\nx: ",
+    ])
+    func
+        `a request that comes byte by byte without an end holds its connection no longer than the time of a request`(
+            _ head: String
+        ) async throws
+    {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        var limits = HTTPListenerLimits(bodyByteCountMax: 1 << 30)
+        (limits.headerByteCountMax, limits.requestMilliseconds, limits.lingerMilliseconds) = (
+            1 << 30, 100, 50
+        )
+        try await withListener(limits, folder) { path in
+            let client = try RawClient(unix: path)
+            client.write(head)
+            let isOver = Atomic(false)
+            async let drip: Void = RawClient.onThread {
+                while !isOver.load(ordering: .acquiring) { client.write("x") }
+            }
+            let answer = await client.readAll()
+            isOver.store(true, ordering: .releasing)
+            await drip
+            #expect([408, nil].contains(answer.status))
+        }
+    }
+
+    @Test func `the courier asks for as many descriptors as all of its connections may take`() throws {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        var configuration = try CourierConfiguration.development(folder.path, credentialsDirectory: nil)
+        configuration.underWayMax = 100
+        let one = ProviderRegistry([ProviderLane(.apns, app: "main"): ScriptedProvider()])
+        #expect(CourierServices.descriptorCountMax(configuration, one) == 200 + 32 + 1)
+        configuration.inbound = InboundConfiguration(host: "127.0.0.1", port: 0)
+        let two = ProviderRegistry(
+            [ProviderLane(.apns, app: "main"): ScriptedProvider()], fallback: FileProvider(path: "/x"))
+        #expect(CourierServices.descriptorCountMax(configuration, two) == 200 + 32 + 256 + 4 + 2)
     }
 
     @Test func `requests of one connection are answered one after another, in order`() async throws {

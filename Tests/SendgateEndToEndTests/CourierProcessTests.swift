@@ -9,11 +9,14 @@ extension EndToEnd {
             let folder: String
             let child: ChildProcess
 
-            init(in scratch: Scratch, folder: String = "courier", errors: String = "courier.stderr") throws {
+            init(
+                in scratch: Scratch, folder: String = "courier", errors: String = "courier.stderr",
+                descriptorCountMax: Int? = nil
+            ) throws {
                 self.folder = scratch.path(folder)
                 child = try ChildProcess(
                     [Machine.courier, "serve", "--dev", self.folder, "--json"],
-                    errorPath: scratch.path(errors))
+                    errorPath: scratch.path(errors), descriptorCountMax: descriptorCountMax)
             }
 
             var socket: String { "\(folder)/courier.sock" }
@@ -71,6 +74,20 @@ extension EndToEnd {
             courier.child.signal(SIGTERM)
             #expect(try courier.child.waitForEnd(within: 30) == .exit(0), "\(courier.child.errors)")
             #expect(!FileManager.default.fileExists(atPath: courier.socket))
+        }
+
+        @Test func `a courier that may not open as many descriptors as it may need says so at the start`()
+            throws
+        {
+            let scratch = try Scratch()
+            let courier = try Courier(in: scratch, descriptorCountMax: 1_000)
+            #expect(try courier.child.waitForEnd(within: 30) == .exit(1))
+            let errors = courier.child.errors
+            #expect(
+                errors.contains(
+                    "sendgate-courier: error: the process may open 1000 descriptors and needs 1313\n"),
+                "\(errors)")
+            #expect(errors.contains("`LimitNOFILE=1313`"))
         }
 
         @Test func `SIGHUP leaves the courier running, and a second one on its socket does not start`() throws

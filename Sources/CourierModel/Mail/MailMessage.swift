@@ -11,11 +11,17 @@ package struct MailSender: Sendable, Hashable {
     package var bounceAddress: String?
     package var replyTo: String?
 
+    /// A domain outside ASCII becomes A-labels (RFC 5890), which every relay takes.
     package init(address: String, name: String? = nil, bounceAddress: String? = nil, replyTo: String? = nil) {
-        self.address = address
+        self.address = Self.spelling(address)
         self.name = name
-        self.bounceAddress = bounceAddress
-        self.replyTo = replyTo
+        self.bounceAddress = bounceAddress.map(Self.spelling)
+        self.replyTo = replyTo.map(Self.spelling)
+    }
+
+    /// A mailbox that ``RegisteredMailbox`` does not know, such as one outside ASCII before the `@`, stays as it is.
+    private static func spelling(_ mailbox: String) -> String {
+        RegisteredMailbox(mailbox)?.spelling ?? mailbox
     }
 
     /// What of it cannot stand in a mail; `nil` when all can.
@@ -64,7 +70,7 @@ package struct MailMessage: Sendable, Hashable {
         if let refusal = Self.refusal(ofMailbox: order.token) { throw refusal }
         self.sender = sender.bounceAddress ?? sender.address
         recipient = order.token
-        needsSMTPUTF8 = ![self.sender, recipient, sender.address].allSatisfy {
+        needsSMTPUTF8 = ![self.sender, recipient, sender.address, sender.replyTo ?? ""].allSatisfy {
             $0.utf8.allSatisfy { $0 < 0x80 }
         }
         reference = DeliveryReference(order).header

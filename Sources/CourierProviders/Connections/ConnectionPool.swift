@@ -56,6 +56,7 @@ final class ConnectionPool {
     func refused(_ exchange: Exchange, by connection: ProviderConnection, _ why: String) {
         guard !exchange.isSettled else { return }
         exchange.connection = nil
+        exchange.isWritten = false
         exchange.refuser = connection
         exchange.refusalCount += 1
         guard exchange.refusalCount < limits.refusalsMax, !isClosed else {
@@ -75,7 +76,10 @@ final class ConnectionPool {
 
     private func timedOut(_ exchange: Exchange, _ milliseconds: Int64) {
         if let connection = exchange.connection {
-            exchange.settle(.unanswered("no answer within \(milliseconds) ms"))
+            exchange.giveUp(
+                exchange.isWritten
+                    ? "no answer within \(milliseconds) ms"
+                    : "the provider did not take the whole request within \(milliseconds) ms")
             connection.abandon(exchange)
             dispatch()
         } else {

@@ -11,6 +11,8 @@ final class Exchange {
     /// Of the connection that refused it unread last.
     weak var refuser: ProviderConnection?
     var refusalCount = 0
+    /// Whether the kernel took its last byte. Until then the provider has no whole request, so it cannot have acted on it.
+    var isWritten = false
     var deadline: Scheduled<Void>?
     private(set) var isSettled = false
     private var answer = ProviderAnswer(status: 0, headers: [], body: [])
@@ -43,6 +45,9 @@ final class Exchange {
         deadline?.cancel()
         promise.succeed(answer)
     }
+
+    /// Settles a request that is given up: as unanswered once it is written.
+    func giveUp(_ why: String) { settle(isWritten ? .unanswered(why) : .notWritten(why)) }
 
     func settle(_ fault: ExchangeFault) {
         if isSettled { return }
@@ -100,14 +105,22 @@ class ProviderConnection {
         pool.connected(self)
     }
 
-    /// Settles everything; what follows from the channel finds nothing left to do.
+    /// Settles what was written; a request that was not goes to another connection. Events that the channel still has find
+    /// nothing left to do.
     final func end() {
         guard !isEnded else { return }
         isEnded = true
-        for exchange in release() {
-            exchange.settle(.unanswered("the connection was lost: \(fault ?? "the provider closed it")"))
-        }
         let pool = pool
+        let why = "the connection was lost: \(fault ?? "the provider closed it")"
+        for exchange in release() {
+            if exchange.isWritten {
+                exchange.settle(.unanswered(why))
+            } else if let pool {
+                pool.refused(exchange, by: self, why)
+            } else {
+                exchange.settle(.notWritten(why))
+            }
+        }
         self.pool = nil
         pool?.disconnected(self)
     }
@@ -115,8 +128,31 @@ class ProviderConnection {
     /// Gives up the request of `future`, if it carries it.
     final func cancel(_ future: EventLoopFuture<ProviderAnswer>) {
         guard let exchange = carried.first(where: { $0.promise.futureResult === future }) else { return }
-        exchange.settle(.unanswered("the request was cancelled after it was written"))
+        exchange.giveUp(
+            exchange.isWritten
+                ? "the request was cancelled after it was written" : "the request was cancelled")
         abandon(exchange)
+    }
+
+    /// A promise for the last part of the request. The kernel takes it, or the connection cannot write it.
+    final func promise(ofLastPartOf exchange: Exchange, on loop: any EventLoop) -> EventLoopPromise<Void> {
+        let promise = loop.makePromise(of: Void.self)
+        promise.futureResult.assumeIsolated().whenComplete { result in
+            guard exchange.connection === self else { return }
+            switch result {
+            case .success: exchange.isWritten = true
+            case .failure(let error): self.couldNotWrite(exchange, ConnectionFault.words(error))
+            }
+        }
+        return promise
+    }
+
+    /// Gives the request to another connection, because a part of it could not be written.
+    private func couldNotWrite(_ exchange: Exchange, _ why: String) {
+        guard !exchange.isSettled, let pool else { return }
+        abandon(exchange)
+        pool.refused(exchange, by: self, "the request could not be written: \(why)")
+        pool.dispatch()
     }
 
     final func drain() {

@@ -39,7 +39,8 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
             let bytes = context.channel.allocator.buffer(bytes: request.body)
             context.write(wrapOutboundOut(.body(.byteBuffer(bytes))), promise: nil)
         }
-        context.write(wrapOutboundOut(.end(nil)), promise: nil)
+        context.write(
+            wrapOutboundOut(.end(nil)), promise: promise(ofLastPartOf: exchange, on: context.eventLoop))
     }
 
     override func flush() { context?.flush() }

@@ -78,11 +78,15 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
             headers.add(name: "content-length", value: "\(request.body.count)", indexing: .nonIndexable)
         }
         let head = HTTP2Frame.FramePayload.Headers(headers: headers, endStream: request.body.isEmpty)
-        context.write(wrapOutboundOut(HTTP2Frame(streamID: id, payload: .headers(head))), promise: nil)
+        let last = promise(ofLastPartOf: exchange, on: context.eventLoop)
+        context.write(
+            wrapOutboundOut(HTTP2Frame(streamID: id, payload: .headers(head))),
+            promise: request.body.isEmpty ? last : nil)
         if !request.body.isEmpty {
             let bytes = context.channel.allocator.buffer(bytes: request.body)
             let data = HTTP2Frame.FramePayload.Data(data: .byteBuffer(bytes), endStream: true)
-            context.write(wrapOutboundOut(HTTP2Frame(streamID: id, payload: .data(data))), promise: nil)
+            // The provider's window may hold it back (RFC 9113, section 5.2).
+            context.write(wrapOutboundOut(HTTP2Frame(streamID: id, payload: .data(data))), promise: last)
         }
         if nextStreamID > Self.streamIDMax { drain() }
     }
@@ -199,7 +203,9 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
             }
             pool?.dispatch()
         case .goAway(let last, let code, let data): receiveGoAway(last, code, data)
-        case .ping(_, ack: true):
+        case .ping(let data, ack: true):
+            // The answer carries what the ping had (RFC 9113, section 6.7); any other is no sign of life of this one.
+            guard data == HTTP2PingData(withInteger: pingNumber) else { return }
             pingDeadline?.cancel()
             pingDeadline = nil
         case .ping, .settings, .windowUpdate, .priority, .pushPromise, .alternativeService, .origin: break
@@ -260,6 +266,8 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         }
         let unread = streams.filter { $0.key > last }.sorted { $0.key < $1.key }
         for (id, _) in unread { streams[id] = nil }
+        // Draining may end the connection at once, which then knows its pool no longer.
+        let pool = pool
         drain()
         // The oldest goes first, so it is put in front last.
         for (_, exchange) in unread.reversed() {

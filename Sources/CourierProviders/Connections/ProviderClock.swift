@@ -19,13 +19,18 @@ package struct ProviderClock: Sendable {
         self.uptimeMilliseconds = uptimeMilliseconds
     }
 
-    /// Whether the order may still be written to a provider. Providers ask just before they write.
+    /// Whether there is still time to write the order to a provider.
     package func allows(_ order: DeliveryOrder) -> Bool {
         if let deadline = order.handOverBy, isOver(deadline) { return false }
         if let answerBy = order.answerBy, uptimeMilliseconds() > answerBy - DeliveryOrder.writeMilliseconds {
             return false
         }
         return now() < order.expiresAt
+    }
+
+    /// Why the order may not be written now, asked in its own task; `nil` when it may. Providers ask just before they write.
+    package func refusal(of order: DeliveryOrder) -> DeliveryOutcome? {
+        Task.isCancelled ? .stopping : allows(order) ? nil : .tooLate
     }
 
     /// How long a step of the order may still take: to its answer, and `milliseconds` at most. At least 1.

@@ -6,7 +6,8 @@ import NIOPosix
 ///
 /// - Concurrency: `exchange` may be called many times at once.
 /// - Retry: Only what the server has certainly not read goes again, on another connection.
-/// - Cancellation: A task that is cancelled gives its request up; a written one is then ``ExchangeFault/unanswered(_:)``.
+/// - Cancellation: A task that is cancelled gives its request up. One that is not written never is; a written one is then
+///   ``ExchangeFault/unanswered(_:)``.
 package final class ProviderConnections: Sendable {
     package enum Kind: String, Sendable {
         /// As ALPN calls it (RFC 7301).
@@ -15,6 +16,7 @@ package final class ProviderConnections: Sendable {
     }
 
     package let endpoint: ProviderEndpoint
+    private let limits: ConnectionLimits
     private let loop: any EventLoop
     private let pool: NIOLoopBoundBox<ConnectionPool>
 
@@ -24,6 +26,7 @@ package final class ProviderConnections: Sendable {
         self.endpoint = endpoint
         loop = MultiThreadedEventLoopGroup.singleton.next()
         let limits = limits ?? (kind == .http2 ? .http2 : .http1)
+        self.limits = limits
         pool = NIOLoopBoundBox.makeBoxSendingValue(
             ConnectionPool(endpoint, kind, trust, limits, loop), eventLoop: loop)
     }
@@ -35,12 +38,19 @@ package final class ProviderConnections: Sendable {
         guard request.isWellFormed else {
             throw .notWritten("a path or header has a space or control character")
         }
+        guard !Task.isCancelled else { throw .notWritten("the request was cancelled") }
         let promise = loop.makePromise(of: ProviderAnswer.self)
+        let cancellation = CancellationMark()
         do {
             return try await withTaskCancellationHandler {
-                loop.execute { [pool] in pool.value.submit(Exchange(request, promise, mayWrite: mayWrite)) }
+                loop.execute { [pool] in
+                    pool.value.submit(
+                        Exchange(request, promise) { !cancellation.isSet && mayWrite() })
+                }
                 return try await promise.futureResult.get()
             } onCancel: {
+                // The pool may hear of the end before it has the request, so the request itself asks.
+                cancellation.set()
                 loop.execute { [pool] in pool.value.cancel(promise.futureResult) }
             }
         } catch {
@@ -60,6 +70,9 @@ package final class ProviderConnections: Sendable {
             return "\(error)"
         }
     }
+
+    /// Bound on its descriptors: its connections, and as many again that end or are tried at a second address of the name.
+    package var descriptorCountMax: Int { 2 * limits.connectionsMax }
 
     deinit { close() }
 

@@ -9,6 +9,7 @@ import Synchronization
 ///   before the gateway hears of it.
 /// - Restart: A message that was begun and has no recorded end may have gone. It is answered `ambiguous`, not to be repeated.
 /// - Concurrency: A second try of a message that is under way waits for the first and has its outcome.
+/// - Cancellation: A caller that is cancelled cancels the attempt: what is not written then never is.
 package final class SingleCopy: Sendable {
     /// How long after a message's own end its id is still known, in seconds: the gateway's clock and the courier's are one, so
     /// an hour is ample.
@@ -20,12 +21,13 @@ package final class SingleCopy: Sendable {
     package init(_ journal: CourierJournal) { self.journal = journal }
 
     /// - Parameter attempt: Hands the message over. It calls its argument just before it writes the content; an outcome that
-    ///   this returns is the end of the attempt, and nothing may be written. The task is not cancelled with the caller.
+    ///   this returns is the end of the attempt, and nothing may be written.
     package func deliver(
         _ order: DeliveryOrder,
         _ attempt:
             @escaping @Sendable (_ begin: @Sendable () async -> DeliveryOutcome?) async -> DeliveryOutcome
     ) async -> DeliveryOutcome {
+        if Task.isCancelled { return .stopping }
         let key = "once/" + order.message.uuidText
         let task = underWay.withLock { underWay in
             if let task = underWay[key] { return task }
@@ -33,7 +35,11 @@ package final class SingleCopy: Sendable {
             underWay[key] = task
             return task
         }
-        let outcome = await task.value
+        let outcome = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
         underWay.withLock { if $0[key] == task { $0[key] = nil } }
         return outcome
     }

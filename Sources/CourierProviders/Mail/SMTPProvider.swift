@@ -45,27 +45,31 @@ package final class SMTPProvider: DeliveryProvider {
         } catch {
             return .failed(reason: error.reason)
         }
-        guard clock.allows(order) else { return .tooLate }
+        if let refusal = clock.refusal(of: order) { return refusal }
         var session: SMTPSession
         do throws(SMTPFault) {
             guard let taken = try await take(for: order) else { return .tooLate }
             session = taken
         } catch {
-            return clock.allows(order) ? error.outcome : .tooLate
+            return clock.refusal(of: order) ?? error.outcome
         }
         // The wait for a session may have been long.
-        guard clock.allows(order) else {
+        if let refusal = clock.refusal(of: order) {
             await give(session, back: true)
-            return .tooLate
+            return refusal
         }
         session.connection.end(at: deadline(of: order))
-        let (outcome, isUsable) = await session.send(mail) {
-            guard self.clock.allows(order) else { return .tooLate }
-            return await begin()
-        }
+        let (outcome, isUsable) = await session.send(
+            mail,
+            mayBegin: {
+                if let refusal = self.clock.refusal(of: order) { return refusal }
+                return await begin()
+            }, mayEnd: { self.clock.refusal(of: order) })
         await give(session, back: isUsable)
         return outcome
     }
+
+    package var descriptorCountMax: Int { 2 * configuration.connectionsMax }
 
     private func deadline(of order: DeliveryOrder) -> NIODeadline? {
         order.answerBy.map { _ in .now() + .milliseconds(clock.left(order, atMost: .max)) }

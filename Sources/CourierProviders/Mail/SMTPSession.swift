@@ -48,14 +48,30 @@ struct SMTPSession: Sendable {
                     why: "\(configuration.endpoint) does not offer AUTH \(mechanism)",
                     isConfiguration: true)
             }
-            var reply = try await connection.command(
-                "AUTH \(mechanism) \(Base64.encode(signIn.initialResponse))", .authentication)
-            // XOAUTH2 tells the error in a challenge and wants an empty answer to it.
-            if reply.code == 334 { reply = try await connection.command("", .authentication) }
-            try require(.authentication, reply)
+            try require(.authentication, try await authenticate(connection, mechanism, signIn.response))
         }
         return SMTPSession(connection: connection, capabilities: capabilities)
     }
+
+    /// AUTH (RFC 4954, section 4). A response that does not fit into the line of the command goes in a line of its own.
+    private static func authenticate(
+        _ connection: SMTPConnection, _ mechanism: String, _ response: String
+    ) async throws(SMTPFault) -> SMTPReply {
+        let command = "AUTH \(mechanism)"
+        var reply: SMTPReply
+        if command.utf8.count + 1 + response.utf8.count <= commandBytesMax {
+            reply = try await connection.command("\(command) \(response)", .authentication)
+        } else {
+            reply = try await connection.command(command, .authentication)
+            guard reply.code == 334 else { return reply }
+            reply = try await connection.command(response, .authentication)
+        }
+        // XOAUTH2 tells the error in a challenge and wants an empty answer to it.
+        return reply.code == 334 ? try await connection.command("", .authentication) : reply
+    }
+
+    /// Longest line of a command without its CRLF, in bytes (RFC 5321, section 4.5.3.1.4).
+    private static let commandBytesMax = 510
 
     @discardableResult
     private static func require(_ stage: SMTPStage, _ reply: SMTPReply) throws(SMTPFault) -> SMTPReply {
@@ -77,9 +93,11 @@ struct SMTPSession: Sendable {
     ///
     /// - Parameters:
     ///   - mayBegin: Asked just before the content is written; an outcome is the end.
+    ///   - mayEnd: Asked just before the dot, after which the relay has the mail; an outcome is the end.
     /// - Returns: The outcome, and whether the session can take another mail.
     mutating func send(
-        _ mail: MailMessage, mayBegin: @Sendable () async -> DeliveryOutcome?
+        _ mail: MailMessage, mayBegin: @Sendable () async -> DeliveryOutcome?,
+        mayEnd: @Sendable () -> DeliveryOutcome?
     ) async -> (outcome: DeliveryOutcome, isUsable: Bool) {
         if mail.needsSMTPUTF8, !capabilities.offers("SMTPUTF8") {
             return (.failed(reason: "relay_without_smtputf8"), true)
@@ -101,6 +119,8 @@ struct SMTPSession: Sendable {
         } catch {
             return (error.outcome, false)
         }
+        // Without the dot the relay has nothing.
+        if let outcome = mayEnd() { return (outcome, false) }
         // Crash point: from here on the relay may have the mail.
         do throws(SMTPFault) {
             let reply = try await connection.command(".", .content)

@@ -1,5 +1,6 @@
 package import CourierModel
 import NIOCore
+import SealedFormat
 
 /// How long to wait for a relay's reply.
 struct SMTPTimeouts: Sendable {
@@ -27,13 +28,22 @@ enum SMTPSignIn: Sendable, Hashable {
             self = .none
             return
         }
-        let secret = try file.readLine()
         self =
             switch configuration.authentication {
-            case .plain: .plain(user: user, password: secret)
-            case .xoauth2: .xoauth2(user: user, token: secret)
+            // A password is UTF-8 (RFC 4616, section 2), an access token ASCII (RFC 6750, section 2.1).
+            case .plain: .plain(user: user, password: try file.readLine(.utf8))
+            case .xoauth2: .xoauth2(user: user, token: try file.readLine())
             }
+        guard response.utf8.count <= Self.responseBytesMax else {
+            throw CredentialError(
+                path: file.path,
+                why: "makes \(response.utf8.count) bytes of AUTH, and relays take \(Self.responseBytesMax)",
+                hint: "check that this is the right file")
+        }
     }
+
+    /// Longest line of an authentication exchange without its CRLF, in bytes (RFC 4954, section 4: 12,288 octets).
+    private static let responseBytesMax = 12_286
 
     var mechanism: String? {
         switch self {
@@ -43,11 +53,13 @@ enum SMTPSignIn: Sendable, Hashable {
         }
     }
 
-    var initialResponse: [UInt8] {
+    /// What the relay is told, in Base64.
+    var response: String {
         switch self {
-        case .none: []
-        case .plain(let user, let password): Array("\0\(user)\0".utf8) + password
-        case .xoauth2(let user, let token): Array("user=\(user)\u{1}auth=Bearer ".utf8) + token + [1, 1]
+        case .none: ""
+        case .plain(let user, let password): Base64.encode(Array("\0\(user)\0".utf8) + password)
+        case .xoauth2(let user, let token):
+            Base64.encode(Array("user=\(user)\u{1}auth=Bearer ".utf8) + token + [1, 1])
         }
     }
 }
@@ -59,16 +71,29 @@ extension SMTPSignIn: CustomStringConvertible, CustomDebugStringConvertible {
 }
 
 extension CredentialFile {
-    /// A password or a token: one line of printable bytes. A line break at its end is not part of it.
-    package func readLine() throws(CredentialError) -> [UInt8] {
+    /// What a line may consist of.
+    package enum LineEncoding: Sendable {
+        case ascii, utf8
+    }
+
+    /// A password or a token: one line of printable characters. A line break at its end is not part of it.
+    package func readLine(_ encoding: LineEncoding = .ascii) throws(CredentialError) -> [UInt8] {
+        func refusal(_ why: String, _ hint: String = "check that this is the right file") -> CredentialError {
+            CredentialError(path: path, why: why, hint: hint)
+        }
         var bytes = try read()
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) {
+            throw refusal("begins with a byte order mark", "save it as plain text without one")
+        }
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         guard !bytes.isEmpty, bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw CredentialError(
-                path: path, why: "is not one line of printable characters",
-                hint: "check that this is the right file")
+            throw refusal("is not one line of printable characters")
         }
-        return bytes
+        switch encoding {
+        case .ascii where bytes.contains { $0 >= 0x80 }: throw refusal("has characters outside ASCII")
+        case .utf8 where String(validating: bytes, as: UTF8.self) == nil: throw refusal("is not UTF-8")
+        case .ascii, .utf8: return bytes
+        }
     }
 }

@@ -51,16 +51,10 @@ package final class APNsProvider: DeliveryProvider {
         do {
             let token = try tokens.current()
             var (answer, finding) = try await send(order, body, token)
-            if finding.verdict == .staleCredential {
-                if let newer = try tokens.replacement(of: token) {
-                    (answer, finding) = try await send(order, body, newer)
-                }
-                if finding.verdict == .staleCredential {
-                    finding.reason += ", \(answer.clockHint(clock.now()))"
-                }
-            } else if finding.reason == "InvalidProviderToken" {
-                finding.reason += ": check key_id, team_id and the key; \(answer.clockHint(clock.now()))"
+            if finding.verdict == .staleCredential, let newer = try tokens.replacement(of: token) {
+                (answer, finding) = try await send(order, body, newer)
             }
+            finding.reason = hinted(finding.reason, answer)
             return suspects.withLock { suspects in
                 finding.outcome(
                     providerID: answer.header("apns-id") ?? order.message.uuidText, mayRepeat: mayRepeat,
@@ -85,10 +79,23 @@ package final class APNsProvider: DeliveryProvider {
                 path: "/3/device/\(order.token)", headers: headers, body: body,
                 timeoutMilliseconds: clock.left(order, atMost: PushLimits.timeoutMilliseconds))
         ) { clock.allows(order) }
-        let finding = APNsErrors.read(
+        return (answer, read(answer))
+    }
+
+    private func read(_ answer: ProviderAnswer) -> PushFinding {
+        APNsErrors.read(
             status: answer.status, body: answer.json, isEmpty: answer.body.isEmpty,
             retryAfter: RetryAfter.seconds(answer.header("retry-after"), at: clock.now()))
-        return (answer, finding)
+    }
+
+    /// A refusal of the provider token with what to look at.
+    private func hinted(_ reason: String, _ answer: ProviderAnswer) -> String {
+        switch reason {
+        case "ExpiredProviderToken": "\(reason), \(answer.clockHint(clock.now()))"
+        case "InvalidProviderToken":
+            "\(reason): check key_id, team_id and the key; \(answer.clockHint(clock.now()))"
+        default: reason
+        }
     }
 
     private static func isHeader(_ value: String) -> Bool { value.utf8.allSatisfy { 32..<127 ~= $0 } }
@@ -99,14 +106,42 @@ package final class APNsProvider: DeliveryProvider {
             && token.utf8.allSatisfy { Character(UnicodeScalar($0)).isHexDigit }
     }
 
+    package var descriptorCountMax: Int { connections.descriptorCountMax }
+
     package func check() async -> [ProviderFinding] {
         [
             CredentialFinding.of(configuration.key) { file throws(CredentialError) in
                 _ = try APNsKey(file)
             },
-            ProviderFinding(
-                "TLS and HTTP/2 to \(connections.endpoint)", fault: await connections.reach()),
+            await providerTokenFinding(),
         ]
+    }
+
+    /// Asks Apple with a request that is no push: it has no payload, and no device has a token of two digits. Apple looks at
+    /// the provider token first, so any refusal of another part shows that the key, the team, the topic and the clock are good.
+    private func providerTokenFinding() async -> ProviderFinding {
+        let subject = "provider token for \(connections.endpoint)"
+        do {
+            let token = try tokens.current()
+            let answer = try await connections.exchange(
+                ProviderRequest(
+                    path: "/3/device/00",
+                    headers: [
+                        ("authorization", "bearer \(token.text)"), ("apns-push-type", "alert"),
+                        ("apns-topic", configuration.topics.first ?? ""),
+                    ], body: [], timeoutMilliseconds: PushLimits.timeoutMilliseconds))
+            let finding = read(answer)
+            switch finding.verdict {
+            // `BadDeviceToken` or `PayloadEmpty`.
+            case .suspect where answer.json != nil, .failed where answer.json != nil:
+                return ProviderFinding(subject)
+            default: return ProviderFinding(subject, fault: hinted(finding.reason, answer))
+            }
+        } catch let fault as ExchangeFault {
+            return ProviderFinding(subject, fault: fault.why)
+        } catch {
+            return ProviderFinding(subject, fault: "the key cannot sign: \(error)")
+        }
     }
 
     package func run() async throws {

@@ -10,6 +10,21 @@ actor ExpoBatcher {
         var message: JSONObject
         /// Whether a second copy replaces the first.
         var mayRepeat: Bool
+        /// Of the task that waits for the outcome.
+        let cancellation = CancellationMark()
+
+        init(order: DeliveryOrder, message: JSONObject, mayRepeat: Bool) {
+            (self.order, self.message, self.mayRepeat) = (order, message, mayRepeat)
+        }
+
+        /// Whether it may still be written.
+        func mayGo(_ clock: ProviderClock) -> Bool { !cancellation.isSet && clock.allows(order) }
+
+        /// The outcome of a request that was not written.
+        func notWritten(_ why: String, _ clock: ProviderClock) -> DeliveryOutcome {
+            cancellation.isSet
+                ? .stopping : .fault(.notWritten(why), of: order, mayRepeat: mayRepeat, clock)
+        }
     }
 
     /// Expo's bound on one request ("Request errors", `PUSH_TOO_MANY_NOTIFICATIONS`).
@@ -31,16 +46,21 @@ actor ExpoBatcher {
     }
 
     func deliver(_ push: Push) async -> DeliveryOutcome {
-        await withCheckedContinuation { promise in
-            waiting.append((push, promise))
-            if waiting.count >= Self.countMax {
-                sendWaiting()
-            } else if waiting.count == 1 {
-                Task {
-                    await pause(milliseconds: Self.collectMilliseconds)
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { promise in
+                waiting.append((push, promise))
+                if waiting.count >= Self.countMax {
                     sendWaiting()
+                } else if waiting.count == 1 {
+                    Task {
+                        await pause(milliseconds: Self.collectMilliseconds)
+                        sendWaiting()
+                    }
                 }
             }
+        } onCancel: {
+            // Its request is other tasks' too, so it is left out of the request and not ended with it.
+            push.cancellation.set()
         }
     }
 

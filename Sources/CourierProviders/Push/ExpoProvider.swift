@@ -83,20 +83,21 @@ package final class ExpoProvider: DeliveryProvider {
         do throws(ExchangeFault) {
             let left = pushes.map { clock.left($0.order, atMost: PushLimits.timeoutMilliseconds) }.min()
             let answer = try await connections.exchange(request("send", body, left)) {
-                pushes.allSatisfy { clock.allows($0.order) }
+                pushes.allSatisfy { $0.mayGo(clock) }
             }
             return await outcomes(of: pushes, answer)
         } catch .notWritten(let why) {
-            // One whose time had passed held the others back.
-            let inTime = pushes.filter { clock.allows($0.order) }
-            if inTime.count == pushes.count || inTime.isEmpty {
-                return pushes.map {
-                    .fault(.notWritten(why), of: $0.order, mayRepeat: $0.mayRepeat, clock)
-                }
+            // One whose time had passed, or whose task was cancelled, held the others back.
+            let remaining = pushes.filter { $0.mayGo(clock) }
+            if remaining.count == pushes.count || remaining.isEmpty {
+                return pushes.map { $0.notWritten(why, clock) }
             }
-            var rest = await send(inTime)[...]
-            let sent = Set(inTime.map(\.order.message))
-            return pushes.map { sent.contains($0.order.message) ? rest.popFirst() ?? .tooLate : .tooLate }
+            var rest = await send(remaining)[...]
+            let sent = Set(remaining.map(\.order.message))
+            return pushes.map { push in
+                let outcome = sent.contains(push.order.message) ? rest.popFirst() : nil
+                return outcome ?? (push.cancellation.isSet ? .stopping : .tooLate)
+            }
         } catch {
             return pushes.map { .fault(error, of: $0.order, mayRepeat: $0.mayRepeat, clock) }
         }
@@ -158,6 +159,8 @@ package final class ExpoProvider: DeliveryProvider {
             path: "/--/api/v2/push/\(route)", headers: headers, body: body,
             timeoutMilliseconds: milliseconds ?? PushLimits.timeoutMilliseconds)
     }
+
+    package var descriptorCountMax: Int { connections.descriptorCountMax }
 
     /// Asks for the receipts that are due, and tells the gateway of those that are errors.
     package func fetchReceipts() async {

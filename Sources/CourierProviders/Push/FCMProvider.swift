@@ -63,8 +63,10 @@ package final class FCMProvider: DeliveryProvider {
                 let left = clock.left(order, atMost: PushLimits.timeoutMilliseconds)
                 // Google has refused the first one, so nothing was taken.
                 guard left > PushLimits.credentialMilliseconds else { return .tooLate }
-                let newer = try await tokens.replacement(of: token)
-                (answer, finding) = try await send(order, body, newer, replaces)
+                if let newer = try await tokens.replacement(of: token) {
+                    (answer, finding) = try await send(order, body, newer, replaces)
+                    if finding.verdict == .staleCredential { await tokens.refusedAgain() }
+                }
             }
             return suspects.withLock { suspects in
                 finding.outcome(
@@ -104,6 +106,10 @@ package final class FCMProvider: DeliveryProvider {
         let android = message["android"]
         return android?["collapseKey"] != nil || android?["notification"]?["tag"] != nil
             || message["data"]?["collapse"] != nil
+    }
+
+    package var descriptorCountMax: Int {
+        connections.descriptorCountMax + GoogleAccessTokens.descriptorCountMax
     }
 
     package func check() async -> [ProviderFinding] {

@@ -5,6 +5,13 @@ import GateVocabulary
 /// Why there is no access token: an outcome for every message that needs it.
 struct AccessTokenFault: Error {
     var outcome: DeliveryOutcome
+
+    /// The same fault for a message that comes before the next renewal, which is so far away.
+    func again(inMilliseconds left: Int64) -> AccessTokenFault {
+        guard case .later(let reason, _, let scope) = outcome else { return self }
+        return AccessTokenFault(
+            outcome: .later(reason: reason, seconds: Int((left + 999) / 1_000), scope: scope))
+    }
 }
 
 /// The access token of one service account (RFC 7523, as Google's "Using OAuth 2.0 for server to server applications" has it).
@@ -28,6 +35,13 @@ actor GoogleAccessTokens {
     private static let earlyPauseMilliseconds: Int64 = 10_000
     /// Google's longest, in seconds.
     private static let lifeSeconds: Int64 = 3_600
+    /// After a renewal that failed the next one waits, in milliseconds: twice as long each time, up to the longest. A pause
+    /// that the token server names counts when it is longer, up to ``Circuit/retryAfterMillisecondsMax``.
+    private static let (firstPauseMilliseconds, pauseMillisecondsMax): (Int64, Int64) = (1_000, 30_000)
+    /// No token is replaced for so long after Google has refused a new one as well, in milliseconds.
+    private static let replacementPauseMilliseconds: Int64 = 60_000
+    /// Bound on the descriptors of its connections; see ``ProviderConnections/descriptorCountMax``.
+    static let descriptorCountMax = 2 * ConnectionLimits.http1.connectionsMax
 
     private var account: ServiceAccount
     private var connections: ProviderConnections
@@ -37,6 +51,12 @@ actor GoogleAccessTokens {
     private var count = 0
     /// Uptime in milliseconds.
     private var renewNotBefore: Int64 = 0
+    /// What the last renewal came to, and until when it is the answer of the next ones. Uptime in milliseconds.
+    private var refusal: (fault: AccessTokenFault, until: Int64)?
+    /// Renewals that failed in a row.
+    private var failureCount = 0
+    /// Uptime in milliseconds.
+    private var replaceNotBefore: Int64 = 0
     private var renewal: Task<Result<Token, AccessTokenFault>, Never>?
 
     init(_ account: ServiceAccount, trust: TLSTrust, clock: ProviderClock) {
@@ -55,12 +75,26 @@ actor GoogleAccessTokens {
             }
             return token
         }
-        return try await startRenewal().value.get()
+        return try await renewed()
     }
 
-    /// - Returns: The token to try in place of the refused one, whoever had it made.
-    func replacement(of refused: Token) async throws(AccessTokenFault) -> Token {
+    /// - Returns: The token to try in place of the refused one, whoever had it made; `nil` where Google refuses new ones too.
+    func replacement(of refused: Token) async throws(AccessTokenFault) -> Token? {
         if let token, token.number > refused.number { return token }
+        guard renewal != nil || clock.uptimeMilliseconds() >= replaceNotBefore else { return nil }
+        return try await renewed()
+    }
+
+    /// Google has refused a new token as it did the one before: a third would be refused like them.
+    func refusedAgain() {
+        replaceNotBefore = clock.uptimeMilliseconds() + Self.replacementPauseMilliseconds
+    }
+
+    private func renewed() async throws(AccessTokenFault) -> Token {
+        if renewal == nil, let refusal {
+            let left = refusal.until - clock.uptimeMilliseconds()
+            if left > 0 { throw refusal.fault.again(inMilliseconds: left) }
+        }
         return try await startRenewal().value.get()
     }
 
@@ -70,6 +104,8 @@ actor GoogleAccessTokens {
         connections = ProviderConnections(account.tokenEndpoint, .http1, trust: trust)
         token = nil
         renewal = nil
+        refusal = nil
+        (failureCount, replaceNotBefore) = (0, 0)
     }
 
     func close() { connections.close() }
@@ -83,12 +119,29 @@ actor GoogleAccessTokens {
             // Another account may have come meanwhile; its requests want its own token.
             if self.account.clientEmail == account.clientEmail, self.account.keyID == account.keyID {
                 renewal = nil
-                if case .success(let token) = result { self.token = token }
+                conclude(result)
             }
             return result
         }
         renewal = task
         return task
+    }
+
+    private func conclude(_ result: Result<Token, AccessTokenFault>) {
+        switch result {
+        case .success(let token):
+            self.token = token
+            (refusal, failureCount) = (nil, 0)
+        case .failure(let fault):
+            let pause = min(
+                Self.firstPauseMilliseconds << Int64(min(failureCount, 16)), Self.pauseMillisecondsMax)
+            failureCount += 1
+            var stated: Int64 = 0
+            if case .later(_, let seconds?, _) = fault.outcome {
+                stated = min(Int64(seconds) * 1_000, Circuit.retryAfterMillisecondsMax)
+            }
+            refusal = (fault, clock.uptimeMilliseconds() + max(pause, stated))
+        }
     }
 
     private func exchange(_ account: ServiceAccount) async -> Result<Token, AccessTokenFault> {

@@ -7,6 +7,7 @@ extension DeliveryOutcome {
         _ fault: ExchangeFault, of order: DeliveryOrder, mayRepeat: Bool, _ clock: ProviderClock
     ) -> DeliveryOutcome {
         switch fault {
+        case .notWritten where Task.isCancelled: .stopping
         // The connections ask the clock before they write, too.
         case .notWritten(let why):
             clock.allows(order)

@@ -45,6 +45,8 @@ package final class TextProvider: DeliveryProvider {
         return String(decoding: try file.readLine(), as: UTF8.self)
     }
 
+    package var descriptorCountMax: Int { connections.descriptorCountMax }
+
     package func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
         await single.deliver(order) { begin in await self.send(order, begin) }
     }
@@ -56,9 +58,7 @@ package final class TextProvider: DeliveryProvider {
         else {
             return .failed(reason: "body_without_text")
         }
-        guard clock.allows(order) else {
-            return .tooLate
-        }
+        if let refusal = clock.refusal(of: order) { return refusal }
         if let outcome = await begin() { return outcome }
         // Crash point: from here on the provider may have the text.
         do throws(ExchangeFault) {
@@ -67,8 +67,9 @@ package final class TextProvider: DeliveryProvider {
                 try await connections.exchange(request(order, text)) { clock.allows(order) })
         } catch {
             switch error {
-            case .notWritten where !clock.allows(order): return .tooLate
-            case .notWritten: return .later(reason: "provider_unreachable", seconds: nil, scope: .app)
+            case .notWritten:
+                return clock.refusal(of: order)
+                    ?? .later(reason: "provider_unreachable", seconds: nil, scope: .app)
             case .unanswered: return .ambiguous(reason: "provider_unanswered", mayRepeat: false)
             }
         }

@@ -158,6 +158,29 @@ import Testing
         }
     }
 
+    @Test func `an access token longer than a command's line goes in a line of its own`() async throws {
+        // The relay refuses a command of more than 512 bytes.
+        for count in [340, 360, 2_000, 9_100] {
+            let token = String(repeating: "t", count: count)
+            let stage = try Stage(["token": .string(token)], authentication: .xoauth2, secret: token)
+            #expect(await stage.provider.deliver(TestClock.order()) == Self.accepted, "\(count)")
+        }
+        let wrong = try Stage(
+            authentication: .xoauth2, secret: String(repeating: "w", count: 2_000))
+        #expect(await wrong.provider.deliver(TestClock.order()) == .misconfigured(reason: "smtp_535_5.7.8"))
+        let error = #expect(throws: CredentialError.self) {
+            try Stage(authentication: .xoauth2, secret: String(repeating: "t", count: 9_300))
+        }
+        #expect(error?.why.hasSuffix("bytes of AUTH, and relays take 12286") == true, "\(error?.why ?? "-")")
+    }
+
+    @Test func `a mail of a task that was cancelled is not written, and goes later`() async throws {
+        let stage = try Stage()
+        #expect(await stage.provider.deliverCancelled(TestClock.order()) == .stopping)
+        #expect(stage.journal["once/\(TestClock.order().message.uuidText)"] == nil)
+        #expect(await stage.provider.deliver(TestClock.order()) == Self.accepted)
+    }
+
     @Test func `what the relay says of a mailbox ends that mail alone`() async throws {
         let stage = try Stage([
             "answers": [
@@ -238,8 +261,9 @@ import Testing
     }
 
     @Test func `nothing is written when the gateway has stopped waiting`() async throws {
-        // Given a deadline that is over when it is asked for the third time: just before the content.
-        for lastYes in 0...2 {
+        // Given a deadline that is over when it is asked for the third time, just before the content, and for the fourth, just
+        // before the dot.
+        for lastYes in 0...3 {
             let asked = Mutex(0)
             let clock = ProviderClock(
                 now: { TestClock.now },

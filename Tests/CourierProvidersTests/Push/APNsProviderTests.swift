@@ -17,9 +17,10 @@ import Testing
         init(
             streams: Int = 100, certificate: String = "good", protocols: String = "h2",
             limits: ConnectionLimits = .http2,
-            trust: Bool = true, host: String = "localhost"
+            trust: Bool = true, host: String = "localhost", window: Int? = nil
         ) throws {
-            service = try PushService(certificate: certificate, streams: streams, protocols: protocols)
+            service = try PushService(
+                certificate: certificate, streams: streams, protocols: protocols, window: window)
             folder = try TestFolder()
             key = try folder.secret(
                 "apns.p8", String(contentsOfFile: PushKeys.credential("apns.p8").path, encoding: .utf8))
@@ -220,6 +221,31 @@ import Testing
         #expect(Set(requests.map { $0.headers["apns-id"] }).count == 1)
     }
 
+    @Test func `a new provider token goes over the connection on which the old one was refused`()
+        async throws
+    {
+        let stage = try Stage(limits: Self.oneConnection)
+        _ = await stage.provider.deliver(PushOrder.apple(1))
+        stage.clock.pass(minutes: 21)
+        try stage.service.setClock(ahead: 21 * 60)
+        #expect(try await stage.outcome(Self.says(403, "ExpiredProviderToken")).name == "accepted")
+        let requests = try stage.service.requests()
+        #expect(requests.count == 3)
+        #expect(Set(requests.map(\.connection)).count == 1)
+        #expect(try stage.service.connectionCount() == 1)
+    }
+
+    @Test func `a key that is revoked in the middle is a misconfiguration, and ends no message`()
+        async throws
+    {
+        let stage = try Stage()
+        #expect(await stage.provider.deliver(PushOrder.apple(1)).name == "accepted")
+        let outcome = try await stage.outcome(Self.says(403, "InvalidProviderToken"))
+        #expect(outcome.name == "misconfigured")
+        #expect(outcome.reason?.hasPrefix("InvalidProviderToken: check key_id, team_id and the key") == true)
+        #expect(try stage.service.requests().count == 2)
+    }
+
     @Test func `a clock an hour off is named, and no second token is asked of Apple within 20 minutes`()
         async throws
     {
@@ -231,6 +257,10 @@ import Testing
                 && outcome.reason?.hasSuffix(" s behind the provider's") == true, "\(outcome)")
         #expect(outcome.name == "misconfigured")
         #expect(try stage.service.requests().count == 1)
+        let fault = await stage.provider.check().compactMap(\.fault).joined()
+        #expect(
+            fault.hasPrefix("ExpiredProviderToken, this machine's clock is 37")
+                && fault.hasSuffix(" s behind the provider's"), "\(fault)")
     }
 
     @Test func `a key of another kind is refused with its path, and a reload keeps the old one`() async throws
@@ -361,6 +391,25 @@ import Testing
         #expect(await stage.provider.deliver(PushOrder.apple(2)).name == "accepted")
     }
 
+    @Test func `the answer to another ping is no sign of life`() async throws {
+        var limits = Self.oneConnection
+        (limits.pingMilliseconds, limits.pingAnswerMilliseconds) = (100, 200)
+        let stage = try Stage(limits: limits)
+        #expect(
+            try await stage.outcome(["do": "lie"])
+                == .ambiguous(
+                    reason: "unanswered: the connection was lost: no answer to a ping within 200 ms",
+                    mayRepeat: true))
+    }
+
+    @Test func `a push whose body the provider's window never lets through was not written`() async throws {
+        let stage = try Stage(window: 0)
+        var order = PushOrder.apple(collapses: false)
+        order.answerBy = ProviderClock.uptimeMilliseconds() + DeliveryOrder.writeMilliseconds + 300
+        #expect(await stage.provider.deliver(order) == .tooLate)
+        #expect(try stage.service.requests().isEmpty)
+    }
+
     @Test(arguments: [
         ("other_name", "h2", "TLS failed: the certificate is for another name"),
         ("expired", "h2", "TLS failed: the certificate is not trusted"),
@@ -444,10 +493,34 @@ import Testing
         #expect(await stage.provider.deliver(PushOrder.apple(2)).name == "accepted")
     }
 
+    @Test func `a push of a task that was cancelled before is never written`() async throws {
+        let stage = try Stage()
+        #expect(await stage.provider.deliverCancelled(PushOrder.apple(1)) == .stopping)
+        #expect(await stage.provider.deliver(PushOrder.apple(2)).name == "accepted")
+        #expect(
+            try stage.service.requests().map { $0.headers["apns-id"]?.stringValue } == [
+                PushOrder.apple(2).message.uuidText
+            ])
+    }
+
     @Test func `check reaches Apple without a push`() async throws {
         let stage = try Stage()
         #expect(await stage.provider.check().compactMap(\.fault) == [])
-        #expect(try stage.service.requests().isEmpty)
+        // What it asks has no payload, and no device has such a token.
+        let requests = try stage.service.requests()
+        #expect(requests.map(\.path) == ["/3/device/00"])
+        #expect(requests.map(\.body) == [""])
+    }
+
+    @Test(arguments: [
+        ("InvalidProviderToken", "InvalidProviderToken: check key_id, team_id and the key"),
+        ("BadEnvironmentKeyIdInToken", "BadEnvironmentKeyIdInToken"), ("TopicDisallowed", "TopicDisallowed"),
+    ])
+    func `check says what Apple refuses`(_ word: String, _ fault: String) async throws {
+        let stage = try Stage()
+        try stage.service.next(Self.says(403, word))
+        let found = await stage.provider.check().compactMap(\.fault)
+        #expect(found.count == 1 && found[0].hasPrefix(fault), "\(found)")
     }
 
     @Test func `a provider that nobody holds any more ends its connections`() async throws {
@@ -485,19 +558,17 @@ final class SilentListener {
 
     init() throws {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Foundation.bind(descriptor, $0, length) == 0 && listen(descriptor, 8) == 0
-                    && getsockname(descriptor, $0, &length) == 0
-            }
+        // `sockaddr_in`: family, port and address in the network's order, eight bytes of nothing.
+        var address: [UInt8] = [UInt8(AF_INET), 0, 0, 0, 127, 0, 0, 1] + Array(repeating: 0, count: 8)
+        var length = socklen_t(address.count)
+        let isBound = address.withUnsafeMutableBytes { bytes in
+            let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            return Foundation.bind(descriptor, pointer, length) == 0 && listen(descriptor, 8) == 0
+                && getsockname(descriptor, pointer, &length) == 0
         }
-        guard bound else { throw PeerError("no port") }
+        guard isBound else { throw PeerError("no port") }
         self.descriptor = descriptor
-        port = Int(UInt16(bigEndian: address.sin_port))
+        port = Int(address[2]) << 8 | Int(address[3])
     }
 
     deinit { close(descriptor) }

@@ -21,10 +21,11 @@ import Testing
         let folder: TestFolder
         let gateway = Gateway()
 
-        init(token: String? = "expo-token\n", journal: CourierJournal? = nil, folder: TestFolder? = nil)
-            throws
-        {
-            service = try PushService()
+        init(
+            token: String? = "expo-token\n", journal: CourierJournal? = nil, folder: TestFolder? = nil,
+            certificate: String = "good"
+        ) throws {
+            service = try PushService(certificate: certificate)
             let scratch = try folder ?? TestFolder()
             self.folder = scratch
             provider = try Self.provider(
@@ -286,6 +287,43 @@ import Testing
         _ = try stage.folder.secret("token", "another")
         try await stage.provider.reloadCredentials()
         #expect(await stage.provider.deliver(PushOrder.expo()) == .misconfigured(reason: "UNAUTHORIZED"))
+    }
+
+    @Test func `a cancelled push is left out of its request, and the others go`() async throws {
+        let stage = try Stage()
+        let others = stage.provider.start(
+            (1...3).map { PushOrder.expo($0, token: "ExponentPushToken[\($0)]") })
+        #expect(
+            await stage.provider.deliverCancelled(PushOrder.expo(4, token: "ExponentPushToken[x]"))
+                == .stopping)
+        #expect(await others.value.map(\.name) == ["accepted", "accepted", "accepted"])
+        #expect(try stage.service.requests().allSatisfy { !$0.body.contains("[x]") })
+    }
+
+    @Test func `4,096 bytes go, and 4,097 are refused before anything is written`() async throws {
+        let stage = try Stage()
+        func order(_ count: Int) -> DeliveryOrder {
+            var order = PushOrder.expo()
+            let around = JSONValue.object(["body": "", "collapseId": "c"]).description.utf8.count
+            order.body = ["body": .string(String(repeating: "x", count: count - around)), "collapseId": "c"]
+            return order
+        }
+        #expect(await stage.provider.deliver(order(4_096)).name == "accepted")
+        #expect(await stage.provider.deliver(order(4_097)) == .failed(reason: "MessageTooBig"))
+        #expect(try stage.service.requests().count == 1)
+    }
+
+    @Test(arguments: [
+        ("other_name", "the certificate is for another name"), ("expired", "the certificate is not trusted"),
+        ("unknown", "the certificate is not trusted"), ("itself", "the certificate is not trusted"),
+    ])
+    func `a server that is not surely Expo gets no request`(_ certificate: String, _ why: String) async throws
+    {
+        let stage = try Stage(certificate: certificate)
+        let outcome = await stage.provider.deliver(PushOrder.expo())
+        #expect(outcome.name == "later")
+        #expect(outcome.reason?.contains("TLS failed: \(why)") == true, "\(outcome)")
+        #expect(try stage.service.requests().isEmpty)
     }
 
     @Test func `check reaches Expo without a push`() async throws {

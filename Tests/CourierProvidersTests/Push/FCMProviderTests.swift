@@ -169,6 +169,39 @@ import Testing
         #expect(requests.count { $0.path == "/token" } == 1)
     }
 
+    @Test func `a token server that refuses is asked again after a pause, and not with every push`()
+        async throws
+    {
+        let stage = try Stage()
+        try stage.service.setClock(ahead: 3_600)
+        func deliver(_ count: UInt64) async throws -> (names: Set<String>, tokens: Int) {
+            var names: Set<String> = []
+            for number in 1...count {
+                names.insert(await stage.provider.deliver(PushOrder.google(number)).name)
+            }
+            return (names, try stage.service.requests().count { $0.path == "/token" })
+        }
+        #expect(try await deliver(20) == (["misconfigured"], 1))
+        stage.clock.pass(minutes: 1)
+        #expect(try await deliver(20) == (["misconfigured"], 1))
+        // A reload asks at once.
+        try stage.service.setClock(ahead: 60)
+        try await stage.provider.reloadCredentials()
+        #expect(try await deliver(20) == (["accepted"], 1))
+    }
+
+    @Test func `where Google refuses new access tokens too, the token server is left in peace`()
+        async throws
+    {
+        let stage = try Stage()
+        let refusal = Self.says(401, "UNAUTHENTICATED")
+        for _ in 1...21 { try stage.service.next(refusal) }
+        for number in UInt64(1)...20 {
+            #expect(await stage.provider.deliver(PushOrder.google(number)).name == "misconfigured")
+        }
+        #expect(try stage.service.requests().count { $0.path == "/token" } == 2)
+    }
+
     @Test func `an access token that Google takes no more is renewed once`() async throws {
         let stage = try Stage()
         #expect(await stage.provider.deliver(PushOrder.google()).name == "accepted")

@@ -21,13 +21,17 @@ final class PushService {
     let port: Int
     private let process: PeerProcess
 
-    init(certificate: String = "good", streams: Int = 100, protocols: String = "h2,http/1.1") throws {
+    /// - Parameter window: Bytes of a body that a stream takes; HTTP/2's own when `nil`.
+    init(
+        certificate: String = "good", streams: Int = 100, protocols: String = "h2,http/1.1",
+        window: Int? = nil
+    ) throws {
         process = try PeerProcess(
             "push_service.py",
             [
                 try PushKeys.folder.get().path, "--certificate", certificate, "--streams", "\(streams)",
                 "--protocols", protocols,
-            ])
+            ] + (window.map { ["--window", "\($0)"] } ?? []))
         port = Int(try process.readLine()) ?? 0
     }
 
@@ -199,6 +203,14 @@ enum PushOrder {
 
 extension DeliveryProvider {
     func start(_ order: DeliveryOrder) -> Task<DeliveryOutcome, Never> { Task { await deliver(order) } }
+
+    /// Asks in a task that is cancelled already.
+    func deliverCancelled(_ order: DeliveryOrder) async -> DeliveryOutcome {
+        await Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await deliver(order)
+        }.value
+    }
 
     /// All of them at once; the outcomes come in the order of the orders.
     func start(_ orders: [DeliveryOrder]) -> Task<[DeliveryOutcome], Never> {

@@ -137,6 +137,13 @@ import Testing
         #expect(await stage.provider.check().first?.fault != nil)
     }
 
+    @Test func `a text of a task that was cancelled is not written, and goes later`() async throws {
+        let stage = try Stage([Self.taken])
+        #expect(await stage.provider.deliverCancelled(Self.order()) == .stopping)
+        #expect(stage.journal["once/\(Self.order().message.uuidText)"] == nil)
+        #expect(await stage.provider.deliver(Self.order()) == .accepted(providerID: "SM1"))
+    }
+
     @Test func `check reads the account and sends nothing`() async throws {
         let good = try Stage([["status": 200, "body": ["status": "active"]]])
         #expect(await good.provider.check().map(\.fault) == [nil])

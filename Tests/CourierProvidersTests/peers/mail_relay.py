@@ -72,7 +72,8 @@ class Handler:
         return answers.get("DATA", "250 2.0.0 OK: queued as 4F6A1")
 
     async def auth_XOAUTH2(self, server, args):
-        given = base64.b64decode(args[1]).decode()
+        given = base64.b64decode(args[1]) if len(args) > 1 else await server.challenge_auth("")
+        given = given.decode() if isinstance(given, bytes) else ""
         right = f"user={options['user']}\x01auth=Bearer {options['token']}\x01\x01"
         if given == right:
             return AuthResult(success=True)
@@ -86,6 +87,9 @@ def authenticate(server, session, envelope, mechanism, data):
 
 
 class Relay(SMTP):
+    # Of a line that is no command: an answer to AUTH (RFC 4954, section 4).
+    line_length_limit = 12_288
+
     def connection_made(self, transport):
         if "connection" not in vars(self):
             self.connection = True

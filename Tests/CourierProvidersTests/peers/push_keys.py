@@ -8,6 +8,7 @@ good.pem             a certificate of it for localhost; so is each of the others
 other_name.pem       for another name
 expired.pem          until yesterday
 unknown.pem          of an authority that nobody trusts
+itself.pem           signed by itself
 apns.p8, apns.pub    an ES256 key as Apple gives it out, and its public half
 other.p8             another
 account.json         a Google service account, whose `token_uri` is `https://localhost:TOKEN_PORT/token`
@@ -59,10 +60,12 @@ def authority(name):
 
 def server(name, host, issuer, until):
     key = ec.generate_private_key(ec.SECP256R1())
+    issuer = issuer or (key, None)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)]))
-        .issuer_name(issuer[1].subject).public_key(key.public_key()).serial_number(x509.random_serial_number())
+        .issuer_name(issuer[1].subject if issuer[1] else x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)]))
+        .public_key(key.public_key()).serial_number(x509.random_serial_number())
         .not_valid_before(NOW - 9 * DAY).not_valid_after(until)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -76,6 +79,7 @@ write("ca.pem", trusted[1].public_bytes(serialization.Encoding.PEM))
 server("good.pem", "localhost", trusted, NOW + DAY)
 server("other_name.pem", "push.example.com", trusted, NOW + DAY)
 server("expired.pem", "localhost", trusted, NOW - DAY)
+server("itself.pem", "localhost", None, NOW + DAY)
 server("unknown.pem", "localhost", authority("nobody's authority"), NOW + DAY)
 
 apple = ec.generate_private_key(ec.SECP256R1())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for Apple, Google and Expo, on one port of the loopback: HTTP/2 or HTTP/1.1 over TLS, as ALPN says.
 
-usage: push_service.py FOLDER [--certificate NAME] [--streams N]
+usage: push_service.py FOLDER [--certificate NAME] [--streams N] [--window BYTES]
 
 FOLDER has what push_keys.py made. The first line on standard output is the port; then each line of standard input is a
 command as a JSON object, answered by one line:
@@ -22,6 +22,7 @@ A BEHAVIOUR is {"status": 400, "body": "…", "headers": {…}}, or {"do": …} 
   goaway_read              GOAWAY whose last stream is this one, which is answered
   half                     a head and part of a body, and then the connection is cut
   huge                     200 with 70,000 bytes
+  lie                      no answer, and PINGs of the connection are answered with another one's data
 
 Requests are checked by the providers' rules, whatever is then answered.
 """
@@ -119,6 +120,22 @@ class Service:
 
         if request["method"] != "POST":
             refuse("MethodNotAllowed")
+        # Who asks comes before what is asked.
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme != "bearer" or not token:
+            refuse("MissingProviderToken")
+        try:
+            head, claims, signature, signed = jwt(token)
+            if head | {"typ": "JWT"} != {"alg": "ES256", "kid": "KEYIDKEYID", "typ": "JWT"} or len(signature) != 64:
+                refuse("InvalidProviderToken", "header or length")
+            r, s = (int.from_bytes(signature[i:i + 32], "big") for i in (0, 32))
+            self.apple.verify(utils.encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA256()))
+        except (ValueError, InvalidSignature) as error:
+            refuse("InvalidProviderToken", repr(error))
+        if claims.get("iss") != "TEAMIDTEAM" or type(claims.get("iat")) is not int:
+            refuse("InvalidProviderToken", "claims")
+        if not -3600 <= self.now() - claims["iat"] <= 3600:
+            refuse("ExpiredProviderToken")
         if not re.fullmatch(r"/3/device/([0-9a-f]{2})+", request["path"]):
             refuse("BadPath" if not request["path"].startswith("/3/device/") else "BadDeviceToken")
         if len({name for name, _ in request["pairs"]}) != len(request["pairs"]):
@@ -148,21 +165,6 @@ class Service:
             refuse("PayloadTooLarge")
         if not isinstance(json.loads(request["body"]).get("aps"), dict):
             refuse("PayloadEmpty", "no aps")
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme != "bearer" or not token:
-            refuse("MissingProviderToken")
-        try:
-            head, claims, signature, signed = jwt(token)
-            if head | {"typ": "JWT"} != {"alg": "ES256", "kid": "KEYIDKEYID", "typ": "JWT"} or len(signature) != 64:
-                refuse("InvalidProviderToken", "header or length")
-            r, s = (int.from_bytes(signature[i:i + 32], "big") for i in (0, 32))
-            self.apple.verify(utils.encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA256()))
-        except (ValueError, InvalidSignature) as error:
-            refuse("InvalidProviderToken", repr(error))
-        if claims.get("iss") != "TEAMIDTEAM" or type(claims.get("iat")) is not int:
-            refuse("InvalidProviderToken", "claims")
-        if not -3600 <= self.now() - claims["iat"] <= 3600:
-            refuse("ExpiredProviderToken")
         return {"status": 200, "headers": {"apns-id": headers["apns-id"]}}
 
     # Google
@@ -282,12 +284,17 @@ def jwt(text):
     return json.loads(head), json.loads(claims), signature, f"{parts[0]}.{parts[1]}".encode()
 
 
+# The head of a PING frame with ACK (RFC 9113, section 6.7), and its eight bytes.
+PING_ANSWER = re.compile(rb"(\x00\x00\x08\x06\x01\x00\x00\x00\x00).{8}", re.DOTALL)
+
+
 class Connection(asyncio.Protocol):
     count = 0
     living = set()
 
-    def __init__(self, service, streams):
-        self.service, self.streams = service, streams
+    def __init__(self, service, streams, window=None):
+        self.service, self.streams, self.window = service, streams, window
+        self.isLying = False
         self.h2 = None
         self.bytes = b""
         self.requests, self.outgoing = {}, {}
@@ -302,6 +309,8 @@ class Connection(asyncio.Protocol):
             return
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
         values = {h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: self.streams} if self.streams else {}
+        if self.window is not None:
+            values[h2.settings.SettingCodes.INITIAL_WINDOW_SIZE] = self.window
         self.h2.local_settings = h2.settings.Settings(client=False, initial_values=values)
         self.h2.initiate_connection()
         self.write()
@@ -310,8 +319,10 @@ class Connection(asyncio.Protocol):
         Connection.living.discard(self)
 
     def write(self):
-        if not self.isFrozen:
-            self.transport.write(self.h2.data_to_send())
+        data = b"" if self.isFrozen else self.h2.data_to_send()
+        if self.isLying:
+            data = PING_ANSWER.sub(lambda found: found[1] + b"another.", data)
+        self.transport.write(data)
 
     def data_received(self, data):
         if self.isFrozen:
@@ -359,6 +370,8 @@ class Connection(asyncio.Protocol):
             self.service.held.append((self, stream))
         elif do == "freeze":
             self.isFrozen = True
+        elif do == "lie":
+            self.isLying = True
         elif do in ("reset", "refuse"):
             self.h2.reset_stream(stream, h2.errors.ErrorCodes.CANCEL if do == "reset" else h2.errors.ErrorCodes.REFUSED_STREAM)
             self.requests.pop(stream, None)
@@ -446,6 +459,7 @@ async def main():
     parser.add_argument("--certificate", default="good")
     parser.add_argument("--streams", type=int, default=100)
     parser.add_argument("--protocols", default="h2,http/1.1")
+    parser.add_argument("--window", type=int)
     arguments = parser.parse_args()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -453,7 +467,7 @@ async def main():
     context.set_alpn_protocols(arguments.protocols.split(","))
     service = Service(arguments.folder)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(service, arguments.streams), "127.0.0.1", 0, ssl=context)
+    server = await loop.create_server(lambda: Connection(service, arguments.streams, arguments.window), "127.0.0.1", 0, ssl=context)
     print(server.sockets[0].getsockname()[1], flush=True)
     lines = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
