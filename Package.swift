@@ -317,9 +317,12 @@ let package = Package(
         tests(
             "GatewayPipelineTests",
             [
-                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
-                "GateVocabulary", "GatewayPipeline", "InMemoryStore", "KeyLifecycle", "OpenSSLCrypto",
-                "PolicyFiles", "PolicyPages", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "CourierModel",
+                "DeliveryRelay",
+                "GateSteps", "GateTestKit", "GateVocabulary", "GatewayPipeline", "InMemoryStore",
+                "KeyLifecycle",
+                "OpenSSLCrypto", "PolicyFiles", "PolicyPages", "RecipientModel", "SealedFormat", "SealedPush",
+                "SendPlanning",
                 "SQLiteStore",
                 "WireProtocol", .product(name: "Crypto", package: "swift-crypto"),
             ]),

@@ -54,12 +54,6 @@ package struct DeliveryOrder: Sendable, Hashable {
     }
 }
 
-/// A push service that stands between a company and the platform's own.
-package enum PushProvider: String, CaseIterable, Sendable, Hashable {
-    /// Expo's push service: one token for both platforms.
-    case expo
-}
-
 /// A moment on the clock that no step of the wall clock moves: after it the gateway counts its try as ended, so nothing
 /// may be written to a provider any more. Gateway and courier share a machine, so they share the clock.
 package struct HandOverDeadline: Sendable, Hashable {

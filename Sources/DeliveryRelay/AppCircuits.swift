@@ -5,14 +5,17 @@ import Synchronization
 /// For which apps the delivery layer said "later", and until when: their messages are not handed over meanwhile, and those of
 /// others go on.
 package final class AppCircuits: Sendable {
-    /// An app on a platform, each with a provider of its own; the whole channel where there is no app.
+    /// An app with one push service; the whole channel where there is no app.
     private struct Place: Hashable {
         var channel: Channel
+        /// `nil` where the service is the same for every platform.
         var platform: Platform?
+        var provider: PushProvider?
         var app: String?
 
         init(of delivery: Delivery) {
-            (channel, platform, app) = (delivery.channel, delivery.platform, delivery.app)
+            (channel, provider, app) = (delivery.channel, delivery.provider, delivery.app)
+            platform = delivery.provider == nil ? delivery.platform : nil
         }
     }
 

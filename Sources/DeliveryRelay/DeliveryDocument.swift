@@ -6,8 +6,8 @@ import GateVocabulary
 
 /// The body of `POST /v1/deliveries`: what the delivery layer is given, and one line of a `file` hop.
 package enum DeliveryDocument {
-    /// Canonical JSON: `{app?, body, channel, destination, expires_at, hand_over_by?, headers, message_id, platform?, send_id,
-    /// token}`.
+    /// Canonical JSON: `{app?, body, channel, destination, expires_at, hand_over_by?, headers, message_id, platform?, provider?,
+    /// send_id, token}`.
     ///
     /// - Parameter waitsUntil: When the gateway gives the try up, on the clock that no step of the wall clock moves; `nil` for a
     ///   hop that answers at once.
@@ -18,8 +18,8 @@ package enum DeliveryDocument {
         let (headers, body) = try delivery.timed()
         let order = DeliveryOrder(
             message: delivery.message, send: delivery.send, destination: delivery.destination,
-            channel: delivery.channel, platform: delivery.platform, provider: nil, app: delivery.app,
-            token: delivery.token,
+            channel: delivery.channel, platform: delivery.platform, provider: delivery.provider,
+            app: delivery.app, token: delivery.token,
             headers: try Dictionary(
                 uniqueKeysWithValues: headers.map { name, value in
                     guard case .string(let text) = value else {

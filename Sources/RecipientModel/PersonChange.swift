@@ -113,7 +113,7 @@ extension PersonChange {
         case .device(let record, let action, let isTokenChanged):
             DeviceEntry(
                 subject: subject, caller: caller, device: record.tag, action: Code(action),
-                platform: record.platform, osPermission: record.osPermission,
+                platform: record.platform, provider: record.provider, osPermission: record.osPermission,
                 criticalAlerts: record.criticalAlerts, region: record.region, timeZone: record.timeZone,
                 isTokenChanged: isTokenChanged)
         case .deviceRemoved(let device):
@@ -252,8 +252,9 @@ extension PersonChange {
         }
         self = .device(
             DeviceRecord(
-                subject: entry.subject, tag: entry.device, id: DestinationID(""), platform: platform, app: "",
-                token: "", region: entry.region, timeZone: entry.timeZone, osPermission: permission,
+                subject: entry.subject, tag: entry.device, id: DestinationID(""), platform: platform,
+                provider: entry.provider, app: "", token: "", region: entry.region, timeZone: entry.timeZone,
+                osPermission: permission,
                 criticalAlerts: criticalAlerts, isActive: true, seenAt: time),
             action: try entry.action.name(), isTokenChanged: entry.isTokenChanged)
     }

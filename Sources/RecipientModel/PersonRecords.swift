@@ -75,6 +75,8 @@ package struct DeviceRecord: Hashable, Sendable {
     package var tag: Tag
     package var id: DestinationID
     package var platform: Platform
+    /// Who delivers pushes in place of the platform's own service; `nil` when that does.
+    package var provider: PushProvider?
     /// The app's bundle id or package name.
     package var app: String
     /// The push service's token. Resolved at hand-over, never copied into another row.
@@ -88,12 +90,13 @@ package struct DeviceRecord: Hashable, Sendable {
     /// `nil` until a caller reports what the provider has.
     package var subscriptions: ProviderSubscriptions?
 
-    /// What two registrations of one token have in common: an APNs token is hexadecimal in either case, an FCM token is
+    /// What two registrations of one token have in common: an APNs token is hexadecimal in either case, any other is
     /// compared as it is.
-    package var tokenIdentity: String { platform == .ios ? token.lowercased() : token }
+    package var tokenIdentity: String { platform == .ios && provider == nil ? token.lowercased() : token }
 
     package init(
-        subject: SubjectID, tag: Tag, id: DestinationID, platform: Platform, app: String, token: String,
+        subject: SubjectID, tag: Tag, id: DestinationID, platform: Platform, provider: PushProvider? = nil,
+        app: String, token: String,
         region: RegionObservation?, timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool,
         isActive: Bool, seenAt: Instant, subscriptions: ProviderSubscriptions? = nil
     ) {
@@ -101,6 +104,7 @@ package struct DeviceRecord: Hashable, Sendable {
         self.tag = tag
         self.id = id
         self.platform = platform
+        self.provider = provider
         self.app = app
         self.token = token
         self.region = region

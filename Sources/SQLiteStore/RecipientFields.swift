@@ -10,7 +10,7 @@ extension RecipientState: SealedRow {
     static let byteCountMax = 1 << 20
 
     static let table = "person"
-    static let layouts: ClosedRange<UInt8> = 3...3
+    static let layouts: ClosedRange<UInt8> = 4...4
     var fieldByteCount: Int { 1024 }
 
     static func exchange<Coder: FieldCoder & ~Copyable>(
@@ -70,7 +70,8 @@ extension DeviceRecord: SealedValue {
         Self(
             subject: fields.subject(device?.subject), tag: try fields.required(device?.tag),
             id: try fields.required(device?.id), platform: try fields.required(device?.platform),
-            app: try fields.required(device?.app), token: try fields.required(device?.token),
+            provider: try fields.optional(device?.provider), app: try fields.required(device?.app),
+            token: try fields.required(device?.token),
             region: try fields.optional(device?.region), timeZone: try fields.optional(device?.timeZone),
             osPermission: try fields.required(device?.osPermission),
             criticalAlerts: try fields.required(device?.criticalAlerts),

@@ -41,6 +41,9 @@ extension Channel: StoredCode {
 extension Platform: StoredCode {
     static let codes: [Platform] = [.ios, .android]
 }
+extension PushProvider: StoredCode {
+    static let codes: [PushProvider] = [.expo]
+}
 extension BodyForm: StoredCode {
     static let codes: [BodyForm] = [.sealed, .generic, .full, .never]
 }

@@ -23,9 +23,9 @@ public struct OpenPush: Sendable, Hashable {
     public let type: String?
     /// The consent axis, which an app mutes by.
     public let category: String?
-    /// Which of the app's buttons it has; APNs only.
+    /// Which of the app's buttons it has; on iOS only.
     public let actionCategory: String?
-    /// The number on the app's icon; APNs only.
+    /// The number on the app's icon; on iOS only.
     public let badge: String?
     /// The number of the alert, in decimal digits.
     public let number: String?
@@ -54,14 +54,18 @@ extension SealedPushOpener {
     /// Opens what is sealed, and verifies what is not.
     ///
     /// - Parameters:
-    ///   - userInfo: Of the notification's content, as the system hands it to an extension or to the app.
+    ///   - userInfo: Of the notification's content, as the system hands it to an extension or to the app. A push that came by
+    ///     way of Expo's push service has its members in `body`, and the texts in there are those that are verified.
     ///   - now: Unix seconds by the device's clock.
     /// - Throws: ``SealedPushError/unsigned`` for a push without the gateway's mark, and whatever ``open(_:now:)`` throws.
     ///   Texts and links of the push are then not the gateway's: show the app's own.
     public func verify(apns userInfo: [AnyHashable: Any], now: UInt64) throws(SealedPushError) -> VerifiedPush
     {
         if let envelope = userInfo["sendgate"] as? String { return .sealed(try open(envelope, now: now)) }
-        guard let mark = userInfo["origin"] as? String else { throw .unsigned }
+        guard let mark = userInfo["origin"] as? String else {
+            guard let data = Self.expoData(in: userInfo) else { throw .unsigned }
+            return try verify(fcm: data, now: now)
+        }
         let aps = userInfo["aps"] as? [AnyHashable: Any] ?? [:]
         let alert = aps["alert"] as? [AnyHashable: Any] ?? [:]
         return try verify(mark: mark, now: now) { member in
@@ -85,6 +89,16 @@ extension SealedPushOpener {
         if let envelope = data["sendgate"] { return .sealed(try open(envelope, now: now)) }
         guard let mark = data["origin"] else { throw .unsigned }
         return try verify(mark: mark, now: now) { data[$0.rawValue] }
+    }
+
+    /// What Expo made of a message's `data`, which are texts.
+    private static func expoData(in userInfo: [AnyHashable: Any]) -> [String: String]? {
+        guard let data = userInfo["body"] as? [AnyHashable: Any] else { return nil }
+        var texts: [String: String] = [:]
+        for (name, value) in data {
+            if let name = name as? String, let value = value as? String { texts[name] = value }
+        }
+        return texts
     }
 
     private func verify(

@@ -286,7 +286,10 @@ extension TextRule {
             "maxLength": .integer(Int64(WireLimits.apnsTokenCharacterCountMax)), "minLength": 2,
             "pattern": "^(?:[0-9A-Fa-f]{2})+$",
         ],
-        advice: { _ in "write the bytes of the token that the system gives the app, two digits each" }
+        advice: {
+            ExpoPushToken.isBegunBy($0)
+                ? addExpo : "write the bytes of the token that the system gives the app, two digits each"
+        }
     ) { bytes in
         bytes.count >= 2 && bytes.count <= WireLimits.apnsTokenCharacterCountMax && bytes.count % 2 == 0
             && bytes.all { $0.isDigit || $0.isOneOf("abcdefABCDEF") }
@@ -298,11 +301,27 @@ extension TextRule {
         schema: [
             "maxLength": .integer(Int64(WireLimits.fcmTokenCharacterCountMax)), "minLength": 1,
             "pattern": "^[A-Za-z0-9_:-]+$",
-        ]
+        ],
+        advice: { ExpoPushToken.isBegunBy($0) ? addExpo : nil }
     ) { bytes in
         bytes.count >= 1 && bytes.count <= WireLimits.fcmTokenCharacterCountMax
             && bytes.all { $0.isAlphanumeric || $0.isOneOf("_-:") }
     }
+
+    /// A token of Expo's push service. Case matters.
+    package static let expoToken = TextRule(
+        "a token of Expo's push service such as `ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx]`",
+        schema: [
+            "maxLength": .integer(Int64(ExpoPushToken.characterCountMax)), "minLength": 1,
+            "pattern": .string(ExpoPushToken.pattern),
+        ],
+        advice: { _ in
+            "send what `getExpoPushTokenAsync` gives the app, or leave `provider` out for a token of Apple's or Google's own"
+        }
+    ) { bytes in ExpoPushToken.accepts(bytes) }
+
+    private static let addExpo =
+        "this is a token of Expo's push service: add `provider` with the value `expo`"
 
     /// What a recipient answered. Anything, an empty text included: what it says decides what becomes of it.
     package static let replyText = TextRule(

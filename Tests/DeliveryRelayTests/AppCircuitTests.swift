@@ -25,6 +25,14 @@ import Testing
         var android = one
         android.platform = .android
         #expect(circuits.refusal(of: android, at: now) == nil)
+        // Expo is one service for both platforms, and none of theirs.
+        var byExpo = one
+        byExpo.provider = .expo
+        #expect(circuits.refusal(of: byExpo, at: now) == nil)
+        circuits.take(.busy(status: 503, retryAfterMilliseconds: 7_000, scope: .app), of: byExpo, at: now)
+        byExpo.platform = .android
+        #expect(circuits.refusal(of: byExpo, at: now) != nil)
+        #expect(circuits.refusal(of: android, at: now) == nil)
         for other in [delivery(app: "two"), delivery(app: nil, on: .sms), delivery(app: "one", on: .email)] {
             #expect(circuits.refusal(of: other, at: now) == nil)
         }

@@ -112,6 +112,11 @@ import Testing
             "os_permission": .string(["granted", "provisional", "denied"].randomElement(using: &random)!),
             "critical_alerts": .boolean(Bool.random(using: &random)),
         ]
+        if Bool.random(using: &random) {
+            body["provider"] = "expo"
+            body["token"] = .string(
+                ["ExponentPushToken[a]", "ExpoPushToken[\(device)]"].randomElement(using: &random)!)
+        }
         if Bool.random(using: &random) { body["time_zone"] = "Europe/Oslo" }
         _ = try await gate.call("product", "PUT", "/v1/recipients/\(user)/devices/\(device)", body)
     }

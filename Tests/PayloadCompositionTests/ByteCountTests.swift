@@ -30,7 +30,8 @@ import Testing
                             let weighed = try composedByteCount(content, for: target, as: form)
                             #expect(weighed == payload.byteCount, "\(language) \(text) \(interruption)")
                             if target.channel == .sms { continue }
-                            #expect(try payload.filledForTest().count == weighed)
+                            let byteCount = try payload.filledForTest().count
+                            #expect(byteCount + target.addedByteCount == weighed)
                             guard let inner = payload.innerContent, let suite = target.suite else { continue }
                             let known = SealedEnvelope.byteCount(contentByteCount: inner.count, suite: suite)
                             #expect(known == nil || known == payload.body.insertionByteCount)
@@ -43,6 +44,7 @@ import Testing
 
     @Test(arguments: [
         PayloadTarget.sms, .email, .apns(topic: "a", suite: nil), .fcm(package: "a", suite: nil),
+        .expo(.ios, suite: nil), .expo(.android, suite: nil),
     ])
     func `what cannot be sealed has no weight`(_ target: PayloadTarget) {
         #expect(throws: CompositionError.sealedWithoutKey) {
@@ -82,7 +84,7 @@ import Testing
 extension PayloadTarget {
     fileprivate var suite: SealingSuite? {
         switch self {
-        case .apns(_, let suite), .fcm(_, let suite): suite
+        case .apns(_, let suite), .fcm(_, let suite), .expo(_, let suite): suite
         case .sms, .email: nil
         }
     }

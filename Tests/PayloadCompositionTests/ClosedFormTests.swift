@@ -10,6 +10,7 @@ import Testing
     static let targets: [PayloadTarget] = [
         .apns(topic: "app.example", suite: .p256), .apns(topic: "app.example", suite: .x25519),
         .fcm(package: "app.example", suite: .p256), .fcm(package: "app.example", suite: .x25519),
+        .expo(.ios, suite: .p256), .expo(.android, suite: .p256), .expo(.android, suite: .x25519),
     ]
 
     @Test(arguments: targets, Sample.languages)
@@ -53,14 +54,15 @@ import Testing
         }
     }
 
-    @Test(arguments: targets[2...]) func `on Android a sealed notice of any urgency looks like any other`(
+    @Test(arguments: targets.filter(\.isAndroid))
+    func `on Android a sealed notice of any urgency looks like any other`(
         _ target: PayloadTarget
     ) throws {
         let outsides = try Interruption.allCases.map { interruption in
             let payload = try compose(Sample(interruption: interruption).content, for: target, as: .sealed)
             return try payload.body.outside
         }
-        #expect(Set(outsides).count == 1 && outsides[0].contains("HIGH"), "\(outsides)")
+        #expect(Set(outsides).count == 1 && outsides[0].lowercased().contains("\"high\""), "\(outsides)")
     }
 
     @Test(arguments: targets) func `content without a place outside is sealed whole`(_ target: PayloadTarget)
@@ -82,6 +84,7 @@ import Testing
         let content = Sample().content
         for target in [
             PayloadTarget.sms, .email, .apns(topic: "a", suite: nil), .fcm(package: "a", suite: nil),
+            .expo(.ios, suite: nil), .expo(.android, suite: nil),
         ] {
             #expect(throws: CompositionError.sealedWithoutKey) {
                 try compose(content, for: target, as: .sealed)
@@ -107,7 +110,7 @@ import Testing
         var buckets: Set<Int> = []
         let suite: SealingSuite =
             switch target {
-            case .apns(_, .some(let suite)), .fcm(_, .some(let suite)): suite
+            case .apns(_, .some(let suite)), .fcm(_, .some(let suite)), .expo(_, .some(let suite)): suite
             default: .p256
             }
         for padding in stride(from: 0, through: 1400, by: 7) {
@@ -125,11 +128,12 @@ import Testing
                 sealed: [UInt8](
                     repeating: 0xEE, count: suite.publicKeyByteCount + bucket + SealedLimits.tagByteCount))
             let filled = try payload.body.filled(with: envelope.bytes)
-            #expect(filled.count == payload.byteCount)
-            #expect(filled.count <= 4096)
+            #expect(filled.count == payload.body.byteCount)
+            #expect(filled.count + target.addedByteCount == payload.byteCount)
+            #expect(payload.byteCount <= 4096)
             // What the device reads out of the body is the envelope, byte for byte.
             let json = try CanonicalJSON.readCanonical(filled)
-            let carried = json["sendgate"] ?? json["message"]?["data"]?["sendgate"]
+            let carried = json["sendgate"] ?? (json["message"] ?? json)["data"]?["sendgate"]
             #expect(carried?.stringValue.map { Array($0.utf8) } == envelope.bytes)
         }
         #expect(buckets == [1024, 2048])
@@ -200,6 +204,18 @@ import Testing
     }
 }
 
+extension PayloadTarget {
+    fileprivate var isAndroid: Bool {
+        switch self {
+        case .fcm, .expo(.android, _): true
+        default: false
+        }
+    }
+
+    /// What Expo adds to a message is weighed as well.
+    var addedByteCount: Int { if case .expo = self { 256 } else { 0 } }
+}
+
 /// Provider rules that are easy to get wrong.
 @Suite struct ProviderRuleTests {
     @Test(arguments: Interruption.allCases) func `APNs hears how urgent it is`(_ interruption: Interruption)
@@ -224,6 +240,87 @@ import Testing
         }
     }
 
+    /// As `ExpoPushMessage` of `expo-server-sdk` has it.
+    private static func expo(_ platform: Platform, _ sample: Sample, _ form: BodyForm = .full) throws
+        -> JSONObject
+    {
+        let payload = try compose(sample.content, for: .expo(platform, suite: .p256), as: form)
+        #expect(payload.headers == Array("{}".utf8))
+        return try CanonicalJSON.readCanonical(try payload.filledForTest()).objectValue ?? [:]
+    }
+
+    @Test(arguments: Interruption.allCases) func `Expo hears how urgent it is`(_ interruption: Interruption)
+        throws
+    {
+        let (level, priority): (String, String) =
+            switch interruption {
+            case .passive: ("passive", "normal")
+            case .active: ("active", "normal")
+            case .timeSensitive: ("time-sensitive", "high")
+            case .critical: ("critical", "high")
+            }
+        let sound: JSONValue? =
+            switch interruption {
+            case .passive: nil
+            case .active, .timeSensitive: "coins.caf"
+            case .critical: ["critical": true, "name": "coins.caf", "volume": 1]
+            }
+        let phone = try Self.expo(.ios, Sample(interruption: interruption))
+        #expect(phone["interruptionLevel"]?.stringValue == level && phone["sound"] == sound)
+        #expect(phone["priority"]?.stringValue == priority && phone["mutableContent"] == true)
+        // What is for iOS only is not told to Android, where the channel has the sound.
+        let android = try Self.expo(.android, Sample(interruption: interruption))
+        #expect(android["priority"]?.stringValue == priority)
+        #expect(android["channelId"] == "transactional")
+        for name in ["interruptionLevel", "sound", "mutableContent", "badge", "categoryId", "threadId"] {
+            #expect(android[name] == nil, "\(name)")
+        }
+        for name in ["channelId", "tag"] { #expect(phone[name] == nil, "\(name)") }
+    }
+
+    @Test func `a sealed message to Expo wakes an Android app, and an iPhone shows its constant text`() throws
+    {
+        let android = try Self.expo(.android, Sample(), .sealed)
+        // A title, a body or a channel outside of `data` would have the system show it.
+        #expect(Array(android.keys) == ["data", "priority", "ttl"])
+        #expect(
+            android["data"]?.objectValue.map { Array($0.keys) } == ["body", "collapse", "sendgate", "title"])
+        let phone = try Self.expo(.ios, Sample(), .sealed)
+        #expect(phone["title"] == "Drop: New notification" && phone["mutableContent"] == true)
+        #expect(phone["data"]?.objectValue.map { Array($0.keys) } == ["sendgate"])
+    }
+
+    @Test func `every message to Expo whose copies replace one another says under what`() throws {
+        let collapse = "0123456789abcdef000000000000002a"
+        #expect(try Self.expo(.ios, Sample())["collapseId"]?.stringValue == collapse)
+        #expect(try Self.expo(.ios, Sample(), .generic)["collapseId"]?.stringValue == collapse)
+        #expect(try Self.expo(.android, Sample())["tag"]?.stringValue == collapse)
+        #expect(try Self.expo(.android, Sample())["collapseId"]?.stringValue == collapse)
+        let closed = try Self.expo(.android, Sample(), .generic)
+        #expect(closed["tag"]?.stringValue == collapse)
+        // Google stores messages of four keys for a device that is offline, and each message has its own.
+        #expect(closed["collapseId"] == nil)
+        var sample = Sample()
+        sample.collapse = nil
+        for platform in Platform.allCases {
+            let message = try Self.expo(platform, sample)
+            #expect(message["collapseId"] == nil && message["tag"] == nil)
+        }
+    }
+
+    @Test(arguments: Platform.allCases, [BodyForm.generic, .full])
+    func `what the origin key signs is what Expo is given, in the order of the names`(
+        _ platform: Platform, _ form: BodyForm
+    ) throws {
+        let sample = Sample(unsubscribeLink: "https://e.example/u/1")
+        let payload = try compose(sample.content, for: .expo(platform, suite: nil), as: form)
+        let data = try CanonicalJSON.readCanonical(try payload.filledForTest())["data"]
+        let signed = try OpenPushContent { data?[$0.rawValue]?.stringValue }
+        guard case .open(let push) = payload.content else { throw CompositionError.formNever }
+        #expect(try push.signedContent() == signed)
+        #expect((data?["badge"] == "3") == (platform == .ios && form == .full))
+    }
+
     @Test func `storage times stay within what the providers take`() throws {
         var sample = Sample()
         sample.expiresAt = sample.sentAt.advanced(bySeconds: 400 * 86_400)
@@ -233,7 +330,11 @@ import Testing
         let fcm = try CanonicalJSON.readCanonical(
             try compose(sample.content, for: .fcm(package: "a", suite: nil), as: .full).filledForTest())
         #expect(fcm["message"]?["android"]?["ttl"] == "2419200s")
+        for platform in Platform.allCases {
+            #expect(try Self.expo(platform, sample)["ttl"] == 2_419_200)
+        }
         sample.expiresAt = sample.sentAt.advanced(byMilliseconds: 1)
+        #expect(try Self.expo(.ios, sample)["ttl"] == 1)
         let short = try CanonicalJSON.readCanonical(
             try compose(sample.content, for: .fcm(package: "a", suite: nil), as: .full).filledForTest())
         #expect(short["message"]?["android"]?["ttl"] == "1s")

@@ -408,7 +408,9 @@ extension RecipientRecord {
 
 extension DeviceRecord {
     fileprivate static let full = DeviceRecord(
-        subject: .sample(1), tag: .sample(2), id: DestinationID("d"), platform: .ios, app: "a", token: "t",
+        subject: .sample(1), tag: .sample(2), id: DestinationID("d"), platform: .ios, provider: .expo,
+        app: "a",
+        token: "t",
         region: RegionObservation(code: RegionCode("US-CA")!, source: .ip, observedAt: .sample),
         timeZone: "Europe/Oslo", osPermission: .denied, criticalAlerts: true, isActive: false,
         seenAt: .sample)

@@ -56,6 +56,46 @@ import Testing
         ]
     }
 
+    /// As an iPhone's `userInfo` of a push by way of Expo, which puts a message's `data` there.
+    private func expoInfo(_ data: [String: String]) -> [AnyHashable: Any] {
+        [
+            "aps": [
+                "alert": ["title": "came", "body": "as it did"] as [AnyHashable: Any], "mutable-content": 1,
+            ] as [AnyHashable: Any],
+            "body": data as [AnyHashable: Any], "experienceId": "@drop/app", "scopeKey": "@drop/app",
+            "projectId": "67980e04-e0b5-48e5-bd30-8f9d25dad643",
+        ]
+    }
+
+    @Test func `a push by way of Expo is verified by its data, whatever stands outside`() throws {
+        let opener = try scene.opener()
+        let push = try opener.verify(apns: expoInfo(data(try mark())), now: Scene.now)
+        guard case .open(let shown, isNew: true) = push else {
+            Issue.record("\(push)")
+            return
+        }
+        #expect(shown.title == "Nye vilkår" && shown.body == "Vi har oppdatert vilkårene.")
+        #expect(shown.actionCategory == "TRANSACTION_ALERT" && shown.badge == "3")
+        for member in OpenPushMember.allCases {
+            var changed = data(try mark())
+            changed[member.rawValue]? += "x"
+            #expect(throws: SealedPushError.self) {
+                try opener.verify(apns: expoInfo(changed), now: Scene.now)
+            }
+        }
+        #expect(throws: SealedPushError.unsigned) { try opener.verify(apns: expoInfo([:]), now: Scene.now) }
+        // A text beside `aps` of another provider's push is no data.
+        #expect(throws: SealedPushError.unsigned) { try opener.verify(apns: ["body": "x"], now: Scene.now) }
+        let content = Array(#"{"title":"Money sent"}"#.utf8)
+        let envelope = String(decoding: try scene.seal(content), as: UTF8.self)
+        let sealed = try scene.opener().verify(apns: expoInfo(["sendgate": envelope]), now: Scene.now)
+        guard case .sealed(.opened(let message)) = sealed else {
+            Issue.record("\(sealed)")
+            return
+        }
+        #expect(message.content == content)
+    }
+
     @Test func `a signed push shows what the gateway wrote, on either platform`() throws {
         let mark = try mark()
         #expect(mark.utf8.count == OriginMark.characterCount)

@@ -153,7 +153,7 @@ enum Sample {
         DestinationProfile(
             tag: tag(1),
             kind: .device(
-                DestinationID("d_1"), platform: platform, app: "no.getdrop.app",
+                DestinationID("d_1"), platform: platform, provider: nil, app: "no.getdrop.app",
                 key: suite.map { .init(id: KeyID(high: 7, low: 8), suite: $0) }))
     }
 

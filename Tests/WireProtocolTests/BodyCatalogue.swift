@@ -40,6 +40,9 @@ struct BodyCase: CustomStringConvertible, Sendable {
         ("Address", ["kind": "sms", "value": "+1234567"]),
         ("Device", device("ios", "00AAff")), ("Device", device("ios", String(repeating: "a0", count: 100))),
         ("Device", device("android", "c1:APA91b-_Z")), ("Device", device("android", "t")),
+        ("Device", device("ios", "ExponentPushToken[aZ9_-]", by: "expo")),
+        ("Device", device("android", "ExpoPushToken[x]", by: "expo")),
+        ("Device", device("ios", "F5f8E9a0-0b1C-4d2e-8F3a-4b5c6d7e8f90", by: "expo")),
         (
             "Receipt",
             [
@@ -91,11 +94,13 @@ struct BodyCase: CustomStringConvertible, Sendable {
         ("SendRequest", send(["type": "No Such Type!"])),
     ]
 
-    private static func device(_ platform: String, _ token: String) -> JSONValue {
-        [
+    private static func device(_ platform: String, _ token: String, by provider: String? = nil) -> JSONValue {
+        var device: JSONObject = [
             "platform": .string(platform), "app": "no.getdrop.app", "token": .string(token),
             "os_permission": "granted",
         ]
+        device["provider"] = provider.map { .string($0) }
+        return .object(device)
     }
 
     static func send(_ changes: JSONObject) -> JSONValue { changed(SendRequest.example, changes) }
@@ -121,7 +126,8 @@ enum Mutations {
         "24:00", "00:00",
         "Europe/Oslo", "Europe//Oslo", "UTC", "nb-NO", "n", "nb_NO", "drop://send", "nothing", "+4790000000",
         "+0123456789", "a@b", "a@b.c", "push", "sms", "given", "device", "kyc", "default", "user_off",
-        "user_off_step_up", "never_asked", "refused", "in_app_step_up", "ios",
+        "user_off_step_up", "never_asked", "refused", "in_app_step_up", "ios", "expo",
+        "ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx]",
         "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11", "7D1C0D52-93A1-4F0E-8D7B-2F3F1F0A9C11",
         .string(String(repeating: "x", count: 128)), .string(String(repeating: "x", count: 129)),
         .string(String(repeating: "æ", count: 32)), .string(String(repeating: "æ", count: 33)),

@@ -49,6 +49,81 @@ import Testing
         ] { #expect(token(platform, text) == nil, "\(platform) \(text)") }
     }
 
+    private static func device(
+        _ platform: String, _ token: String, by provider: JSONValue? = nil
+    ) -> Result<DeviceBody, BodyError> {
+        var body: JSONObject = [
+            "platform": .string(platform), "app": "a.b", "token": .string(token), "os_permission": "granted",
+        ]
+        body["provider"] = provider
+        return DeviceBody.read(CanonicalJSON.write(body))
+    }
+
+    /// What is said of the one member that is wrong.
+    private static func complaint(_ result: Result<DeviceBody, BodyError>, about member: String) -> String? {
+        guard case .failure(.invalid(let violations)) = result, violations.count == 1,
+            violations[0].place == .body(JSONPointer([member]))
+        else { return nil }
+        return violations[0].message
+    }
+
+    @Test(
+        arguments: ["ios", "android"],
+        [
+            "ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx]", "ExpoPushToken[A-_9]",
+            "ExpoPushToken[" + String(repeating: "x", count: 128) + "]",
+            "F5f8E9a0-0b1C-4d2e-8F3a-4b5c6d7e8f90",
+        ])
+    func `a token of Expo's is taken as it is, on either platform`(_ platform: String, _ token: String) throws
+    {
+        let body = try Self.device(platform, token, by: "expo").get()
+        #expect(body.token == token && body.provider == .expo && body.platform.rawValue == platform)
+    }
+
+    @Test(
+        arguments: ["ios", "android"],
+        [
+            "", "ExponentPushToken[]", "ExponentPushToken[a", "ExponentPushToken[a]x",
+            "ExponentPushToken[a\"]",
+            "ExponentPushToken[a b]", "ExponentPushToken[a]ExponentPushToken[b]", "exponentpushtoken[a]",
+            "ExponentPushToken[å]", "ExpoPushToken[" + String(repeating: "x", count: 129) + "]", "00aa",
+            "c1:APA91b-_Z", "F5f8E9a0-0b1C-4d2e-8F3a-4b5c6d7e8f9", "F5f8E9a00b1C4d2e8F3a4b5c6d7e8f90",
+            "ExponentPushToken[a]\n",
+        ])
+    func `with Expo as provider a token of another shape is refused, and what to do is said`(
+        _ platform: String, _ token: String
+    ) throws {
+        let said = try #require(
+            Self.complaint(Self.device(platform, token, by: "expo"), about: "token"), "\(token)")
+        #expect(said.contains("`getExpoPushTokenAsync`") && said.contains("leave `provider` out"), "\(said)")
+    }
+
+    @Test(arguments: ["ios", "android"], ["ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx]", "ExpoPushToken["])
+    func `a token of Expo's without its provider is refused, and what to do is said`(
+        _ platform: String, _ token: String
+    ) throws {
+        let said = try #require(Self.complaint(Self.device(platform, token), about: "token"))
+        #expect(said.contains("add `provider` with the value `expo`"), "\(said)")
+        // Another mistake gets no advice about this one.
+        let other = try #require(Self.complaint(Self.device(platform, "[a b]"), about: "token"))
+        #expect(!other.contains("expo"), "\(other)")
+    }
+
+    @Test(arguments: ["onesignal", "Expo", "", 1, true] as [JSONValue])
+    func `another provider than Expo is none`(_ provider: JSONValue) throws {
+        let said = try #require(
+            Self.complaint(Self.device("ios", "ExponentPushToken[a]", by: provider), about: "provider"))
+        #expect(said == "expected `expo`")
+    }
+
+    @Test func `Expo alone does not say which platform it is`() throws {
+        let body: JSONObject = [
+            "provider": "expo", "app": "a.b", "token": "ExponentPushToken[a]", "os_permission": "granted",
+        ]
+        let said = try #require(Self.complaint(DeviceBody.read(CanonicalJSON.write(body)), about: "platform"))
+        #expect(said.contains("`ios`") && said.contains("`android`"), "\(said)")
+    }
+
     @Test func `an address is checked by its kind`() throws {
         func accepts(_ kind: String, _ value: String) -> Bool {
             let body: JSONObject = ["kind": .string(kind), "value": .string(value)]

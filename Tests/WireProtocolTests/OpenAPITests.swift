@@ -143,7 +143,8 @@ import Testing
         ("base64urlP256Point", .base64urlP256Point), ("instant", .instant), ("minuteOfDay", .minuteOfDay),
         ("region", .region), ("locale", .locale), ("timeZone", .timeZone), ("deepLink", .deepLink),
         ("app", .app),
-        ("apnsToken", .apnsToken), ("fcmToken", .fcmToken), ("phoneNumber", .phoneNumber), ("email", .email),
+        ("apnsToken", .apnsToken), ("fcmToken", .fcmToken),
+        ("expoToken", .expoToken), ("phoneNumber", .phoneNumber), ("email", .email),
         ("sender", .sender),
     ])
     func `a text rule's check and its pattern agree on texts near its own`(_ name: String, _ rule: TextRule)
@@ -157,7 +158,7 @@ import Testing
             "America/Argentina/Buenos_Aires", "US-CA", "NO", "21:00", "23:59", "2028-02-29T23:59:59.999Z",
             "2000-02-29T00:00:00+14:00", "2100-02-28T12:00:00-12:30", "drop://send?x=1", "no.getdrop.app",
             "+4790000000", "name.surname+tag@mail.example.org", "x@y-z.example", "BadDeviceToken",
-            "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11",
+            "7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11", "ExponentPushToken[aZ9_-]", "ExpoPushToken[x]",
             "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
             "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA",
             "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU",

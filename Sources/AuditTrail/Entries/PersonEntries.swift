@@ -71,6 +71,8 @@ package struct DeviceEntry: EntryBody {
     package var device: Tag
     package var action: Code
     package var platform: Platform?
+    /// `nil` for the platform's own service, and of a device that is gone.
+    package var provider: PushProvider?
     package var osPermission: OSPermission?
     package var criticalAlerts: Bool?
     package var region: RegionObservation?
@@ -79,11 +81,13 @@ package struct DeviceEntry: EntryBody {
 
     package init(
         subject: SubjectID, caller: CallerName, device: Tag, action: Code, platform: Platform? = nil,
-        osPermission: OSPermission? = nil, criticalAlerts: Bool? = nil, region: RegionObservation? = nil,
+        provider: PushProvider? = nil, osPermission: OSPermission? = nil, criticalAlerts: Bool? = nil,
+        region: RegionObservation? = nil,
         timeZone: String? = nil, isTokenChanged: Bool? = nil
     ) {
         (self.subject, self.caller, self.device, self.action) = (subject, caller, device, action)
-        (self.platform, self.osPermission, self.criticalAlerts) = (platform, osPermission, criticalAlerts)
+        (self.platform, self.provider, self.osPermission) = (platform, provider, osPermission)
+        self.criticalAlerts = criticalAlerts
         (self.region, self.timeZone, self.isTokenChanged) = (region, timeZone, isTokenChanged)
     }
 
@@ -94,6 +98,7 @@ package struct DeviceEntry: EntryBody {
         try fields.required("device", \.device)
         try fields.optional("os_permission", \.osPermission, as: .name)
         try fields.optional("platform", \.platform, as: .name)
+        try fields.optional("provider", \.provider, as: .name)
         try fields.optional("region", \.region, as: RegionObservation.shape.open)
         try fields.required("subject", \.subject)
         try fields.optional("time_zone", \.timeZone, as: .zone)

@@ -41,6 +41,7 @@ extension VariantShape {
         var replaced = self
         replaced.variants = variants.map { ($0.names, $0.shape.replacing(other)) }
         replaced.withoutKey = withoutKey?.replacing(other)
+        replaced.override = override.map { ($0.key, $0.shape.replacing(other)) }
         return replaced
     }
 }

@@ -50,6 +50,8 @@ package struct SchemaComponents {
             var choices: [JSONValue] = []
             for variant in variants.variants { choices.append(.object(schema(of: variant.shape))) }
             if let shape = variants.withoutKey { choices.append(.object(schema(of: shape))) }
+            // The others know no member of that name, so an object with it is of this shape alone.
+            if let override = variants.override { choices.append(.object(schema(of: override.shape))) }
             return ["oneOf": .array(choices)]
         case .anything(let any):
             return reference(to: "AnyJSON\(any.depthMax)") { components in

@@ -160,14 +160,19 @@ package struct VariantShape: Sendable {
     package internal(set) var variants: [(names: [String], shape: ObjectShape)]
     /// What an object without the telling member is; `nil` when there is no such object.
     package internal(set) var withoutKey: ObjectShape?
+    /// What an object is that has a certain other member, whatever ``key`` says; `nil` when no member changes that.
+    package internal(set) var override: (key: String, shape: ObjectShape)?
 
-    /// - Parameter variants: Without the telling member, which is added to each.
+    /// - Parameters:
+    ///   - variants: Without the telling member, which is added to each.
+    ///   - override: With both members.
     package init(
         _ key: String, _ means: String, _ variants: [(names: [String], shape: ObjectShape)],
-        withoutKey: ObjectShape? = nil
+        withoutKey: ObjectShape? = nil, override: (key: String, shape: ObjectShape)? = nil
     ) {
         self.key = key
         self.withoutKey = withoutKey
+        self.override = override
         self.variants = variants.map { variant in
             (
                 names: variant.names,
@@ -367,6 +372,7 @@ extension ObjectShape {
 
 extension VariantShape {
     package func violations(of object: JSONObject) -> [Violation] {
+        if let override, object[override.key] != nil { return override.shape.violations(of: object) }
         let names = variants.flatMap(\.names)
         guard let value = object[key] else {
             if let withoutKey { return withoutKey.violations(of: object) }

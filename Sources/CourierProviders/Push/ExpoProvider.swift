@@ -55,16 +55,14 @@ package final class ExpoProvider: DeliveryProvider {
 
     package func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
         guard clock.allows(order) else { return .tooLate }
-        guard order.token.wholeMatch(of: /Expo(?:nent)?PushToken\[[A-Za-z0-9_\-]{1,128}\]/) != nil else {
-            return .failed(reason: "token_malformed")
-        }
+        guard ExpoPushToken.accepts(order.token) else { return .failed(reason: "token_malformed") }
         guard case .object(var message) = order.body else { return .failed(reason: "body_without_message") }
         guard CanonicalJSON.write(order.body).count <= PushLimits.bodyBytesMax else {
             return .failed(reason: "MessageTooBig")
         }
         // A push whose receipt could not be kept would go without anybody to learn that it failed.
         guard receipts.hasRoom else { return .later(reason: "journal_full", seconds: 60, scope: .app) }
-        let mayRepeat = message["collapseId"] != nil || message["tag"] != nil
+        let mayRepeat = Self.replaces(message)
         message["to"] = .string(order.token)
         let batcher = batcher.withLock { batcher in
             if let batcher { return batcher }
@@ -74,6 +72,13 @@ package final class ExpoProvider: DeliveryProvider {
             return made
         }
         return await batcher.deliver(ExpoBatcher.Push(order: order, message: message, mayRepeat: mayRepeat))
+    }
+
+    /// Whether a second copy takes the place of the first: by Apple's or Google's hand, or by the app's, which shows a data
+    /// message under the tag that its data have.
+    private static func replaces(_ message: JSONObject) -> Bool {
+        message["collapseId"] != nil || message["tag"] != nil
+            || message["data"]?.objectValue?["collapse"] != nil
     }
 
     /// One request for all of them.

@@ -10,6 +10,8 @@ package struct Delivery: Sendable, Hashable {
     package var destination: DestinationID
     package var channel: Channel
     package var platform: Platform?
+    /// Who delivers a push in place of the platform's own service.
+    package var provider: PushProvider?
     package var app: String?
     /// The push token, phone number or e-mail address.
     package var token: String
@@ -28,7 +30,8 @@ package struct Delivery: Sendable, Hashable {
 
     package init(
         message: MessageID, send: SendID, destination: DestinationID, channel: Channel, platform: Platform?,
-        app: String?, token: String, headers: [UInt8], body: [UInt8], expiresAt: Instant,
+        provider: PushProvider? = nil, app: String?, token: String, headers: [UInt8], body: [UInt8],
+        expiresAt: Instant,
         statedExpiry: Instant? = nil, attemptCount: Int, handedOverAt: Instant
     ) {
         self.message = message
@@ -36,6 +39,7 @@ package struct Delivery: Sendable, Hashable {
         self.destination = destination
         self.channel = channel
         self.platform = platform
+        self.provider = provider
         self.app = app
         self.token = token
         self.headers = headers
@@ -51,7 +55,8 @@ package struct Delivery: Sendable, Hashable {
     ///
     /// - `apns-expiration` is a moment: seconds since 1970 (Apple, "Sending notification requests to APNs").
     /// - `android.ttl` counts from when FCM takes the message (FCM, `AndroidConfig.ttl`), so it is what is left, in whole
-    ///   seconds, rounded up: none left would mean "now or never".
+    ///   seconds, rounded up: none left would mean "now or never". `ttl` of a message to Expo is the same as a number (Expo,
+    ///   "Message request format").
     /// - Throws: When headers or body are not JSON, which would be a fault of the gateway's own.
     package func timed() throws -> (headers: JSONObject, body: JSONValue) {
         guard case .object(var headers) = try CanonicalJSON.read(headers) else {
@@ -61,11 +66,15 @@ package struct Delivery: Sendable, Hashable {
             headers["apns-expiration"] = .string("\(statedExpiry.seconds)")
         }
         var body = try CanonicalJSON.read(body)
+        let left = (max(0, statedExpiry.milliseconds - handedOverAt.milliseconds) + 999) / 1000
+        if provider == .expo, case .object(var object) = body, object["ttl"] != nil {
+            object["ttl"] = .integer(left)
+            body = .object(object)
+        }
         if case .object(var object) = body, case .object(var message)? = object["message"],
             case .object(var android)? = message["android"], android["ttl"] != nil
         {
-            let left = max(0, statedExpiry.milliseconds - handedOverAt.milliseconds)
-            android["ttl"] = .string("\((left + 999) / 1000)s")
+            android["ttl"] = .string("\(left)s")
             message["android"] = .object(android)
             object["message"] = .object(message)
             body = .object(object)

@@ -70,16 +70,19 @@ extension Delivery {
     /// A row of the outbox with what is known of its destination at the hand-over.
     init(_ row: borrowing OutboxRecord, to destination: Destination, composedAt: Instant, at now: Instant) {
         let platform: Platform?
+        let provider: PushProvider?
         let app: String?
         let token: String
         switch destination {
         case .device(let devices, let place):
-            (platform, app, token) = (devices[place].platform, devices[place].app, devices[place].token)
-        case .address(let addresses, let place): (platform, app, token) = (nil, nil, addresses[place].value)
+            (platform, provider) = (devices[place].platform, devices[place].provider)
+            (app, token) = (devices[place].app, devices[place].token)
+        case .address(let addresses, let place):
+            (platform, provider, app, token) = (nil, nil, nil, addresses[place].value)
         }
         self.init(
             message: row.message, send: row.send, destination: destination.id, channel: row.request.channel,
-            platform: platform, app: app, token: token,
+            platform: platform, provider: provider, app: app, token: token,
             headers: row.headers, body: row.body, expiresAt: row.expiresAt,
             statedExpiry: row.statedExpiry(composedAt: composedAt), attemptCount: row.attemptCount,
             handedOverAt: now)

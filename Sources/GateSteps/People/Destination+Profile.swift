@@ -17,8 +17,8 @@ extension Destination {
             return DestinationProfile(
                 tag: devices[place].tag,
                 kind: .device(
-                    devices[place].id, platform: devices[place].platform, app: devices[place].app,
-                    key: sealing))
+                    devices[place].id, platform: devices[place].platform, provider: devices[place].provider,
+                    app: devices[place].app, key: sealing))
         }
     }
 }

@@ -60,8 +60,9 @@ extension StepContext {
             try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
         }
         let device = DeviceRecord(
-            subject: person.subject.id, tag: tag, id: id, platform: body.platform, app: body.app,
-            token: body.token, region: region, timeZone: body.timeZone, osPermission: body.osPermission,
+            subject: person.subject.id, tag: tag, id: id, platform: body.platform,
+            provider: body.provider, app: body.app, token: body.token, region: region,
+            timeZone: body.timeZone, osPermission: body.osPermission,
             criticalAlerts: body.criticalAlerts, isActive: true, seenAt: now)
         // A token is one app on one phone. A record with it in another account is out of date.
         if let other = try view.device(withToken: device.tokenIdentity),

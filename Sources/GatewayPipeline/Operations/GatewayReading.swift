@@ -150,8 +150,9 @@ struct GatewayReading {
         let record = person.record
         let devices = try person.devices.map { device in
             RecipientAnswer.Device(
-                device: device.id.text, platform: device.platform, app: device.app, token: device.token,
-                region: device.region, timeZone: device.timeZone, osPermission: device.osPermission,
+                device: device.id.text, platform: device.platform, provider: device.provider,
+                app: device.app, token: device.token, region: device.region, timeZone: device.timeZone,
+                osPermission: device.osPermission,
                 criticalAlerts: device.criticalAlerts, isActive: device.isActive, seenAt: device.seenAt,
                 subscriptions: device.subscriptions.map {
                     RecipientAnswer.Subscriptions(categories: $0.states, observedAt: $0.observedAt)

@@ -10,12 +10,14 @@ package enum PayloadTarget: Hashable, Sendable {
     case apns(topic: String, suite: SealingSuite?)
     /// - Parameter package: The app's package name.
     case fcm(package: String, suite: SealingSuite?)
+    /// Expo's push service. The token says which app it is.
+    case expo(Platform, suite: SealingSuite?)
     case sms
     case email
 
     package var channel: Channel {
         switch self {
-        case .apns, .fcm: .push
+        case .apns, .fcm, .expo: .push
         case .sms: .sms
         case .email: .email
         }
@@ -37,7 +39,7 @@ package func compose(
         case .apns(let topic, _):
             APNsPayload.writeHeaders(content, topic: topic, isClosed: form != .full, to: &headers)
         case .email: EmailPayload.writeHeaders(content, to: &headers)
-        case .fcm, .sms: headers.object { _ in }
+        case .fcm, .expo, .sms: headers.object { _ in }
         }
     }
     guard let platform = target.platform else {
@@ -49,7 +51,8 @@ package func compose(
     let push = try WeighedPush(content, for: target, on: platform, as: form)
     return ComposedPayload(
         headers: headers, body: PayloadBody(push),
-        content: form == .sealed ? .sealed(push) : .open(push), byteCount: push.byteCount)
+        content: form == .sealed ? .sealed(push) : .open(push),
+        byteCount: push.byteCount + target.addedByteCount)
 }
 
 /// What gate 12 would weigh of a payload that is not to go anywhere: ``ComposedPayload/byteCount`` of the composed one.
@@ -57,7 +60,7 @@ package func composedByteCount(
     _ content: NotificationContent, for target: PayloadTarget, as form: BodyForm
 ) throws(CompositionError) -> Int {
     let (written, insertion) = try weigh(content, for: target, as: form)
-    return written.byteCount + (insertion?.filledByteCount ?? 0)
+    return written.byteCount + (insertion?.filledByteCount ?? 0) + target.addedByteCount
 }
 
 /// What is known of a body that was written.
@@ -66,7 +69,7 @@ struct WrittenBody {
     var byteCount: Int
     /// Of what the origin key makes; set for a push.
     var place: Int?
-    /// Of an open push whose body has them as they are signed.
+    /// Of an open push whose body has them as they are signed: to FCM and to Expo.
     var texts: OpenPushTexts?
 }
 
@@ -80,6 +83,9 @@ func write<Sink: PayloadSink & ~Copyable>(
         return WrittenBody(byteCount: body.byteCount, place: place)
     case .fcm(let package, _):
         let (place, texts) = try FCMPayload.write(content, package: package, as: form, to: &body)
+        return WrittenBody(byteCount: body.byteCount, place: place, texts: texts)
+    case .expo(let platform, _):
+        let (place, texts) = try ExpoPayload.write(content, for: platform, as: form, to: &body)
         return WrittenBody(byteCount: body.byteCount, place: place, texts: texts)
     case .sms: return WrittenBody(byteCount: try SMSPayload.write(content, as: form, to: &body))
     case .email:
@@ -111,6 +117,7 @@ extension PayloadTarget {
         switch self {
         case .apns: .ios
         case .fcm: .android
+        case .expo(let platform, _): platform
         case .sms, .email: nil
         }
     }
@@ -118,8 +125,13 @@ extension PayloadTarget {
     /// How a body is sealed for it; `nil` where it is not, or has no key to seal to.
     fileprivate var suite: SealingSuite? {
         switch self {
-        case .apns(_, let suite), .fcm(_, let suite): suite
+        case .apns(_, let suite), .fcm(_, let suite), .expo(_, let suite): suite
         case .sms, .email: nil
         }
+    }
+
+    /// Bytes that are weighed and not in the body: what a service adds before the provider counts.
+    fileprivate var addedByteCount: Int {
+        if case .expo = self { CompositionLimits.expoAddedByteCount } else { 0 }
     }
 }

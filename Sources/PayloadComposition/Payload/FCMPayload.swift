@@ -82,29 +82,7 @@ enum FCMPayload {
                     json.member("visibility", content.privacy == .hidden ? "SECRET" : "PRIVATE")
                 }
             },
-            data: { place = writeOpenData(texts, to: &$0) })
-        return place
-    }
-
-    /// Everything that is signed, as the app reads it in the foreground and after a tap: the texts of `notification`
-    /// reach the app in neither case when the system has shown them.
-    ///
-    /// - Returns: The place of the origin's mark.
-    private static func writeOpenData<Sink: PayloadSink & ~Copyable>(
-        _ texts: OpenPushTexts, to json: inout Sink
-    ) -> Int {
-        var place = 0
-        json.member("alert_record", texts[.alertRecord])
-        json.member("body", texts[.body])
-        json.member("category", texts[.category])
-        json.member("deep_link", texts[.deepLink])
-        json.member("number", texts[.number])
-        json.member("origin") { $0.quoted { place = $0.byteCount } }
-        json.member("params", texts[.params])
-        json.member("send_id", texts[.send])
-        json.member("title", texts[.title])
-        json.member("type", texts[.type])
-        json.member("unsubscribe", texts[.unsubscribe])
+            data: { place = texts.write(to: &$0) })
         return place
     }
 
@@ -130,7 +108,7 @@ enum FCMPayload {
                     json.member("visibility", content.privacy == .full ? "PUBLIC" : "PRIVATE")
                 }
             },
-            data: { place = writeOpenData(texts, to: &$0) })
+            data: { place = texts.write(to: &$0) })
         return place
     }
 

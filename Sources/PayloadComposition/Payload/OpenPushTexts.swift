@@ -5,7 +5,7 @@ import SealedFormat
 /// The members of an open push as texts, whatever their shape is in a provider's body (FCM, `Message.data`: values are
 /// strings). A generic push has no more than constant texts, the random id of the send, and the way to mute.
 ///
-/// The body that FCM gets shows them, and the origin key signs them.
+/// The bodies that FCM and Expo get show them, and the origin key signs them.
 struct OpenPushTexts {
     private var members: [(name: OpenPushMember, text: String)] = []
 
@@ -24,6 +24,28 @@ struct OpenPushTexts {
             // Longer than any provider takes, and so refused by its size before it is signed.
             throw .tooLongToSign
         }
+    }
+
+    /// Writes everything that is signed as members of a `data` object, as the app reads it in the foreground and after a tap:
+    /// what the system shows of a push reaches the app in neither case.
+    ///
+    /// - Returns: The place of the origin's mark.
+    func write<Sink: PayloadSink & ~Copyable>(to json: inout Sink) -> Int {
+        var place = 0
+        json.member("action_category", self[.actionCategory])
+        json.member("alert_record", self[.alertRecord])
+        json.member("badge", self[.badge])
+        json.member("body", self[.body])
+        json.member("category", self[.category])
+        json.member("deep_link", self[.deepLink])
+        json.member("number", self[.number])
+        json.member("origin") { $0.quoted { place = $0.byteCount } }
+        json.member("params", self[.params])
+        json.member("send_id", self[.send])
+        json.member("title", self[.title])
+        json.member("type", self[.type])
+        json.member("unsubscribe", self[.unsubscribe])
+        return place
     }
 
     fileprivate init() { members.reserveCapacity(12) }

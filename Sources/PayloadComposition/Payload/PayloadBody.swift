@@ -175,7 +175,8 @@ package final class ComposedPayload: Sendable {
     package let body: PayloadBody
     /// Set for every push: exactly when ``body`` has a place for an insertion.
     package let content: OriginContent?
-    /// What gate 12 weighs: bytes of the filled body, and for SMS the characters of ``SMSEncoding``.
+    /// What gate 12 weighs: bytes of the filled body with what a service adds to it, and for SMS the characters of
+    /// ``SMSEncoding``.
     package let byteCount: Int
 
     init(headers: [UInt8], body: PayloadBody, content: OriginContent?, byteCount: Int) {

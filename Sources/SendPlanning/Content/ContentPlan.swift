@@ -118,7 +118,7 @@ package struct ContentPlan: Sendable {
 
     private func order(for payload: ComposedPayload, as form: BodyForm) -> OriginOrder? {
         guard let content = payload.content else { return nil }
-        guard case .device(let device, _, let app, let key) = destination.kind else {
+        guard case .device(let device, _, _, let app, let key) = destination.kind else {
             preconditionFailure("a push was composed for a destination that is no device")
         }
         // That of an envelope and of a generic push is a class of its tier. The exact time of a sealed one is inside.
@@ -151,12 +151,13 @@ extension DestinationProfile {
         switch kind {
         case .phone: return (.sms, false)
         case .mailbox: return (.email, false)
-        case .device(_, let platform, let app, let key):
+        case .device(_, let platform, let provider, let app, let key):
             let suite = key?.suite ?? .p256
             let target: PayloadTarget =
-                switch platform {
-                case .ios: .apns(topic: app, suite: suite)
-                case .android: .fcm(package: app, suite: suite)
+                switch (provider, platform) {
+                case (.expo, _): .expo(platform, suite: suite)
+                case (nil, .ios): .apns(topic: app, suite: suite)
+                case (nil, .android): .fcm(package: app, suite: suite)
                 }
             return (target, key != nil)
         }

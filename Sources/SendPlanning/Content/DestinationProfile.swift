@@ -21,9 +21,10 @@ package struct DestinationProfile: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         /// - Parameters:
         ///   - device: The device's id as its owner registered it: part of what an envelope is bound to.
+        ///   - provider: `nil` for the platform's own service.
         ///   - app: Bundle id or package name.
         ///   - key: `nil` when the device has no usable one.
-        case device(DestinationID, platform: Platform, app: String, key: SealingKey?)
+        case device(DestinationID, platform: Platform, provider: PushProvider?, app: String, key: SealingKey?)
         case phone
         case mailbox
     }
@@ -37,7 +38,7 @@ package struct DestinationProfile: Hashable, Sendable {
     }
 
     var key: SealingKey? {
-        guard case .device(_, _, _, let key) = kind else { return nil }
+        guard case .device(_, _, _, _, let key) = kind else { return nil }
         return key
     }
 }

@@ -247,6 +247,7 @@ extension DriftKind: AnswerValue {}
 extension Interruption: AnswerValue {}
 extension OSPermission: AnswerValue {}
 extension Platform: AnswerValue {}
+extension PushProvider: AnswerValue {}
 extension PreferenceState: AnswerValue {}
 extension PrivacyLevel: AnswerValue {}
 extension Reason: AnswerValue {}

@@ -7,6 +7,8 @@ package struct RecipientAnswer: WireAnswer, Hashable {
     package struct Device: WireAnswer, Hashable {
         package var device: String
         package var platform: Platform
+        /// `nil` for the platform's own service.
+        package var provider: PushProvider?
         package var app: String
         /// Shown only here: the person may see what is held, and this route is asked for no other reason.
         package var token: String
@@ -20,12 +22,14 @@ package struct RecipientAnswer: WireAnswer, Hashable {
         package var keys: [Key]
 
         package init(
-            device: String, platform: Platform, app: String, token: String, region: RegionObservation?,
-            timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool, isActive: Bool,
+            device: String, platform: Platform, provider: PushProvider?, app: String, token: String,
+            region: RegionObservation?, timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool,
+            isActive: Bool,
             seenAt: Instant, subscriptions: Subscriptions?, keys: [Key]
         ) {
             self.device = device
             self.platform = platform
+            self.provider = provider
             self.app = app
             self.token = token
             self.region = region
@@ -50,7 +54,9 @@ package struct RecipientAnswer: WireAnswer, Hashable {
             fields.required("device", answer, \.device, "Its id.")
             fields.required("keys", answer, \.keys, "Its keys.")
             fields.required("os_permission", answer, \.osPermission, "What its operating system allows.")
-            fields.required("platform", answer, \.platform, "Its push service.")
+            fields.required("platform", answer, \.platform, "What it is.")
+            fields.optional(
+                "provider", answer, \.provider, "Its push service, where it is not the platform's own.")
             fields.optional("region", answer, \.region, "Where it was seen.")
             fields.required("seen_at", answer, \.seenAt, "RFC 3339.")
             fields.optional(

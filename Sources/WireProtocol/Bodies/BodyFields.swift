@@ -88,6 +88,16 @@ package struct BodyFields {
         return value(key)
     }
 
+    /// A field whose presence makes a variant of its own, whatever the field says that tells the others apart.
+    ///
+    /// - Parameter names: The values it may have; they also name the variant.
+    func override<Name: BodyValue & RawRepresentable<String>>(
+        _ key: String, _ means: @autoclosure () -> String, _ names: [Name], object: @autoclosure () -> String
+    ) -> Name? {
+        notes?.override(key, means(), names.map(\.rawValue), object: object())
+        return value(key)
+    }
+
     /// The fields that only bodies of these variants have.
     func only<Name: RawRepresentable<String>>(_ names: Name...) -> VariantFields {
         VariantFields(fields: self, names: notes == nil ? [] : names.map(\.rawValue))
@@ -169,6 +179,11 @@ final class BodyNotes {
     /// With the names of the variants that have it; `nil` for a field of all.
     private var members: [(member: ObjectShape.Member, only: [String]?)] = []
     private var variants: Variants?
+    private var override: (member: ObjectShape.Member, names: [String], means: String)?
+
+    func override(_ key: String, _ means: String, _ names: [String], object: String) {
+        override = (.required(key, .choice(names), means), names, object)
+    }
 
     func note(_ member: ObjectShape.Member, only names: [String]? = nil) { members.append((member, names)) }
 
@@ -195,7 +210,13 @@ final class BodyNotes {
                 variants.variants.map { variant in
                     (variant.names, object(variant.means) { $0.contains { variant.names.contains($0) } })
                 },
-                withoutKey: variants.withoutKey.map { means in object(means) { $0.isEmpty } }))
+                withoutKey: variants.withoutKey.map { means in object(means) { $0.isEmpty } },
+                override: override.map { override in
+                    let names = variants.variants.flatMap(\.names)
+                    let shape = object(override.means) { $0.contains { override.names.contains($0) } }
+                        .adding([override.member, .required(variants.key, .choice(names), variants.means)])
+                    return (override.member.name, shape)
+                }))
     }
 }
 
@@ -302,6 +323,7 @@ extension ConsentMethod: ShapedBodyValue {}
 extension KeyPurpose: ShapedBodyValue {}
 extension OSPermission: ShapedBodyValue {}
 extension Platform: ShapedBodyValue {}
+extension PushProvider: ShapedBodyValue {}
 extension PreferenceSource: ShapedBodyValue {}
 extension PrivacyLevel: ShapedBodyValue {}
 extension RegionSource: ShapedBodyValue {}

@@ -94,6 +94,8 @@ extension QuietHoursBody: AnswerValue {
 /// `PUT …/devices/{device}`: one device that can be pushed to, as it is now.
 package struct DeviceBody: WireBody, Hashable {
     package var platform: Platform
+    /// `nil` for the platform's own service.
+    package var provider: PushProvider?
     package var app: String
     /// In the one spelling that it is kept, compared and handed over in.
     package var token: String
@@ -116,7 +118,8 @@ package struct DeviceBody: WireBody, Hashable {
 
     package init(from fields: BodyFields) {
         platform = fields.variant(
-            "platform", "Which push service it listens to.",
+            "platform",
+            "What it is; without a `provider` also which push service it listens to. What is sealed to it differs by it.",
             [
                 (
                     [.ios],
@@ -127,6 +130,13 @@ package struct DeviceBody: WireBody, Hashable {
                     "An Android device, which FCM pushes to. Replaces what was registered under its id."
                 ),
             ])
+        provider = fields.override(
+            "provider",
+            "Who delivers pushes in place of the platform's own service. Without it APNs or FCM does.",
+            [.expo],
+            object:
+                "A device of an app that gets its pushes from Expo's push service. Replaces what was registered under its id."
+        )
         app = fields.required(
             "app", as: .text(.app), "The app's bundle id or package name; the push topic.")
         let token: String = fields.required(
@@ -140,9 +150,13 @@ package struct DeviceBody: WireBody, Hashable {
                     fields.only(Platform.android), .text(.fcmToken),
                     "The FCM registration token. Stored encrypted, and used only at hand-over."
                 ),
+                (
+                    fields.only(PushProvider.expo), .text(.expoToken),
+                    "What `getExpoPushTokenAsync` gives the app. Stored encrypted, and used only at hand-over."
+                ),
             ])
         // One token has one spelling, so that it leads to one device.
-        self.token = platform == .ios ? token.lowercased() : token
+        self.token = platform == .ios && provider == nil ? token.lowercased() : token
         osPermission = fields.required(
             "os_permission", "What the operating system lets the app do, as the app sees it now.")
         criticalAlerts = fields.optional(

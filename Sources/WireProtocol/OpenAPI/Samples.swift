@@ -159,7 +159,7 @@ package enum Samples {
         quietHours: QuietHoursBody(startMinute: 1260, endMinute: 480),
         devices: [
             RecipientAnswer.Device(
-                device: "d_1", platform: .ios, app: "no.getdrop.app",
+                device: "d_1", platform: .ios, provider: nil, app: "no.getdrop.app",
                 token: "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad", region: nil,
                 timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: true, isActive: true,
                 seenAt: moment,
