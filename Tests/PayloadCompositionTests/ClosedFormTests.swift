@@ -62,7 +62,10 @@ import Testing
             let payload = try compose(Sample(interruption: interruption).content, for: target, as: .sealed)
             return try payload.body.outside
         }
-        #expect(Set(outsides).count == 1 && outsides[0].lowercased().contains("\"high\""), "\(outsides)")
+        #expect(
+            Set(outsides).count == 1
+                && String(decoding: outsides[0], as: UTF8.self).lowercased().contains("\"high\""),
+            "\(outsides)")
     }
 
     @Test(arguments: targets) func `content without a place outside is sealed whole`(_ target: PayloadTarget)
