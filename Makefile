@@ -10,6 +10,8 @@ export SENDGATE_OPTIMIZED := 1
 
 # libssl, libsodium, libsqlite3 and libidn2 are linked; the zone data resolves quiet hours.
 RUN_PACKAGES := libssl-dev libsodium-dev libsqlite3-dev libidn2-dev pkg-config tzdata iso-codes
+# The stand-in for Apple is a Python program.
+DEMO_PACKAGES := $(RUN_PACKAGES) python3 python3-h2 python3-cryptography
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
 # log, Cloudflare's HPKE for Go, strace for the order of sync and answer, iso-codes for the list of countries, Chromium for the pages. The handbook's
 # programs are run with curl, jq, openssl, Python, Node and Go. Postfix, which is unpacked below, is linked with the last four.
@@ -32,11 +34,12 @@ TIMES := .build/times
 # The same of `make soak`, and which of its parts passed.
 SOAK := .build/soak
 
-.PHONY: demo test check soak test-module build bench-floor lint mutants install-run install-test peers clean
+.PHONY: demo test check soak test-module build bench-floor lint mutants install-run install-demo install-test peers clean
 
-demo: install-run
+demo: install-demo
 	swift build $(SWIFT_FLAGS) --product sendgate
-	.build/debug/sendgate demo
+	swift build $(SWIFT_FLAGS) --product sendgate-courier
+	.build/debug/sendgate demo --provider Tests/CourierProvidersTests/peers/push_service.py --python /usr/bin/python3
 
 # Everything: the modules' suites, then the real binary from outside with foreign peers.
 test: install-test
@@ -92,13 +95,17 @@ mutants: install-test peers
 	$(MUTATE) run --all-modules $(MUTANTS)
 	python3 Tests/mutate.py table
 
-install-run:
-	@missing=$$(for p in $(RUN_PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
+define install
+	@missing=$$(for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
 	[ -z "$$missing" ] || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; }
+endef
 
+install-run:
+	$(call install,$(RUN_PACKAGES))
+install-demo:
+	$(call install,$(DEMO_PACKAGES))
 install-test:
-	@missing=$$(for p in $(TEST_PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
-	[ -z "$$missing" ] || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; }
+	$(call install,$(TEST_PACKAGES))
 
 # A Python environment of our own, made once, so that nothing outside the build folder changes.
 peers: $(PEERS)/.installed $(PEERS)/bin/verify_tiles $(PEERS)/bin/open_vectors $(PEERS)/bin/prometheus $(PEERS)/postfix/usr/sbin/postconf

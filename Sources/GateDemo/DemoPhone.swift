@@ -11,7 +11,7 @@ final class DemoPhone {
     let user: String
     let device: String
     let platform: String
-    private let app = "no.getdrop.app"
+    static let app = "no.getdrop.app"
     private let privateKey = P256.KeyAgreement.PrivateKey()
     private let seen = InMemorySeenMessages()
     private var keyID = ""
@@ -36,7 +36,7 @@ final class DemoPhone {
             stage.call(
                 "product", "PUT", path,
                 [
-                    "platform": .string(platform), "app": .string(app),
+                    "platform": .string(platform), "app": .string(Self.app),
                     "token": .string(token), "region": .string(region),
                     "time_zone": region == "NO" ? "Europe/Oslo" : "Europe/Berlin", "os_permission": "granted",
                     "critical_alerts": true,
@@ -65,7 +65,7 @@ final class DemoPhone {
 
     private func opener() throws -> SealedPushOpener {
         try SealedPushOpener(
-            app: app, device: device, keys: [DeviceKey(keyID: keyID, privateKey: privateKey)],
+            app: Self.app, device: device, keys: [DeviceKey(keyID: keyID, privateKey: privateKey)],
             origins: [origin], seen: seen)
     }
 

@@ -7,12 +7,17 @@ import UnixHTTPClient
 final class DemoStage {
     let folder: String
     let policies: String
+    /// `nil` where nothing is shown behind the gateway's socket.
+    let tools: DemoTools?
     private var gateway: Process?
     private var delivery: Process?
+    private var courier: Process?
+    private(set) var provider: DemoProvider?
 
-    init(folder: String, policies: String) throws {
+    init(folder: String, policies: String, tools: DemoTools?) throws {
         self.folder = folder
         self.policies = policies
+        self.tools = tools
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     }
@@ -26,9 +31,45 @@ final class DemoStage {
     // MARK: Processes
 
     func startGateway() async throws {
+        let hop = courier == nil ? "\(folder)/delivery.sock" : courierFolder + "/courier.sock"
         gateway = try await start(
-            ["serve", "--dev", gate, "--policies", policies, "--hop", "unix:\(folder)/delivery.sock"],
+            ["serve", "--dev", gate, "--policies", policies, "--hop", "unix:\(hop)"],
             log: "gateway.log", until: gate + "/gate.sock", isUp: Self.isReady)
+    }
+
+    func stopGateway() {
+        gateway?.terminate()
+        gateway?.waitUntilExit()
+        gateway = nil
+    }
+
+    private var courierFolder: String { folder + "/courier" }
+
+    /// Starts a stand-in for Apple, and the courier with a credential for it. The gateway's next start hands over to the courier.
+    func startCourier(for app: String, _ tools: DemoTools) async throws -> DemoProvider {
+        let provider = try DemoProvider(tools, folder: folder + "/apple")
+        self.provider = provider
+        try FileManager.default.createDirectory(
+            atPath: courierFolder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        let configuration = """
+            apps:
+              \(app):
+                apns:
+                  key_id: KEYIDKEYID
+                  team_id: TEAMIDTEAM
+                  key: \(provider.folder)/apns.p8
+                  environment: production
+                  topics: [\(app)]
+                  trust: \(provider.folder)/ca.pem
+                  endpoint: localhost:\(provider.port)
+
+            """
+        try configuration.write(
+            toFile: courierFolder + "/courier.yaml", atomically: false, encoding: .utf8)
+        courier = try await start(
+            ["serve", "--dev", courierFolder], of: tools.courier, log: "courier.log",
+            until: courierFolder + "/courier.sock", isUp: { _ in true })
+        return provider
     }
 
     func startDelivery() async throws {
@@ -52,10 +93,11 @@ final class DemoStage {
     }
 
     func strike() {
-        for process in [gateway, delivery].compactMap(\.self) where process.isRunning {
+        for process in [gateway, delivery, courier].compactMap(\.self) where process.isRunning {
             process.terminate()
             process.waitUntilExit()
         }
+        provider?.stop()
     }
 
     /// Runs one command of this binary to its end.
@@ -83,11 +125,11 @@ final class DemoStage {
     ///   - socket: The one that the process opens.
     ///   - isUp: Whether the process that accepted a connection does its work.
     private func start(
-        _ arguments: [String], log: String, until socket: String,
+        _ arguments: [String], of executable: String? = nil, log: String, until socket: String,
         isUp: (UnixHTTPConnection) async -> Bool
     ) async throws -> Process {
         let process = Process()
-        process.executableURL = Self.executable
+        process.executableURL = executable.map { URL(filePath: $0) } ?? Self.executable
         process.arguments = arguments
         let path = folder + "/" + log
         let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
@@ -112,7 +154,7 @@ final class DemoStage {
         }
         let words = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         throw CommandFailure(
-            "`sendgate \(arguments.joined(separator: " "))` did not come up", hint: String(words.suffix(800)))
+            "`\(executable ?? "sendgate") \(arguments.joined(separator: " "))` did not come up", hint: String(words.suffix(800)))
     }
 
     // MARK: Talking
@@ -143,9 +185,10 @@ final class DemoStage {
         return Response(status: response.status, json: json)
     }
 
-    /// What reached the delivery layer.
+    /// What reached the delivery layer; of the courier, what went to no provider.
     func deliveries() -> [JSONObject] {
-        guard let text = try? String(contentsOfFile: received, encoding: .utf8) else { return [] }
+        let path = courier == nil ? received : courierFolder + "/onward.ndjson"
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
         return text.split(separator: "\n").compactMap { line in
             guard case .object(let object)? = try? CanonicalJSON.read(Array(line.utf8)) else { return nil }
             return object

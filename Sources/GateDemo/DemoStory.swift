@@ -18,11 +18,12 @@ package final class DemoStory {
     ///
     /// - Parameters:
     ///   - policies: The folder of the bundle to decide by.
+    ///   - tools: What delivers; without them the story ends at the gateway's socket.
     ///   - keepsFolder: Whether the folder stays.
-    package static func tell(policies: String, keepsFolder: Bool) async throws {
+    package static func tell(policies: String, tools: DemoTools?, keepsFolder: Bool) async throws {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "sendgate-demo-\(ProcessInfo.processInfo.processIdentifier)").path
-        let stage = try DemoStage(folder: folder, policies: policies)
+        let stage = try DemoStage(folder: folder, policies: policies, tools: tools)
         defer {
             stage.strike()
             if keepsFolder {
@@ -58,6 +59,10 @@ package final class DemoStory {
         try await retried()
         try await killed()
         try await audited()
+        if let tools = stage.tools {
+            let provider = try await delivered(iphone, by: tools)
+            try await tokenGone(iphone, at: provider)
+        }
 
         let seconds = Date().timeIntervalSince(startedAt)
         title("The end, after \(String(format: "%.1f", seconds)) seconds: \(failureCount) scenes failed")
@@ -230,6 +235,73 @@ package final class DemoStory {
         )
     }
 
+    private func delivered(_ phone: DemoPhone, by tools: DemoTools) async throws -> DemoProvider {
+        title("9  The courier delivers, to a provider that checks every rule")
+        stage.stopGateway()
+        let provider = try await stage.startCourier(for: DemoPhone.app, tools)
+        try await stage.startGateway()
+        say("the courier has Apple's key and the gateway has none; a stand-in for Apple is on the loopback")
+        let accepted = try await send("payments", remittance("rem-courier", to: phone.user))
+        let isTaken = try await becomes("accepted_by_provider", accepted["send_id"], of: "payments")
+        guard isTaken, let request = try provider.requests().last,
+            let body = request["body"]?.stringValue,
+            case .object(let outside) = try CanonicalJSON.read(Array(body.utf8)),
+            let envelope = outside["sendgate"]?.stringValue
+        else {
+            check(false, "the provider did not take it")
+            return provider
+        }
+        var headers = request["headers"]?.objectValue ?? [:]
+        headers["authorization"] = "bearer …"
+        sideBySide(
+            "the request that Apple gets", String(decoding: CanonicalJSON.write(.object(headers)), as: UTF8.self),
+            "what the phone opens",
+            String(decoding: CanonicalJSON.write(.object(try phone.read(envelope))), as: UTF8.self))
+        check(
+            request["broken"] == .null,
+            "no rule is broken: signed token, topic, push type, priority, expiration, id, size")
+        check(!body.contains("Karimi"), "and Apple was told nothing")
+        return provider
+    }
+
+    private func tokenGone(_ phone: DemoPhone, at provider: DemoProvider) async throws {
+        title("10  A dead token, and the text in its place")
+        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        try provider.answerNext(status: 410, ["reason": "Unregistered", "timestamp": .integer(now)])
+        let code = try await send("security", oneTimeCode("code-push", to: phone.user))
+        check(
+            try await becomes("token_gone", code["send_id"], of: "security"),
+            "the app is gone from the phone: Apple answers 410, and the caller reads the event")
+        let person = try await stage.call("product", "GET", "/v1/recipients/\(phone.user)")
+        let device = person.json["devices"]?.arrayValue?.compactMap(\.objectValue)
+            .first { $0["device"]?.stringValue == phone.device }
+        check(device?["active"] == false, "the token is taken out: nothing goes to it any more")
+        try await grantConsent(
+            phone.user,
+            ["id": "anna-texts", "purpose": "security", "channel": "sms", "address": "mobile"],
+            to: "sms_service", version: "1")
+        say("Anna has agreed to service texts: a yes to push would not count here")
+        var text = oneTimeCode("code-text", to: phone.user)
+        text["channel"] = "sms"
+        text["fallback_for"] = .string(code["send_id"])
+        let fallback = try await send("security", text)
+        check(fallback.status == 202, "the caller asks for a text: \(words(fallback))")
+        let delivered = try await stage.delivery(of: fallback["send_id"])
+        check(delivered?["channel"]?.stringValue == "sms", "and the courier has it for its SMS service")
+    }
+
+    /// Waits until an event is on record of a send; `false` when it is not within ten seconds.
+    private func becomes(_ event: String, _ send: String, of caller: String) async throws -> Bool {
+        let deadline = Date().addingTimeInterval(10)
+        while Date() < deadline {
+            let status = try await stage.call(caller, "GET", "/v1/sends/\(send)")
+            let events = status.json["events"]?.arrayValue?.compactMap(\.objectValue) ?? []
+            if events.contains(where: { $0["event"]?.stringValue == event }) { return true }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return false
+    }
+
     /// Waits until the checkpoint covers what was recorded.
     private func published() async throws {
         let deadline = Date().addingTimeInterval(10)
@@ -288,17 +360,23 @@ package final class DemoStory {
     }
 
     private func grantConsent(_ user: String, id: String) async throws {
-        let text = try Data(contentsOf: URL(filePath: stage.policies + "/notices/promo.3.en.txt"))
-        let response = try await stage.call(
-            "product", "POST", "/v1/recipients/\(user)/consents",
-            [
-                "id": .string(id), "purpose": "marketing", "channel": "push",
-                "event_time": .string(Self.now()), "method": "in_app_toggle", "jurisdiction": "DE",
-                "notice": [
-                    "id": "promo", "version": "3", "language": "en",
-                    "sha256": .string(Hexadecimal.encode(SHA256.digest(Array(text)).bytes)),
-                ],
-            ])
+        try await grantConsent(
+            user, ["id": .string(id), "purpose": "marketing", "channel": "push"], to: "promo", version: "3")
+    }
+
+    private func grantConsent(
+        _ user: String, _ consent: JSONObject, to notice: String, version: String
+    ) async throws {
+        let text = try Data(contentsOf: URL(filePath: stage.policies + "/notices/\(notice).\(version).en.txt"))
+        var consent = consent
+        consent["event_time"] = .string(Self.now())
+        consent["method"] = "in_app_toggle"
+        consent["jurisdiction"] = "DE"
+        consent["notice"] = [
+            "id": .string(notice), "version": .string(version), "language": "en",
+            "sha256": .string(Hexadecimal.encode(SHA256.digest(Array(text)).bytes)),
+        ]
+        let response = try await stage.call("product", "POST", "/v1/recipients/\(user)/consents", consent)
         guard response.status == 200 else {
             throw CommandFailure("consent was not recorded: \(response.json)")
         }
@@ -326,6 +404,13 @@ package final class DemoStory {
                 "amount": ["minor": 500_000, "currency": "NOK"], "recipient_name": "Ahmad Karimi",
                 "transaction_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10",
             ],
+        ]
+    }
+
+    private func oneTimeCode(_ id: String, to user: String) -> JSONObject {
+        [
+            "id": .string(id), "type": "2fa_code", "recipient": ["user": .string(user)],
+            "params": ["challenge_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a20", "code": "246810"],
         ]
     }
 

@@ -36,6 +36,50 @@ extension EndToEnd {
             }
         }
 
+        @Test
+        func `a first push goes by the page's commands to a provider that checks every rule, and a dead token is cleared`()
+            throws
+        {
+            let scratch = try Scratch()
+            let (folder, peers) = (
+                scratch.path("apple"), "\(Machine.repository)/Tests/CourierProvidersTests/peers"
+            )
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+            let made = try Finished.run(
+                [Machine.python, "\(peers)/push_keys.py", folder], in: scratch, within: 60)
+            try #require(made.ending == .exit(0), "\(made.errors)")
+            let apple = try ChildProcess(
+                [Machine.python, "\(peers)/push_service.py", folder], errorPath: scratch.path("apple.stderr"))
+            let port = try apple.readLine(within: 30)
+            // The courier's look at the provider, the first push, and one to a phone that the app was removed from.
+            let goneAt = Int(Date().timeIntervalSince1970 * 1_000) + 600_000
+            try apple.write(
+                line: #"""
+                    {"next": [{"status": 400, "body": "{\"reason\": \"BadDeviceToken\"}"}, {"status": 200, "body": ""}, \
+                    {"status": 410, "body": "{\"reason\": \"Unregistered\", \"timestamp\": \#(goneAt)}"}]}
+                    """#)
+            _ = try apple.readLine(within: 30)
+            let page = try HandbookPage("FirstPush")
+            let (steps, printed, finished) = try page.run(
+                in: scratch,
+                replacing: [
+                    ("AuthKey_ABC123DEFG.p8", "\(folder)/apns.p8"), ("ABC123DEFG", "KEYIDKEYID"),
+                    ("DEF123GHIJ", "TEAMIDTEAM"),
+                    (
+                        "environment: sandbox",
+                        "environment: sandbox\n      trust: \(folder)/ca.pem\n      endpoint: localhost:\(port)"
+                    ),
+                ])
+            #expect(steps.count >= 6 && printed.count == steps.count + 1, "\(finished.errors)")
+            #expect(finished.ending == .exit(0) && printed.last == "", "\(finished.errors)")
+            for (step, output) in zip(steps, printed) {
+                #expect(output == step.expected ?? "", "\(step.command)\n\(finished.errors)")
+            }
+            try apple.write(line: #"{"log": true}"#)
+            let log = try apple.readLine(within: 30)
+            #expect(log.matches(of: /"broken": null/).count >= 2, "\(log)")
+        }
+
         @Test func `the Swift program of the page is the one that is built`() throws {
             let built = try String(
                 contentsOfFile: "\(Machine.repository)/Tests/FirstSend/main.swift", encoding: .utf8)

@@ -1,15 +1,16 @@
 import ArgumentParser
+import Foundation
 import GateDemo
 
 /// `sendgate demo`: the whole gate in under a minute, with real processes.
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Tells the gate's story in a terminal, with real processes.",
-        usage: "sendgate demo [--policies DIR] [--keep]",
+        usage: "sendgate demo [--policies DIR] [--keep] [--provider FILE [--courier FILE] [--python FILE]]",
         discussion: """
             Starts a gateway, a delivery layer on its socket, an iPhone and an Android phone, and a marketing, \
             a payments, a security and an app-backend caller on sockets of their own; everything lives in a \
-            temporary folder and is gone afterwards.
+            temporary folder and is gone afterwards. With a program that stands in for Apple the courier delivers to it, too.
 
             Example: sendgate demo
             """,
@@ -21,7 +22,26 @@ struct Demo: AsyncParsableCommand {
     @Flag(help: "Leave the folder behind and say where it is.")
     var keep = false
 
-    func run() async throws { try await DemoStory.tell(policies: policies, keepsFolder: keep) }
+    @Option(help: "A program that stands in for Apple: `push_service.py` of the tests.")
+    var provider: String?
+
+    @Option(help: "`sendgate-courier`, where it is not beside this program.")
+    var courier: String?
+
+    @Option(help: "What runs the stand-in.")
+    var python = "python3"
+
+    func run() async throws {
+        let tools = provider.map {
+            DemoTools(courier: courier ?? Self.neighbour("sendgate-courier"), provider: $0, python: python)
+        }
+        try await DemoStory.tell(policies: policies, tools: tools, keepsFolder: keep)
+    }
+
+    private static func neighbour(_ name: String) -> String {
+        URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+            .appending(path: name).path
+    }
 
     /// `sendgate demo delivery`
     struct Delivery: AsyncParsableCommand {

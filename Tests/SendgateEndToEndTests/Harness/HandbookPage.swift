@@ -63,8 +63,11 @@ struct HandbookPage {
 
     /// Runs every command of the page in one shell, in its order, and saves each program where it stands.
     ///
+    /// - Parameter replacements: What stands on the page for a thing of the reader's own, and what this machine has in its place.
     /// - Returns: What each command was to print, and printed.
-    func run(in scratch: Scratch) throws -> (steps: [Step], printed: [String], finished: Finished) {
+    func run(
+        in scratch: Scratch, replacing replacements: [(String, String)] = []
+    ) throws -> (steps: [Step], printed: [String], finished: Finished) {
         let mark = "=== the end of a block ==="
         var script = "cd '\(scratch.folder)'\nln -s '\(Machine.policies)' Policies\n"
         var steps: [Step] = []
@@ -86,6 +89,7 @@ struct HandbookPage {
                 script += "cat >'\(file)' <<'THE END OF THE PROGRAM'\n\(block.text)THE END OF THE PROGRAM\n"
             }
         }
+        for (text, replacement) in replacements { script = script.replacing(text, with: replacement) }
         let finished = try Finished.run(
             [
                 "/bin/bash", "-m", "-u", "-o", "pipefail", "-c",
