@@ -252,6 +252,13 @@ class Service:
         for message in messages:
             if not re.fullmatch(r"Expo(nent)?PushToken\[[^\]]+\]", to(message)):
                 refuse(400, "VALIDATION_ERROR", f"{to(message)} is not a token")
+            for name, value in message.items():
+                if name not in EXPO_FIELDS or not EXPO_FIELDS[name](value):
+                    refuse(400, "VALIDATION_ERROR", f"{name} is not as Expo takes it")
+            # Expo passes `data` on inside of what Apple and Google count.
+            if len(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()) > 4096:
+                tickets.append({"status": "error", "message": "x", "details": {"error": "MessageTooBig"}})
+                continue
             if "gone" in to(message):
                 tickets.append({"status": "error", "message": f'"{to(message)}" is not registered',
                                 "details": {"error": "DeviceNotRegistered"}})
@@ -264,6 +271,30 @@ class Service:
                     {"status": "error", "message": "x", "details": {"error": "DeviceNotRegistered"}}
                     if "stale" in to(message) else {"status": "ok"})
         return {"status": 200, "body": json.dumps({"data": tickets if isinstance(body, list) else tickets[0]})}
+
+
+def text(value):
+    return isinstance(value, str)
+
+
+def count(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def sound(value):
+    return value is None or text(value) or (isinstance(value, dict) and value.keys() <= {"critical", "name", "volume"})
+
+
+# Expo, "Message request format", and `ExpoPushMessage` of expo-server-sdk 6.
+EXPO_FIELDS = {
+    "to": lambda value: text(value) or isinstance(value, list), "data": lambda value: isinstance(value, dict),
+    "title": text, "subtitle": text, "body": text, "sound": sound, "ttl": count, "expiration": count,
+    "priority": ("default", "normal", "high").__contains__, "badge": count, "channelId": text, "icon": text,
+    "interruptionLevel": ("active", "critical", "passive", "time-sensitive").__contains__,
+    "richContent": lambda value: isinstance(value, dict), "categoryId": text, "threadId": text, "collapseId": text,
+    "tag": text, "mutableContent": lambda value: isinstance(value, bool),
+    "contentAvailable": lambda value: isinstance(value, bool), "_contentAvailable": lambda value: isinstance(value, bool),
+}
 
 
 def to(message):
