@@ -19,13 +19,14 @@ import Testing
 
     @discardableResult
     private func register(
-        _ platform: String, token: String = Self.token, by provider: JSONValue? = "expo"
+        _ platform: String, token: String = Self.token, by provider: JSONValue? = "expo",
+        app: String = "no.getdrop.app"
     ) async throws -> GatewayHarness.Reply {
         if try await gate.call("auditor", "GET", "/v1/recipients/u_1").status == 404 {
             try await gate.register("u_1", device: nil)
         }
         var body: JSONObject = [
-            "platform": .string(platform), "app": "no.getdrop.app", "token": .string(token), "region": "DE",
+            "platform": .string(platform), "app": .string(app), "token": .string(token), "region": "DE",
             "time_zone": "Europe/Berlin", "os_permission": "granted",
         ]
         body["provider"] = provider
@@ -139,6 +140,41 @@ import Testing
         _ = try await send("transaction.remittance_sent")
         let order = try order(try #require(try await gate.claim().first))
         #expect(order.provider == nil && order.body["aps"] != nil)
+    }
+
+    /// A body of Apple's is none of Expo's, and a text that was not composed yet is composed for whom it goes to.
+    @Test(arguments: ["provider", "platform", "app"])
+    func `what is composed for one push service is not handed to another`(changed: String) async throws {
+        try await register("ios", token: "00aa", by: nil)
+        let composed = try await send("transaction.remittance_sent")
+        let delivery = try #require(try await gate.claim().first)
+        let later = gate.clock.now().advanced(bySeconds: 5)
+        try await gate.gateway.report(delivery.message, .notWritten("connection refused"), retryAt: later)
+        switch changed {
+        case "provider": try await register("ios")
+        case "platform": try await register("android", token: "c1:x", by: nil)
+        default: try await register("ios", token: "00aa", by: nil, app: "no.getdrop.other")
+        }
+        gate.clock.advance(seconds: 10)
+        #expect(try await gate.claim().isEmpty)
+        let told = try await gate.call("payments", "GET", "/v1/sends/\(composed)")
+        let last = told.json["events"]?.arrayValue?.last
+        #expect(last?["reason"] == "destination_removed", "\(told.json)")
+        // The same device as before withdraws nothing.
+        _ = try await send("transaction.remittance_sent", "b")
+        let next = try #require(try await gate.claim().first)
+        try await gate.gateway.report(
+            next.message, .notWritten("connection refused"), retryAt: gate.clock.now().advanced(bySeconds: 5))
+        switch changed {
+        case "provider": try await register("ios", token: "ExponentPushToken[new]")
+        case "platform": try await register("android", token: "c1:y", by: nil)
+        default: try await register("ios", token: "00bb", by: nil, app: "no.getdrop.other")
+        }
+        gate.clock.advance(seconds: 10)
+        #expect(try await gate.claim().map(\.message) == [next.message])
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map(\.bytes)
+        let objections = try EvidenceFoldTests.objections(to: entries, under: gate.policy)
+        #expect(objections.isEmpty, "\(objections)")
     }
 
     /// A receipt of Expo's comes a quarter of an hour after its push, and tells the time of that.
