@@ -1,7 +1,7 @@
 /// Whether an app's messages may go to its provider now.
 ///
 ///     closed ──"later" for the app──▶ open ──time is up──▶ one order tries ──taken or ended──▶ closed
-///                                      ▲───────────"later" for the app, or no answer───────────┘
+///        └──────────no answers──────────▲───────────"later" for the app, or no answer───────────┘
 ///
 /// Pure: times are milliseconds on a clock that never jumps, and chance comes from outside.
 package struct Circuit: Sendable, Hashable {
@@ -11,6 +11,10 @@ package struct Circuit: Sendable, Hashable {
     package static let pauseMillisecondsMax: Int64 = 60_000
     /// Longest `Retry-After` that is followed, in milliseconds: with a longer one nobody would notice the end of the outage.
     package static let retryAfterMillisecondsMax: Int64 = 900_000
+
+    /// Orders in a row that the provider left without an answer, after which the circuit opens. Each of them holds one of the
+    /// gateway's places for as long as an order may take, 64 for security, and a text or a mail ends with it.
+    package static let unansweredCountMax = 8
 
     /// Why the circuit is open.
     package struct Cause: Sendable, Hashable {
@@ -47,6 +51,8 @@ package struct Circuit: Sendable, Hashable {
     private var openings = 0
     /// Openings in a row, each after the last one's pause.
     private var failures = 0
+    /// Orders without an answer since the last one that had some.
+    private var unansweredCount = 0
     private var opened: Opening?
     private var isProbing = false
 
@@ -79,11 +85,13 @@ package struct Circuit: Sendable, Hashable {
         case .misconfigured(let reason):
             open(Cause(reason: reason, isConfiguration: true), nil, pass, now, jitter)
         case .ambiguous(let reason, _):
-            // Of a message among many, no answer is the message's own affair; of the one that tries, it is the provider's.
-            if pass.isProbe {
+            // No answer to one order among many says nothing of the provider; to many in a row, or to the one that tries, it does.
+            unansweredCount += 1
+            if pass.isProbe || unansweredCount >= Self.unansweredCountMax {
                 open(Cause(reason: reason, isConfiguration: false), nil, pass, now, jitter)
             }
         case .accepted, .seenBefore, .tokenGone, .failed:
+            unansweredCount = 0
             guard pass.openings == openings else { return }
             opened = nil
             failures = 0
@@ -112,6 +120,7 @@ package struct Circuit: Sendable, Hashable {
         let pause = whole / 2 + Int64(Double(whole / 2) * jitter)
         openings += 1
         failures += 1
+        unansweredCount = 0
         isProbing = false
         opened = Opening(cause: cause, until: now + (stated ?? pause))
     }

@@ -16,7 +16,6 @@ extension ConsentMethod: QuotedValue {
 extension PreferenceState: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension DestinationFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension Platform: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
-extension PushProvider: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension OSPermission: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 extension DeviceKeyFact: QuotedValue { package static let quoted = QuotedNames(\Self.rawValue) }
 

@@ -4,6 +4,8 @@ package enum PushProvider: String, CaseIterable, Sendable, Hashable {
     case expo
 }
 
+extension PushProvider: FieldValue {}
+
 /// The tokens of Expo's push service.
 ///
 /// `isExpoPushToken` of `expo-server-sdk` accepts `ExponentPushToken[…]` and `ExpoPushToken[…]` with anything between the

@@ -90,6 +90,12 @@ package struct DeviceRecord: Hashable, Sendable {
     /// `nil` until a caller reports what the provider has.
     package var subscriptions: ProviderSubscriptions?
 
+    /// Whether what is composed for the other device can be handed over for this one: by the same push service, for the same
+    /// app.
+    package func isPushedTo(like other: DeviceRecord) -> Bool {
+        platform == other.platform && provider == other.provider && app == other.app
+    }
+
     /// What two registrations of one token have in common: an APNs token is hexadecimal in either case, any other is
     /// compared as it is.
     package var tokenIdentity: String { platform == .ios && provider == nil ? token.lowercased() : token }

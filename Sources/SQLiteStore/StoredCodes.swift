@@ -14,7 +14,8 @@ protocol StoredCode: SealedValue, Equatable, Sendable {
 extension StoredCode {
     // The values of an enum without payloads are told apart by one byte (the bit cast checks the size alone); to compare those
     // of another module with `==` is a call for each.
-    private var tag: UInt8 { unsafeBitCast(self, to: UInt8.self) }
+    // A list of one value has no bits at all.
+    private var tag: UInt8 { MemoryLayout<Self>.size == 0 ? 0 : unsafeBitCast(self, to: UInt8.self) }
 
     var code: Int64 {
         guard let index = Self.codes.firstIndex(where: { [tag] in $0.tag == tag }) else {

@@ -109,6 +109,26 @@ import Testing
         _ = try Self.pass(&circuit, at: 1_500)
     }
 
+    @Test func `orders without an answer open the circuit when none between them had one`() throws {
+        var circuit = Circuit()
+        func finish(_ outcome: DeliveryOutcome, _ count: Int) throws {
+            let passes = try (0..<count).map { _ in try Self.pass(&circuit, at: 0) }
+            for pass in passes { circuit.finished(outcome, pass: pass, at: 0, jitter: 0) }
+        }
+        let silence = DeliveryOutcome.ambiguous(reason: "unanswered", mayRepeat: false)
+        try finish(silence, Circuit.unansweredCountMax - 1)
+        try finish(Self.taken, 1)
+        try finish(silence, Circuit.unansweredCountMax - 1)
+        #expect(circuit.cause == nil)
+        // Those under way at that moment count as one opening.
+        try finish(silence, 20)
+        #expect(circuit.cause == Circuit.Cause(reason: "unanswered", isConfiguration: false))
+        #expect(circuit.admit(at: 0) == .wait(seconds: 1, reason: "unanswered"))
+        let probe = try Self.pass(&circuit, at: 500)
+        circuit.finished(Self.taken, pass: probe, at: 500, jitter: 0)
+        #expect(circuit.cause == nil)
+    }
+
     @Test func `a Retry-After of a day is followed for a quarter of an hour`() throws {
         var circuit = try Self.opened(by: .later(reason: "x", seconds: 86_400, scope: .app))
         #expect(circuit.admit(at: 0) == .wait(seconds: 900, reason: "x"))

@@ -214,7 +214,7 @@ import Testing
             "event",
             "fallback", "form",
             "interruption", "key", "method", "notes", "os_permission", "outcome", "owed", "params",
-            "platform",
+            "platform", "provider",
             "previous", "privacy", "proof", "reason", "recipient", "repetition", "result", "role", "source",
             "category", "finding", "means", "new", "old", "state",
             "suite", "trace", "tzdata", "why",

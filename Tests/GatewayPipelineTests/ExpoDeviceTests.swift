@@ -1,4 +1,3 @@
-import AuditTrail
 import CanonicalJSON
 import CourierModel
 import DeliveryRelay
@@ -6,6 +5,7 @@ import Foundation
 import GateSteps
 import GateTestKit
 import GateVocabulary
+import GatewayPipeline
 import OpenSSLCrypto
 import SealedPush
 import Testing
@@ -19,13 +19,14 @@ import Testing
 
     @discardableResult
     private func register(
-        _ platform: String, token: String = Self.token, by provider: JSONValue? = "expo"
+        _ platform: String, token: String = Self.token, by provider: JSONValue? = "expo",
+        app: String = "no.getdrop.app"
     ) async throws -> GatewayHarness.Reply {
         if try await gate.call("auditor", "GET", "/v1/recipients/u_1").status == 404 {
             try await gate.register("u_1", device: nil)
         }
         var body: JSONObject = [
-            "platform": .string(platform), "app": "no.getdrop.app", "token": .string(token), "region": "DE",
+            "platform": .string(platform), "app": .string(app), "token": .string(token), "region": "DE",
             "time_zone": "Europe/Berlin", "os_permission": "granted",
         ]
         body["provider"] = provider
@@ -54,9 +55,9 @@ import Testing
         try DeliveryOrder(CanonicalJSON.read(DeliveryDocument.write(delivery)))
     }
 
-    private func entries(_ kind: EntryKind) throws -> [JSONValue] {
+    private func deviceEntries() throws -> [JSONValue] {
         try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map { try CanonicalJSON.read($0.bytes) }
-            .filter { $0["kind"]?.stringValue == kind.rawValue }
+            .filter { $0["kind"] == "device" }
     }
 
     @Test(arguments: ["ios", "android"])
@@ -67,11 +68,11 @@ import Testing
         #expect(try await held()["provider"] == "expo")
         #expect(try await held()["platform"]?.stringValue == platform)
         #expect(try await held()["token"]?.stringValue == Self.token)
-        #expect(try entries(.device).map { $0["provider"] } == ["expo"])
+        #expect(try deviceEntries().map { $0["provider"] } == ["expo"])
         #expect(try await register(platform, token: "00aa", by: nil).status == 200)
         #expect(try await held()["provider"] == nil)
-        #expect(try entries(.device).map { $0["provider"] } == ["expo", nil])
-        #expect(try entries(.device).last?["token_changed"] == true)
+        #expect(try deviceEntries().map { $0["provider"] } == ["expo", nil])
+        #expect(try deviceEntries().last?["token_changed"] == true)
     }
 
     @Test func `a token of Expo's without its provider is 422 with what to do, and changes nothing`()
@@ -84,7 +85,7 @@ import Testing
         }
         let other = try await register("ios", token: "00aa")
         #expect(other.status == 422 && "\(other.json)".contains("leave `provider` out"), "\(other.json)")
-        #expect(try entries(.device).isEmpty)
+        #expect(try deviceEntries().isEmpty)
     }
 
     @Test(arguments: ["ios", "android"], ["sealed", "generic", "full"])
@@ -139,6 +140,41 @@ import Testing
         _ = try await send("transaction.remittance_sent")
         let order = try order(try #require(try await gate.claim().first))
         #expect(order.provider == nil && order.body["aps"] != nil)
+    }
+
+    /// A body of Apple's is none of Expo's, and a text that was not composed yet is composed for whom it goes to.
+    @Test(arguments: ["provider", "platform", "app"])
+    func `what is composed for one push service is not handed to another`(changed: String) async throws {
+        try await register("ios", token: "00aa", by: nil)
+        let composed = try await send("transaction.remittance_sent")
+        let delivery = try #require(try await gate.claim().first)
+        let later = gate.clock.now().advanced(bySeconds: 5)
+        try await gate.gateway.report(delivery.message, .notWritten("connection refused"), retryAt: later)
+        switch changed {
+        case "provider": try await register("ios")
+        case "platform": try await register("android", token: "c1:x", by: nil)
+        default: try await register("ios", token: "00aa", by: nil, app: "no.getdrop.other")
+        }
+        gate.clock.advance(seconds: 10)
+        #expect(try await gate.claim().isEmpty)
+        let told = try await gate.call("payments", "GET", "/v1/sends/\(composed)")
+        let last = told.json["events"]?.arrayValue?.last
+        #expect(last?["reason"] == "destination_removed", "\(told.json)")
+        // The same device as before withdraws nothing.
+        _ = try await send("transaction.remittance_sent", "b")
+        let next = try #require(try await gate.claim().first)
+        try await gate.gateway.report(
+            next.message, .notWritten("connection refused"), retryAt: gate.clock.now().advanced(bySeconds: 5))
+        switch changed {
+        case "provider": try await register("ios", token: "ExponentPushToken[new]")
+        case "platform": try await register("android", token: "c1:y", by: nil)
+        default: try await register("ios", token: "00bb", by: nil, app: "no.getdrop.other")
+        }
+        gate.clock.advance(seconds: 10)
+        #expect(try await gate.claim().map(\.message) == [next.message])
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map(\.bytes)
+        let objections = try EvidenceFoldTests.objections(to: entries, under: gate.policy)
+        #expect(objections.isEmpty, "\(objections)")
     }
 
     /// A receipt of Expo's comes a quarter of an hour after its push, and tells the time of that.

@@ -14,20 +14,26 @@ import Testing
         #expect(page.contains("```swift\n\(code)```\n"))
     }
 
-    /// The file is compiled where there is UIKit alone; the page has what stands between its condition and the end of that.
-    @Test func `the page for iOS teams shows the file that lies beside these tests`() throws {
+    /// A file is compiled where its framework is alone; a page has what stands between its condition and the end of that.
+    @Test(arguments: [
+        ("HandbookIOS", "canImport(UserNotifications) && canImport(UIKit)", "IOSExtension", 400),
+        ("HandbookExpo", "canImport(ExpoModulesCore)", "Expo", 60),
+    ])
+    func `a page for iOS teams shows the file that lies beside these tests`(
+        name: String, condition: String, page: String, lineCountMin: Int
+    ) throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        let file = try String(contentsOf: tests.appendingPathComponent("HandbookIOS.swift"), encoding: .utf8)
+        let file = try String(contentsOf: tests.appendingPathComponent("\(name).swift"), encoding: .utf8)
         var lines = file.components(separatedBy: "\n")
-        #expect(lines.count > 400)
-        #expect(lines.removeFirst() == "#if canImport(UserNotifications) && canImport(UIKit)")
+        #expect(lines.count > lineCountMin)
+        #expect(lines.removeFirst() == "#if \(condition)")
         #expect(lines.suffix(2) == ["#endif", ""])
         let code = lines.dropLast(2).map { line in
             #expect(line.isEmpty || line.hasPrefix("    "), "`\(line)`")
             return line.dropFirst(4) + "\n"
         }.joined()
         let page = try String(
-            contentsOf: tests.appendingPathComponent("../../Sources/sendgate/Sendgate.docc/IOSExtension.md"),
+            contentsOf: tests.appendingPathComponent("../../Sources/sendgate/Sendgate.docc/\(page).md"),
             encoding: .utf8)
         #expect(page.contains("```swift\n\(code)```\n"))
     }

@@ -4,44 +4,12 @@ import Testing
 extension EndToEnd {
     /// `sendgate-courier` as a process of its own.
     @Suite struct CourierProcessTests {
-        /// `sendgate-courier serve --dev` in `scratch`.
-        private final class Courier {
-            let folder: String
-            let child: ChildProcess
-
-            init(
-                in scratch: Scratch, folder: String = "courier", errors: String = "courier.stderr",
-                descriptorCountMax: Int? = nil
-            ) throws {
-                self.folder = scratch.path(folder)
-                child = try ChildProcess(
-                    [Machine.courier, "serve", "--dev", self.folder, "--json"],
-                    errorPath: scratch.path(errors), descriptorCountMax: descriptorCountMax)
-            }
-
-            var socket: String { "\(folder)/courier.sock" }
-
-            func waitUntilReady() throws {
-                let line = try child.readLine(within: 30)
-                guard line.contains(#""ready":true"#) else { throw HarnessError("not ready: \(line)") }
-            }
-
-            func ask(_ target: String) throws -> Reply {
-                try RawConnection("\(folder)/operations.sock").request("GET", target)
-            }
-
-            /// What would have gone to providers.
-            func onward() throws -> [Substring] {
-                try String(contentsOfFile: "\(folder)/onward.ndjson", encoding: .utf8).split(separator: "\n")
-            }
-        }
-
         @Test
         func `what the gateway decided goes through the courier, and Prometheus's checker takes its page`()
             throws
         {
             let scratch = try Scratch()
-            let courier = try Courier(in: scratch)
+            let courier = try CourierProcess(in: scratch)
             try courier.waitUntilReady()
             let gate = GateProcess(in: scratch, ["--hop", "unix:\(courier.socket)"])
             try gate.start()
@@ -80,7 +48,7 @@ extension EndToEnd {
             throws
         {
             let scratch = try Scratch()
-            let courier = try Courier(in: scratch, descriptorCountMax: 1_000)
+            let courier = try CourierProcess(in: scratch, descriptorCountMax: 1_000)
             #expect(try courier.child.waitForEnd(within: 30) == .exit(1))
             let errors = courier.child.errors
             #expect(
@@ -93,9 +61,9 @@ extension EndToEnd {
         @Test func `SIGHUP leaves the courier running, and a second one on its socket does not start`() throws
         {
             let scratch = try Scratch()
-            let courier = try Courier(in: scratch)
+            let courier = try CourierProcess(in: scratch)
             try courier.waitUntilReady()
-            let second = try Courier(in: scratch, errors: "second.stderr")
+            let second = try CourierProcess(in: scratch, errors: "second.stderr")
             #expect(try second.child.waitForEnd(within: 30) == .exit(1))
             #expect(second.child.errors.contains("sendgate-courier: error: another process has the journal"))
             courier.child.signal(SIGHUP)

@@ -49,11 +49,15 @@ enum Sample {
         {"platform": "ios", "app": "no.getdrop.app", "token": "00aa", "os_permission": "granted"}
         """
 
-    static func login(_ id: String, to user: String = "u_1", more: String = "") -> String {
-        """
-        {"id": "\(id)", "type": "security.new_login", "recipient": {"user": "\(user)"}\(more), "params": {"login_id": \
-        "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10", "device_name": "a laptop", "at": "2026-11-21T05:00:00Z"}}
-        """
+    /// - Parameter channel: Push when `nil`.
+    static func login(
+        _ id: String, to user: String = "u_1", channel: String? = nil, more: String = ""
+    ) -> String {
+        let more = more + (channel.map { #", "channel": "\#($0)""# } ?? "")
+        return """
+            {"id": "\(id)", "type": "security.new_login", "recipient": {"user": "\(user)"}\(more), "params": {"login_id": \
+            "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10", "device_name": "a laptop", "at": "2026-11-21T05:00:00Z"}}
+            """
     }
 
     static func remittance(_ id: String, to user: String = "u_1", recipientName: String = "Ahmad Karimi")

@@ -20,7 +20,7 @@ extension EndToEnd {
 
         @Test(arguments: [
             ("FirstSend", 8), ("ForApps", 8), ("MovingHere", 8), ("Runbook", 8), ("Drift", 5), ("Replies", 4),
-            ("DeliveryLayer", 4),
+            ("DeliveryLayer", 4), ("Expo", 2),
         ])
         func `a page's commands run as written and print what it says`(name: String, stepCountMin: Int)
             throws

@@ -70,6 +70,10 @@ extension StepContext {
         {
             try deactivate(other, because: .tokenTaken, by: caller, at: now)
         }
+        // What is composed for one push service means nothing to another, and a seal is bound to its app.
+        if let earlier, !earlier.isPushedTo(like: device) {
+            try withdrawWaiting(for: tag, of: person, at: now) { OutboxState($0).content == .ready }
+        }
         let trail = try record(
             .device(
                 device, action: earlier == nil ? .registered : .updated,
@@ -155,9 +159,14 @@ extension StepContext {
 
     /// Withdraws the messages that wait for a removed destination. A message that is being handed over right now cannot
     /// be recalled.
-    private func withdrawWaiting(for destination: Tag, of person: RecipientSnapshot, at now: Instant) throws {
+    ///
+    /// - Parameter isMeant: Which of them.
+    private func withdrawWaiting(
+        for destination: Tag, of person: RecipientSnapshot, at now: Instant,
+        where isMeant: (OutboxRecord) -> Bool = { _ in true }
+    ) throws {
         for row in try view.outbox(of: person.subject.id)
-        where row.destination == destination {
+        where row.destination == destination && isMeant(row) {
             try apply(.destinationRemoved, to: recall(row), at: now)
         }
     }

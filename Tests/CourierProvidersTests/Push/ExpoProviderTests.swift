@@ -83,6 +83,43 @@ import Testing
         )
     }
 
+    /// The files are held to what the gateway composes by `GoldenPayloadTests`.
+    private static let composed: [String] = {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../PayloadCompositionTests/Golden")
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        return names.filter { $0.hasPrefix("expo-") }.map { folder.appendingPathComponent($0).path }.sorted()
+    }()
+
+    @Test func `every message that the gateway composes for Expo is one that Expo takes`() async throws {
+        #expect(Self.composed.count >= 20)
+        let stage = try Stage()
+        for path in Self.composed {
+            let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+            var order = PushOrder.expo()
+            order.body = try CanonicalJSON.read(Array(try #require(lines.dropFirst().first).utf8))
+            #expect(await stage.provider.deliver(order).name == "accepted", "\(path)")
+        }
+        #expect(try stage.service.requests().allSatisfy { $0.broken == nil })
+    }
+
+    /// Without a name for its copies a message goes once; the app replaces a data message by the tag in its data.
+    @Test(
+        arguments: [
+            (["title": "T"], false), (["collapseId": "00"], true), (["tag": "00"], true),
+            (["data": ["collapse": "00"]], true), (["data": ["body": "B"]], false),
+        ] as [(JSONObject, Bool)])
+    func `a push goes again only where its copies replace one another`(
+        _ body: JSONObject, _ mayRepeat: Bool
+    ) async throws {
+        let stage = try Stage()
+        try stage.service.next(["status": 200, "body": "<html>"])
+        var order = PushOrder.expo()
+        order.body = .object(body)
+        #expect(
+            await stage.provider.deliver(order) == .ambiguous(reason: "status_200", mayRepeat: mayRepeat))
+    }
+
     @Test func `two hundred and fifty pushes at once are three requests, and each gets its own outcome`()
         async throws
     {
@@ -103,7 +140,7 @@ import Testing
 
     @Test(arguments: [
         "", "ExponentPushToken[]", "ExponentPushToken[a", "ExponentPushToken[a\"]",
-        "ExponentPushToken[a\r\n]", "a[b]",
+        "ExponentPushToken[a\r\n]", "a[b]", "ExpoPushToken[a b]", "F5f8E9a0-0b1C-4d2e-8F3a-4b5c6d7e8f9",
         "ExponentPushToken[a]ExponentPushToken[b]",
     ])
     func `a token that is none of Expo's is refused before anything is written`(_ token: String) async throws

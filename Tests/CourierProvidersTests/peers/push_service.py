@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for Apple, Google and Expo, on one port of the loopback: HTTP/2 or HTTP/1.1 over TLS, as ALPN says.
 
-usage: push_service.py FOLDER [--certificate NAME] [--streams N] [--window BYTES]
+usage: push_service.py FOLDER [--certificate NAME] [--streams N] [--window BYTES] [--delay MILLISECONDS]
 
 FOLDER has what push_keys.py made. The first line on standard output is the port; then each line of standard input is a
 command as a JSON object, answered by one line:
@@ -252,6 +252,13 @@ class Service:
         for message in messages:
             if not re.fullmatch(r"Expo(nent)?PushToken\[[^\]]+\]", to(message)):
                 refuse(400, "VALIDATION_ERROR", f"{to(message)} is not a token")
+            for name, value in message.items():
+                if name not in EXPO_FIELDS or not EXPO_FIELDS[name](value):
+                    refuse(400, "VALIDATION_ERROR", f"{name} is not as Expo takes it")
+            # Expo passes `data` on inside of what Apple and Google count.
+            if len(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()) > 4096:
+                tickets.append({"status": "error", "message": "x", "details": {"error": "MessageTooBig"}})
+                continue
             if "gone" in to(message):
                 tickets.append({"status": "error", "message": f'"{to(message)}" is not registered',
                                 "details": {"error": "DeviceNotRegistered"}})
@@ -264,6 +271,30 @@ class Service:
                     {"status": "error", "message": "x", "details": {"error": "DeviceNotRegistered"}}
                     if "stale" in to(message) else {"status": "ok"})
         return {"status": 200, "body": json.dumps({"data": tickets if isinstance(body, list) else tickets[0]})}
+
+
+def text(value):
+    return isinstance(value, str)
+
+
+def count(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def sound(value):
+    return value is None or text(value) or (isinstance(value, dict) and value.keys() <= {"critical", "name", "volume"})
+
+
+# Expo, "Message request format", and `ExpoPushMessage` of expo-server-sdk 6.
+EXPO_FIELDS = {
+    "to": lambda value: text(value) or isinstance(value, list), "data": lambda value: isinstance(value, dict),
+    "title": text, "subtitle": text, "body": text, "sound": sound, "ttl": count, "expiration": count,
+    "priority": ("default", "normal", "high").__contains__, "badge": count, "channelId": text, "icon": text,
+    "interruptionLevel": ("active", "critical", "passive", "time-sensitive").__contains__,
+    "richContent": lambda value: isinstance(value, dict), "categoryId": text, "threadId": text, "collapseId": text,
+    "tag": text, "mutableContent": lambda value: isinstance(value, bool),
+    "contentAvailable": lambda value: isinstance(value, bool), "_contentAvailable": lambda value: isinstance(value, bool),
+}
 
 
 def to(message):
@@ -292,8 +323,8 @@ class Connection(asyncio.Protocol):
     count = 0
     living = set()
 
-    def __init__(self, service, streams, window=None):
-        self.service, self.streams, self.window = service, streams, window
+    def __init__(self, service, streams, window=None, delay=0):
+        self.service, self.streams, self.window, self.delay = service, streams, window, delay
         self.isLying = False
         self.h2 = None
         self.bytes = b""
@@ -362,7 +393,17 @@ class Connection(asyncio.Protocol):
             open=len(self.requests), headers={name: value for name, value in pairs if not name.startswith(":")})
         if pseudo.get(":scheme") != "https":
             self.service.log.append({**request, "broken": "scheme"})
-        self.perform(self.service.behaviour(request), stream)
+        behaviour = self.service.behaviour(request)
+        if not self.delay:
+            return self.perform(behaviour, stream)
+
+        def perform():
+            # The client may have gone, or given the request up.
+            if stream in self.requests and not self.transport.is_closing():
+                self.perform(behaviour, stream)
+                self.write()
+
+        asyncio.get_running_loop().call_later(self.delay / 1000, perform)
 
     def perform(self, behaviour, stream):
         do = behaviour.get("do", "answer")
@@ -460,6 +501,7 @@ async def main():
     parser.add_argument("--streams", type=int, default=100)
     parser.add_argument("--protocols", default="h2,http/1.1")
     parser.add_argument("--window", type=int)
+    parser.add_argument("--delay", type=int, default=0)
     arguments = parser.parse_args()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -467,7 +509,7 @@ async def main():
     context.set_alpn_protocols(arguments.protocols.split(","))
     service = Service(arguments.folder)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(service, arguments.streams, arguments.window), "127.0.0.1", 0, ssl=context)
+    server = await loop.create_server(lambda: Connection(service, arguments.streams, arguments.window, arguments.delay), "127.0.0.1", 0, ssl=context)
     print(server.sockets[0].getsockname()[1], flush=True)
     lines = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
