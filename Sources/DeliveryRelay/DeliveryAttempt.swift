@@ -7,7 +7,7 @@ package import GateVocabulary
 /// Exponential back-off with full jitter between half and the whole of the step, so that messages that failed
 /// together do not come back together; never past the message's own expiry.
 package struct DeliveryAttempt: Sendable, Hashable {
-    /// What follows from the result of one hand-over.
+    /// The next step after the result of one hand-over.
     package enum Action: Sendable, Hashable {
         /// The message is done: accepted, refused for good, or in doubt and not to be repeated.
         case finish
