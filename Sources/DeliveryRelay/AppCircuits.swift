@@ -38,7 +38,7 @@ package final class AppCircuits: Sendable {
                 opened[place] = nil
                 return nil
             }
-            return .busy(status: 503, retryAfterMilliseconds: until - uptime, scope: .message)
+            return .busy(status: 503, retryAfterMilliseconds: until - uptime, scope: .app)
         }
     }
 
