@@ -34,7 +34,7 @@ TIMES := .build/times
 # The same of `make soak`, and which of its parts passed.
 SOAK := .build/soak
 
-.PHONY: demo test check soak test-module build bench-floor lint mutants install-run install-demo install-test peers clean
+.PHONY: demo test check soak test-module build bench-floor bench-courier lint mutants install-run install-demo install-test peers clean
 
 demo: install-demo
 	swift build $(SWIFT_FLAGS) --product sendgate
@@ -82,6 +82,11 @@ build: install-run
 # run. `BENCH=--quick` for a short one; what else `sendgate bench` takes goes there, too.
 bench-floor: build
 	cd Tests/Benchmarks && swift run -c release GateBenchmarks ../../Policies floor $(abspath .build/release/sendgate) $(BENCH)
+
+# The courier's promises: pushes a second, memory with 100,000 waiting, an outage, critical pushes beside promotions. `BENCH=rate` for
+# one part; see Tests/Benchmarks/Courier/measure.py.
+bench-courier: build install-test
+	python3 Tests/Benchmarks/Courier/measure.py .build/release $(BENCH)
 
 lint:
 	swift format lint --strict --recursive Package.swift Sources Tests

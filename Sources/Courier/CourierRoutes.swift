@@ -20,11 +20,11 @@ extension HTTPAnswer {
     }
 }
 
-/// What the courier's listeners answer, each a function of a request.
+/// The answers of the courier's listeners, each a function of a request.
 package enum CourierRoutes {
     /// The gate's socket: `POST /v1/deliveries`.
     ///
-    /// What is no JSON comes from something else than a gateway: the answer has no outcome. An order that does not fit is one of
+    /// A body that is not JSON comes from another client than a gateway: the answer has no outcome. An order that does not fit is one of
     /// another version's; it waits, because neither it nor the others should end for a setting that is wrong.
     ///
     /// - Parameter log: Takes what is wrong with such an order, without a value of it.

@@ -47,13 +47,13 @@ package struct HTTPListenerLimits: Sendable, Hashable {
     package var bodyByteCountMax: Int
     /// More than these are closed as soon as they are accepted. A gateway has one connection for each message under way.
     package var connectionCountMax = 1_024
-    /// From the connection, or the last answer, to the last byte of a request.
+    /// Time of a request: from the connection, or the answer before, to its last byte.
     package var requestMilliseconds: Int64 = 10_000
-    /// How long a client that was refused may go on sending before the connection is cut.
+    /// Time in which a refused client may go on sending before its connection is cut.
     package var lingerMilliseconds: Int64 = 1_000
     package var headerByteCountMax = 16 * 1024
     package var headerFieldCountMax = 100
-    /// From the order to stop to when the last connection is cut.
+    /// Time from the shutdown's begin until the last connection is cut.
     package var drainMilliseconds: Int64 = 10_000
     /// Connections that wait to be accepted; the kernel caps it at `net.core.somaxconn`.
     package var backlog: Int32 = 1_024
@@ -226,7 +226,7 @@ private final class HTTPServerConnection: ChannelInboundHandler {
         case idle
         case reading(HTTPRequestHead, [UInt8])
         case answering(keepsAlive: Bool)
-        /// What still comes is dropped until the client closes.
+        /// The last answer is written; bytes of the client are dropped until it closes.
         case lingering
         case closed
     }

@@ -20,7 +20,7 @@ extension ProviderRegistry {
             fallback: configuration.onwardFile.map(FileProvider.init(path:)))
     }
 
-    /// What makes each provider, so that one that cannot be made keeps no other from being looked at.
+    /// A function for each provider that makes it, so that `check` looks at the others when one cannot be made.
     static func makers(
         _ configuration: CourierConfiguration, journal: CourierJournal?, reports: GatewayReports?,
         clock: ProviderClock, logger: Logger

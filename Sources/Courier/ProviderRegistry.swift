@@ -1,14 +1,14 @@
 package import CourierModel
 import GateVocabulary
 
-/// Where a circuit stands: one way out of one app, or a channel without apps.
+/// One way out, with a provider and a circuit of its own: a service of one app, or a channel without apps.
 package struct ProviderLane: Sendable, Hashable, CustomStringConvertible {
     package enum Service: String, CaseIterable, Sendable {
         case apns, fcm, expo, sms, mail
     }
 
     package var service: Service
-    /// Of a push.
+    /// The app of a push; `nil` for mail and texts.
     package var app: String?
 
     package init(_ service: Service, app: String? = nil) {

@@ -9,7 +9,7 @@ package struct DeliveryOrder: Sendable, Hashable {
     /// The destination as its owner calls it.
     package var destination: DestinationID
     package var channel: Channel
-    /// Of a push destination.
+    /// The platform of a push destination.
     package var platform: Platform?
     /// Who delivers a push in place of the platform's own service.
     package var provider: PushProvider?
@@ -21,17 +21,17 @@ package struct DeliveryOrder: Sendable, Hashable {
     package var headers: [String: String]
     /// The provider's body.
     package var body: JSONValue
-    /// Nothing may be written to a provider after it.
+    /// The message's end: nothing is written to a provider after it.
     package var expiresAt: Instant
-    /// Until when the gateway still waits for the answer; absent from a gateway that speaks version 1.
+    /// The gateway waits for the answer up to this moment; absent from a gateway that speaks version 1.
     package var handOverBy: HandOverDeadline?
-    /// Until when the courier answers the order, in milliseconds of its own uptime; set at its arrival and never written. Every
+    /// The courier answers the order by this moment, in milliseconds of its own uptime; set at its arrival and never written. Every
     /// wait for the order ends with it.
     package var answerBy: Int64?
 
-    /// Of an order, from its arrival to its answer, in milliseconds: the gateway's timer of 10,000 starts earlier.
+    /// Longest time from an order's arrival to its answer, in milliseconds: the gateway's timer of 10,000 starts earlier.
     package static let answerMilliseconds: Int64 = 8_000
-    /// What is left of it at least when something is written, in milliseconds: less would make an unclear end of a slow answer.
+    /// Least part of it that is left when an order is written, in milliseconds: with less, a slow answer would be an unclear end.
     package static let writeMilliseconds: Int64 = 1_000
 
     package init(

@@ -1,8 +1,8 @@
 package import GateVocabulary
 
-/// What became of one delivery: the answer to `POST /v1/deliveries`, hop protocol version 2.
+/// The outcome of one delivery: the answer to `POST /v1/deliveries`, hop protocol version 2.
 package enum DeliveryOutcome: Sendable, Hashable {
-    /// Whom a provider's "later" is about.
+    /// The messages that a provider's "later" is about.
     package enum Scope: String, CaseIterable, Sendable, Hashable {
         /// This message alone.
         case message

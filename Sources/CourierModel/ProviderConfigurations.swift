@@ -101,7 +101,7 @@ package struct MailConfiguration: Sendable, Hashable {
     package var trust: String?
     /// The courier's name in EHLO (RFC 5321 section 4.1.1.1); the machine's where it is `nil`.
     package var clientName: String?
-    /// Of the times that RFC 5321 section 4.5.3.2 has for a reply, which are minutes, for a queue that is in no hurry. A
+    /// Share of the times in RFC 5321 section 4.5.3.2 for a reply, which are minutes, for a queue that is in no hurry. A
     /// twentieth is 15 s for a reply and 30 s for the answer to a mail; what is left of `DeliveryOrder.answerMilliseconds` bounds
     /// each of them.
     package var timeoutScale = 0.05

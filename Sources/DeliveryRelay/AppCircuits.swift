@@ -2,7 +2,7 @@ package import GateSteps
 import GateVocabulary
 import Synchronization
 
-/// For which apps the delivery layer said "later", and until when: their messages are not handed over meanwhile, and those of
+/// The apps of which the delivery layer said "later", each with a time: their messages are not handed over before it, and those of
 /// others go on.
 package final class AppCircuits: Sendable {
     /// An app with one push service; the whole channel where there is no app.
@@ -38,7 +38,7 @@ package final class AppCircuits: Sendable {
                 opened[place] = nil
                 return nil
             }
-            return .busy(status: 503, retryAfterMilliseconds: until - uptime, scope: .message)
+            return .busy(status: 503, retryAfterMilliseconds: until - uptime, scope: .app)
         }
     }
 

@@ -5,9 +5,10 @@ package import GateVocabulary
 /// Decides when to try one message again. Knows no socket, store or clock.
 ///
 /// Exponential back-off with full jitter between half and the whole of the step, so that messages that failed
-/// together do not come back together; never past the message's own expiry.
+/// together do not come back together; never past the message's own expiry. A pause that the hop names for a whole app is
+/// no message's own failure: when it is over, all of the app's messages are due, and the claim orders them by tier.
 package struct DeliveryAttempt: Sendable, Hashable {
-    /// What follows from the result of one hand-over.
+    /// The next step after the result of one hand-over.
     package enum Action: Sendable, Hashable {
         /// The message is done: accepted, refused for good, or in doubt and not to be repeated.
         case finish
@@ -35,6 +36,9 @@ package struct DeliveryAttempt: Sendable, Hashable {
     package func after(_ result: HopResult, at now: Instant, jitter: Double) -> Action {
         switch result {
         case .accepted, .seenBefore, .refused, .tokenGone, .ambiguous(_, mayRepeat: false): return .finish
+        case .busy(_, let retryAfter?, .app):
+            return retry(
+                at: now, waiting: retryAfter + Int64(Double(Self.firstStepMilliseconds) * jitter))
         case .busy(_, let retryAfter, _):
             return retry(at: now, waiting: max(retryAfter ?? 0, step(jitter: jitter)))
         case .misconfigured, .notWritten, .ambiguous(_, mayRepeat: true):

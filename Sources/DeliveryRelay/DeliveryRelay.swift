@@ -144,7 +144,7 @@ package struct DeliveryRelay: Service {
                 try await feed.report(delivery.message, result, retryAt: retryAt)
                 return
             } catch {
-                // What the hop said must reach the trail. If the process ends first, the message is
+                // The hop's answer must reach the trail. If the process ends first, the message is
                 // ambiguous and goes again under the same id.
                 failureCount += 1
                 if Task.isCancelled { return }
@@ -206,7 +206,7 @@ package final class RelayHealth: Sendable {
     package var isHopReachable: Bool {
         state.withLock { $0.obstacle == nil && $0.misconfiguration == nil }
     }
-    /// What the newest answer says that is wrong with the configuration of the hop; `nil` when it says nothing of it.
+    /// The fault of the hop's configuration by its newest answer; `nil` when that has none.
     package var misconfiguration: String? { state.withLock { $0.misconfiguration } }
 
     /// The log says once in so long that the hop is set up wrong, in milliseconds.
@@ -216,7 +216,7 @@ package final class RelayHealth: Sendable {
     func note(_ result: HopResult, at uptime: Int64) -> String? {
         state.withLock { state in
             guard case .misconfigured(_, let reason) = result else {
-                // Nothing was heard of the hop itself.
+                // The result is no answer of the hop.
                 if case .notWritten = result { return nil }
                 if case .ambiguous = result { return nil }
                 state.misconfiguration = nil

@@ -104,7 +104,7 @@ package final class UnixHop: Hop {
         }
     }
 
-    /// What says nothing of a message may be said to every one: then nothing is handed over for a while.
+    /// An answer that is not about its message would be given to every message, so the hop is left alone for a while.
     private func note(_ result: HopResult) {
         let until = clock.reading().uptime + Self.misconfiguredMilliseconds
         misconfigured.withLock {

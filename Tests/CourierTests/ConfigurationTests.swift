@@ -168,7 +168,8 @@ import UnixSockets
             ]
         ),
         (
-            minimal + "mail: {host: smtp.example.com, from: a@example.com, client_name: \"a b\"}\njournal: /j",
+            minimal
+                + "mail: {host: smtp.example.com, from: a@example.com, client_name: \"a b\"}\njournal: /j",
             [
                 "courier.yaml:3:53: `mail.client_name` is `a b` → a host's name in ASCII, or an address between brackets (RFC 5321, section 4.1.3)"
             ]

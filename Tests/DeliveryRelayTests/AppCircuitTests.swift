@@ -18,7 +18,7 @@ import Testing
         circuits.take(.busy(status: 503, retryAfterMilliseconds: 7_000, scope: .app), of: one, at: now)
         #expect(
             circuits.refusal(of: one, at: now + 2_000)
-                == .busy(status: 503, retryAfterMilliseconds: 5_000, scope: .message))
+                == .busy(status: 503, retryAfterMilliseconds: 5_000, scope: .app))
         // A shorter answer that came later shortens nothing.
         circuits.take(.busy(status: 503, retryAfterMilliseconds: 10, scope: .app), of: one, at: now)
         #expect(circuits.refusal(of: one, at: now + 6_999) != nil)

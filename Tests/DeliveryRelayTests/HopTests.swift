@@ -266,6 +266,17 @@ extension Delivery {
         #expect(wait(busy(86_400_000), attempts: 1000) == 86_400_000)
     }
 
+    @Test func `after the pause of an app all of its messages are due, however often each was tried`() {
+        for attempts in [0, 8, 1000] {
+            for jitter in [0, 0.999_999] {
+                let wait = wait(
+                    .busy(status: 503, retryAfterMilliseconds: 60_000, scope: .app), attempts: attempts,
+                    jitter: jitter)
+                #expect(wait.map { (60_000..<60_250).contains($0) } == true)
+            }
+        }
+    }
+
     @Test func `nothing is tried again at or after its expiry`() {
         for result in Self.again {
             #expect(action(result, life: 126) == .retry(at: now.advanced(byMilliseconds: 125)))

@@ -14,9 +14,16 @@ extension Alone {
         }
 
         private struct Answer: Decodable {
-            struct Delivery: Decodable { var message_id: String }
-            var send_id: String
+            struct Delivery: Decodable {
+                var messageID: String
+                enum CodingKeys: String, CodingKey { case messageID = "message_id" }
+            }
+            var sendID: String
             var deliveries: [Delivery]
+            enum CodingKeys: String, CodingKey {
+                case sendID = "send_id"
+                case deliveries
+            }
         }
 
         private struct Found: Decodable {
@@ -103,7 +110,7 @@ extension Alone {
                 let reply = try connection.request("POST", "/v1/sends", body)
                 try #require(reply.status == 202, "\(reply)")
                 let answer = try JSONDecoder().decode(Answer.self, from: Data(reply.body))
-                sends.append(answer.send_id)
+                sends.append(answer.sendID)
                 return answer
             }
             for index in 0..<Self.pushCount {
@@ -118,10 +125,10 @@ extension Alone {
                     try courier.relaunch()
                 }
                 let push = try send(Sample.login("p-\(index)"))
-                told.pushes += push.deliveries.map(\.message_id)
+                told.pushes += push.deliveries.map(\.messageID)
                 if index.isMultiple(of: Self.pushCount / Self.textCount) {
                     let text = try send(Sample.login("t-\(index)", channel: "sms"))
-                    told.texts.append(text.send_id)
+                    told.texts.append(text.sendID)
                 }
             }
             try gate.waitUntilGone(sends, within: 180)

@@ -55,7 +55,7 @@ extension EndToEnd {
             let goneAt = Int(Date().timeIntervalSince1970 * 1_000) + 600_000
             try apple.write(
                 line: #"""
-                    {"next": [{"status": 400, "body": "{\"reason\": \"BadDeviceToken\"}"}, {"status": 200, "body": ""}, \
+                    {"next": [{"status": 400, "body": "{\"reason\": \"BadDeviceToken\"}"}, {"status": 200, "body": ""}, \#
                     {"status": 410, "body": "{\"reason\": \"Unregistered\", \"timestamp\": \#(goneAt)}"}]}
                     """#)
             _ = try apple.readLine(within: 30)

@@ -18,7 +18,7 @@ package struct InboundRequest: Sendable {
 
     package var path: String { String(target.prefix { $0 != "?" }) }
 
-    /// What follows the question mark, as it was written; `nil` without one.
+    /// The query behind the question mark, as it was written; `nil` without one.
     package var query: String? {
         target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) }
     }

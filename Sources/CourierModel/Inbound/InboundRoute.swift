@@ -36,7 +36,7 @@ package enum InboundRoute: Sendable {
         }
     }
 
-    /// What the sender of the request hears.
+    /// The answer to the sender of the request.
     ///
     /// - Parameter gateway: The gateway's answer to each report: its status, and its body where that is JSON; `nil` for a
     ///   gateway that did not answer.
@@ -120,7 +120,7 @@ extension InboundReport {
         }
     }
 
-    /// Of a reply, in characters: a longer one is cut, because only its beginning is a withdrawal or not.
+    /// Longest text of a reply, in characters. A longer one is cut: only its beginning says whether it is a withdrawal.
     private static let textCountMax = 1600
 
     /// A provider's reason in the letters that `POST /v1/receipts` takes: 1 to 64 of `A-Z a-z 0-9 _ - .`.

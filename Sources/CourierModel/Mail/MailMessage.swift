@@ -24,7 +24,7 @@ package struct MailSender: Sendable, Hashable {
         RegisteredMailbox(mailbox)?.spelling ?? mailbox
     }
 
-    /// What of it cannot stand in a mail; `nil` when all can.
+    /// The member that cannot stand in a mail, and why; `nil` when all can.
     package var fault: String? {
         for mailbox in [address, bounceAddress, replyTo] {
             if let mailbox, MailMessage.refusal(ofMailbox: mailbox) != nil {

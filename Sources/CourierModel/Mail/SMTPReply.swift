@@ -27,7 +27,7 @@ package struct SMTPReply: Sendable, Hashable {
 
 /// Puts the bytes of a relay together to replies. Bounded: a relay can make it hold no more than ``replyBytesMax``.
 package struct SMTPReplyReader: Sendable {
-    /// Of one reply, all its lines, in bytes. A line has 512 at most (RFC 5321 section 4.5.3.1.5), and an answer to EHLO some
+    /// Longest reply with all its lines, in bytes. A line has 512 at most (RFC 5321 section 4.5.3.1.5), and an answer to EHLO some
     /// twenty lines.
     package static let replyBytesMax = 16_384
 

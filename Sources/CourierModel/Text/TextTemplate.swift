@@ -31,9 +31,9 @@ package struct TextTemplate: Sendable, Hashable {
     package var idPointer: JSONPointer?
     /// Where the answer of an error has its code.
     package var codePointer: JSONPointer?
-    /// By status, in digits.
+    /// Meanings by HTTP status.
     package var statuses: [Int: Meaning]
-    /// By the code at ``codePointer``; it counts more than the status.
+    /// Meanings by the code at ``codePointer``, which counts more than the status.
     package var codes: [String: Meaning]
 
     package init(
@@ -60,7 +60,7 @@ package struct TextTemplate: Sendable, Hashable {
 
     package func hash(into hasher: inout Hasher) { hasher.combine(path) }
 
-    /// What of the template cannot be used; `nil` when all can.
+    /// The part of the template that cannot be used; `nil` when all can.
     package var fault: String? {
         var texts = [("path", path)] + headers.map { ("header `\($0.name)`", $0.value) }
         texts += Self.strings(of: body).map { ("body", $0) }

@@ -1,14 +1,14 @@
 /// Bounds of the connections to one provider.
 package struct ConnectionLimits: Sendable {
-    /// Kept once there was a request, so that one GOAWAY does not stop everything.
+    /// Connections kept after the first request, so that one GOAWAY does not stop everything.
     package var connectionsMin: Int
-    /// Grown to when requests wait; Apple asks for few connections that live long.
+    /// Most connections; one is added when requests wait. Apple asks for few that live long.
     package var connectionsMax: Int
-    /// Opened at the same time.
+    /// Connections that are opened at the same time.
     package var connectingMax: Int
     /// Requests that wait for a place. The gateway has at most 576 under way (512, and 64 of security).
     package var waitingMax = 1_024
-    /// From the first SYN to a connection that may be used: TCP, TLS and HTTP/2's first SETTINGS.
+    /// Longest time from the first SYN to a connection that may be used: TCP, TLS and HTTP/2's first SETTINGS.
     /// Shorter than `DeliveryOrder.answerMilliseconds`, so that the orders that wait hear of it.
     package var connectMilliseconds: Int64 = 5_000
     /// How often one request that was refused unread goes to another connection.

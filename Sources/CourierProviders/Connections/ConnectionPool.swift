@@ -15,15 +15,15 @@ final class ConnectionPool {
     let limits: ConnectionLimits
     let loop: any EventLoop
     private var waiting = CircularBuffer<Exchange>()
-    /// Those that may carry requests, or still carry some.
+    /// Connections that may carry requests, or still carry some.
     private var connections: [ProviderConnection] = []
     private var connecting: [ProviderConnection] = []
     /// The number of attempts of which it is not known yet whether there is a TCP connection.
     private var dialling = 0
-    /// Those who asked whether the provider can be reached.
+    /// Promises of ``reach(_:)`` calls.
     private var reaching: [EventLoopPromise<Void>] = []
     private var isClosed = false
-    /// Made once: reading the system's trust store costs milliseconds.
+    /// The TLS context, made once: reading the system's trust store costs milliseconds.
     private var tls: NIOSSLContext?
 
     init(

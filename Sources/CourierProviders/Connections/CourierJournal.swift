@@ -51,9 +51,9 @@ package final class CourierJournal: Sendable {
 
     private struct State {
         var entries: [String: Entry] = [:]
-        /// Of ``entries``, by prefix.
+        /// Number of ``entries`` by prefix.
         var counts: [Substring: Int] = [:]
-        /// Nothing ends before it.
+        /// The earliest end of an entry, or a moment before it.
         var nextEnd = Instant(milliseconds: .max)
         /// Bytes of the lines that ``entries`` would take.
         var liveByteCount = 0
@@ -276,7 +276,7 @@ package final class CourierJournal: Sendable {
                 file.byteCount += lines.count
                 return 0
             }
-            // What the kernel kept of a failed write or sync is not known, so the next commit begins a new file.
+            // After a failed write or sync the file's end is unknown, so the next commit begins a new file.
             let errorNumber = failure == 0 ? errno : failure
             Glibc.close(file.descriptor)
             file = File(lock: file.lock)

@@ -3,12 +3,12 @@ import NIOCore
 /// One request, from the call to its answer or fault. Only the event loop of its connections touches it.
 final class Exchange {
     let request: ProviderRequest
-    /// Asked just before the write; when it says no, nothing is written.
+    /// Whether the request may still be written, asked just before the write.
     let mayWrite: @Sendable () -> Bool
     let promise: EventLoopPromise<ProviderAnswer>
-    /// Of the connection that carries it.
+    /// The connection that carries it.
     weak var connection: ProviderConnection?
-    /// Of the connection that refused it unread last.
+    /// The connection that refused it unread last.
     weak var refuser: ProviderConnection?
     var refusalCount = 0
     /// Whether the kernel took its last byte. Until then the provider has no whole request, so it cannot have acted on it.
@@ -59,16 +59,16 @@ final class Exchange {
 
 /// One connection to a provider, as its pool sees it. Only its event loop touches it.
 class ProviderConnection {
-    /// Until it has ended, when the pool knows it no longer.
+    /// The pool, up to the connection's end.
     private(set) var pool: ConnectionPool?
     let limits: ConnectionLimits
-    /// When it has to carry requests; set before it is dialled.
+    /// The moment by which the connection has to be ready; set before it is dialled.
     var readyBy = NIODeadline.distantFuture
-    /// Set for good by ``end()``: what the channel still reads afterwards counts for nothing.
+    /// Set for good by ``end()``: bytes that the channel reads afterwards are ignored.
     private(set) var isEnded = false
     /// Set once it may carry requests: TLS is verified, and the server's first SETTINGS are here.
     private(set) var isReady = false
-    /// It takes no more requests; those it carries go on.
+    /// The connection takes no more requests; those it carries go on.
     private(set) var isDraining = false
     /// Why it ended, or is about to.
     var fault: String?

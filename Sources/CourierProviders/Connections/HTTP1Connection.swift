@@ -68,7 +68,7 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
         pool?.dialled(self)
         scheduleIdleCheck(context)
         if isPlain {
-            // What a name leads to is known only now.
+            // The address behind a name is known only now.
             guard context.remoteAddress?.isLoopback == true else {
                 return fail("without TLS only this machine is reached")
             }

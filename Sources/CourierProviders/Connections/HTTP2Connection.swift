@@ -31,7 +31,7 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
         "authorization", "apns-topic", "apns-push-type", "apns-priority", "content-type",
     ]
 
-    /// Where the server names no limit. RFC 9113, section 6.5.2, recommends that none is smaller.
+    /// Streams at once where the server names no limit. RFC 9113, section 6.5.2, recommends no smaller one.
     private static let unstatedStreamsMax = 100
 
     private let authority: String

@@ -8,7 +8,7 @@ package struct ProviderRequest: Sendable {
     /// Names in lower case. Host and length are the connection's.
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
-    /// From the call to the whole answer.
+    /// Longest time from the call to the whole answer.
     package var timeoutMilliseconds: Int64
 
     package init(

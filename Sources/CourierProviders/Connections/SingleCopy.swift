@@ -79,7 +79,7 @@ package final class SingleCopy: Sendable {
 }
 
 extension DeliveryOutcome {
-    /// What the journal keeps of an end; `nil` of an outcome after which the message goes again.
+    /// The journal's value for the outcome; `nil` for one after which the message goes again.
     fileprivate var journaled: JSONValue? {
         switch self {
         case .accepted(let providerID):

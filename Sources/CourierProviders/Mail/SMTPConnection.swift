@@ -6,14 +6,14 @@ import Synchronization
 
 /// Why a connection to a relay gave no reply. The words are for logs and reasons: they name no mailbox and no text.
 struct SMTPFault: Error, Hashable {
-    /// Of a reason: letters and `_`.
+    /// The outcome's reason: letters and `_`.
     var reason: String
-    /// For an operator.
+    /// The words of `check` and the log.
     var why: String
     /// Whether the next try will go the same way until somebody changes something.
     var isConfiguration = false
 
-    /// Nothing of it is about one mail.
+    /// The outcome of every mail that meets the fault: a connection's fault says nothing of one mail.
     var outcome: DeliveryOutcome {
         isConfiguration ? .misconfigured(reason: reason) : .later(reason: reason, seconds: nil, scope: .app)
     }
@@ -90,7 +90,7 @@ final class SMTPConnection: Sendable {
         return SMTPConnection(channel, handler, tls, host, timeouts, deadline)
     }
 
-    /// Nothing on the connection is waited for any longer; `nil` leaves it to the times of the stages.
+    /// Bounds every wait on the connection by a moment; `nil` leaves the bound to the times of the stages.
     func end(at deadline: NIODeadline?) { self.deadline.withLock { $0 = deadline } }
 
     private func milliseconds(_ stage: SMTPStage) -> Int64 {

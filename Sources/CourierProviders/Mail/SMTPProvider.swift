@@ -184,7 +184,7 @@ private actor SMTPSessions {
         let number = number
         return await withCheckedContinuation { promise in
             let timer = Task {
-                // It is cancelled when a place was found, and then there is nobody to give up.
+                // The timer is cancelled when a place was found; `giveUp` then finds no waiting call.
                 try? await Task.sleep(for: .milliseconds(milliseconds))
                 giveUp(number)
             }

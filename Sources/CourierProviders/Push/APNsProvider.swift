@@ -5,7 +5,7 @@ import Synchronization
 
 /// One app's way to Apple.
 package final class APNsProvider: DeliveryProvider {
-    /// Those of the gateway's headers that go to Apple. `apns-id` is the message's own on every try.
+    /// The gateway's headers that go to Apple. `apns-id` is the message's own on every try.
     private static let passedHeaders = [
         "apns-topic", "apns-push-type", "apns-priority", "apns-collapse-id", "apns-expiration",
     ]

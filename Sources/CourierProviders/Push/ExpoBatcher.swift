@@ -10,7 +10,7 @@ actor ExpoBatcher {
         var message: JSONObject
         /// Whether a second copy replaces the first.
         var mayRepeat: Bool
-        /// Of the task that waits for the outcome.
+        /// Set when the task that waits for the outcome is cancelled.
         let cancellation = CancellationMark()
 
         init(order: DeliveryOrder, message: JSONObject, mayRepeat: Bool) {
@@ -78,7 +78,7 @@ actor ExpoBatcher {
     }
 
     private func pause(milliseconds: Int) async {
-        // Nobody cancels the task that pauses: a push that waits here has to be answered.
+        // The pausing task is never cancelled: each push of the batch has to be answered.
         try? await Task.sleep(for: .milliseconds(milliseconds))
     }
 }

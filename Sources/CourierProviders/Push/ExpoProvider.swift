@@ -66,7 +66,7 @@ package final class ExpoProvider: DeliveryProvider {
         message["to"] = .string(order.token)
         let batcher = batcher.withLock { batcher in
             if let batcher { return batcher }
-            // It only works for `deliver`, which holds the provider.
+            // The batcher works for `deliver` alone, whose call holds the provider.
             let made = ExpoBatcher(clock) { [unowned self] pushes in await send(pushes) }
             batcher = made
             return made

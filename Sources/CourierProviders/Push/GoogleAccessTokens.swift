@@ -51,7 +51,7 @@ actor GoogleAccessTokens {
     private var count = 0
     /// Uptime in milliseconds.
     private var renewNotBefore: Int64 = 0
-    /// What the last renewal came to, and until when it is the answer of the next ones. Uptime in milliseconds.
+    /// The fault of the last renewal, and the uptime in milliseconds up to which it answers the next ones.
     private var refusal: (fault: AccessTokenFault, until: Int64)?
     /// Renewals that failed in a row.
     private var failureCount = 0

@@ -21,9 +21,9 @@ extension DeliveryOutcome {
 enum PushLimits {
     /// Apple and Google take at most so many bytes of body.
     static let bodyBytesMax = 4_096
-    /// From the call to the whole answer, and less where the order came earlier. Apple answers in some 80 ms.
+    /// Longest time from the call to the whole answer, and less where the order came earlier. Apple answers in some 80 ms.
     static let timeoutMilliseconds = DeliveryOrder.answerMilliseconds
-    /// Of a request for an access token, so that time is left for the push that waits for it.
+    /// Longest time of a request for an access token, so that some is left for the push that waits for it.
     static let credentialMilliseconds: Int64 = 4_000
     /// How far two clocks may differ before it is worth a word, in seconds.
     static let clockSecondsMax: Int64 = 60

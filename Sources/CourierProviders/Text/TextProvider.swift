@@ -9,7 +9,7 @@ import Synchronization
 /// No provider that is known here recognises a second request for the same text, so a text that may have been taken never goes
 /// again: see ``SingleCopy``.
 package final class TextProvider: DeliveryProvider {
-    /// From the call to the whole answer, and less where the order came earlier.
+    /// Longest time from the call to the whole answer, and less where the order came earlier.
     package static let timeoutMilliseconds = DeliveryOrder.answerMilliseconds
 
     private let configuration: SMSConfiguration

@@ -8,6 +8,7 @@ import Foundation
 import GateVocabulary
 import GatewayPipeline
 import Logging
+import DeliveryRelay
 import PublicPages
 import UnixSocketEndpoint
 
@@ -48,6 +49,11 @@ struct Serve: GateCommand {
             "With --dev: this user may use the callers' sockets, too. Repeatable.", valueName: "uid"))
     var devAllowUID: [UInt32] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "With --dev: messages at the hop at once; 32 when absent.", valueName: "n"))
+    var devHopRequests: Int?
+
     @Option(help: ArgumentHelp("Databases and lock.", valueName: "dir")) var state: String?
     @Option(help: ArgumentHelp("The trail.", valueName: "dir")) var trail: String?
     @Option(help: ArgumentHelp("Private keys.", valueName: "dir")) var keys: String?
@@ -61,6 +67,7 @@ struct Serve: GateCommand {
         if dev == nil {
             for (flag, isGiven) in [
                 ("--hop", hop != nil), ("--dev-allow-uid", !devAllowUID.isEmpty),
+                ("--dev-hop-requests", devHopRequests != nil),
             ] where isGiven {
                 throw ValidationError("`\(flag)` goes with `--dev` only")
             }
@@ -78,6 +85,11 @@ struct Serve: GateCommand {
                 "`--dev-allow-uid` is given \(devAllowUID.count) times, \(DevelopmentGateway.otherUserCountMax) are accepted"
             )
         }
+        if let devHopRequests, let range = Setting.hopRequests.range, !range.contains(devHopRequests) {
+            throw ValidationError(
+                "`--dev-hop-requests` is \(devHopRequests), \(range.lowerBound) to \(range.upperBound) are accepted"
+            )
+        }
     }
 
     func run() async throws {
@@ -90,7 +102,11 @@ struct Serve: GateCommand {
             Terminal.warning(
                 "development mode: throwaway keys, and `\(DevelopmentGateway.caller)` may do everything")
             Terminal.warning("nothing here is for production, and production refuses these keys")
-            try await serve(development.configuration, environment) { wiring in
+            var configuration = development.configuration
+            if let devHopRequests {
+                configuration.hopConcurrency = .init(requestCount: devHopRequests)
+            }
+            try await serve(configuration, environment) { wiring in
                 announce(development, wiring)
             }
         } else {
