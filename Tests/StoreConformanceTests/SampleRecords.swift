@@ -170,9 +170,12 @@ extension StepView {
     }
 }
 
-extension CommitOutcome {
-    /// Which change could not be written; `nil` where all were.
-    var refusedChange: Int? {
-        if case .refused(let change, _) = self { change } else { nil }
+/// Which change a commit refuses; `nil` where it writes all.
+func refusedChange(_ commit: () throws -> CommitReceipt) throws -> Int? {
+    do {
+        _ = try commit()
+        return nil
+    } catch let refused as RefusedChange {
+        return refused.change
     }
 }
