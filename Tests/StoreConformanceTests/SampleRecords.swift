@@ -38,7 +38,7 @@ extension DeviceRecord {
     static func sample(_ subject: SubjectID, _ number: Int = 1) -> DeviceRecord {
         DeviceRecord(
             subject: subject, tag: .sample(number), id: DestinationID("device-\(number)"), platform: .ios,
-            provider: number == 1 ? .expo : nil, app: "no.getdrop.app", token: "token-of-device-\(number)",
+            provider: number == 1 ? nil : .expo, app: "no.getdrop.app", token: "token-of-device-\(number)",
             region: RegionObservation(code: RegionCode("US-CA")!, source: .sim, observedAt: .sample(-5)),
             timeZone: "America/Los_Angeles", osPermission: .provisional, criticalAlerts: true, isActive: true,
             seenAt: .sample(number == 1 ? 0 : Int64(number)))
