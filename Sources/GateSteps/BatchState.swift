@@ -253,6 +253,13 @@ package final class BatchState {
         return record.entryIndex >= tail.entryCount
     }
 
+    /// An entry that a step of the batch added.
+    func addedEntry(_ index: UInt64) -> StoredEntry? {
+        guard index >= tail?.entryCount ?? 0, index < entryCount else { return nil }
+        let change = applied.last { $0.entries.first.map { $0.index <= index } ?? false }
+        return change?.entries.first { $0.index == index }
+    }
+
     /// A send as it was loaded, or as a step of the batch added it; `nil` where neither is known.
     func send(_ id: SendID) -> Known<SendRecord?>? {
         added(id).map { known(applied[$0.change].sends[$0.place]) } ?? sends[id]

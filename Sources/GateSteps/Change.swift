@@ -1,4 +1,3 @@
-import AuditTrail
 package import GateVocabulary
 package import OpenSSLCrypto
 package import RecipientModel
@@ -12,7 +11,7 @@ package import SendPlanning
 /// When a step throws, its change is dropped. A store writes changes in their order; within one, each person's state
 /// is as the step left it.
 package final class Change {
-    package var entries: [NewEntry] = []
+    package var entries: [StoredEntry] = []
     package var newSubjects: [(user: UserID, subject: Subject)] = []
     package var states = Written<SubjectID, RecipientState>()
     /// Appended to the ledgers, with their position.
@@ -169,7 +168,7 @@ package final class Change {
     /// The writes of sends and of their hand-over.
     package var writesOfSends:
         (
-            entries: [NewEntry], clock: ClockReading?, sends: [SendRecord],
+            entries: [StoredEntry], clock: ClockReading?, sends: [SendRecord],
             forwards: [(subject: SubjectID, record: ForwardRecord)], messages: [MessageWrite],
             events: [EventRecord]
         )
@@ -232,30 +231,6 @@ package final class PendingBody: Sendable {
     package func body(with inserted: [UInt8]) throws -> [UInt8] { try plan.filled(with: inserted) }
 }
 
-/// An entry that has no place in the trail yet.
-package struct NewEntry {
-    /// The moment of its step.
-    package let time: Instant
-    /// The index it gets when no other writer's entries come before it.
-    package let expectedIndex: UInt64
-    private let bytes: [UInt8]
-
-    /// - Parameter bytes: The canonical bytes, which say both.
-    package init(at time: Instant, expectedIndex: UInt64, bytes: [UInt8]) {
-        self.time = time
-        self.expectedIndex = expectedIndex
-        self.bytes = bytes
-    }
-
-    /// As it is in the trail; for the store, which gives the index. Its time is its step's, as the state has it.
-    package func stored(at index: UInt64) throws -> StoredEntry {
-        guard index != expectedIndex else { return StoredEntry(index: index, time: time, bytes: bytes) }
-        var entry = try TrailEntry(reading: bytes)
-        entry.index = index
-        return StoredEntry(index: index, time: time, bytes: try entry.encoded().bytes)
-    }
-}
-
 /// Values by key, in the order they were first written. Most steps write one or two, so looking along them is quickest.
 package struct Written<Key: Hashable, Value> {
     package private(set) var pairs: [(key: Key, value: Value)] = []
@@ -288,26 +263,17 @@ package struct Written<Key: Hashable, Value> {
     }
 }
 
-/// Where the entries of a commit stand.
+/// What a commit did beside the writes it was given.
 package struct CommitReceipt: Sendable {
-    package var entries: [StoredEntry]
-    /// The index that the first of ``entries`` was expected at.
-    package var expectedIndex: UInt64
     /// Rows that were deleted because their retention had ended.
     package var prunedRowCount: Int
     /// What was sealed anew; `nil` where nothing was to be.
     package var resealing: Resealing?
 
-    package init(
-        entries: [StoredEntry], expectedIndex: UInt64, prunedRowCount: Int = 0, resealing: Resealing? = nil
-    ) {
-        self.resealing = resealing
-        self.entries = entries
-        self.expectedIndex = expectedIndex
+    package init(prunedRowCount: Int = 0, resealing: Resealing? = nil) {
         self.prunedRowCount = prunedRowCount
+        self.resealing = resealing
     }
-
-    package subscript(_ index: UInt64) -> StoredEntry { entries[Int(index - expectedIndex)] }
 }
 
 /// How far a pass over the stored rows has come that leaves each sealed under the current data key.
@@ -325,16 +291,13 @@ package struct Resealing: Sendable, Hashable {
     }
 }
 
-/// An entry that an answer cites.
-package enum EntryReference: Hashable, Sendable {
-    /// An entry of the same batch, by its expected index.
-    case new(UInt64)
-    case recorded(index: UInt64, leaf: [UInt8])
+/// An entry that an answer cites. Its leaf is hashed where the answer is written.
+package struct EntryReference: Hashable, Sendable {
+    package let index: UInt64
+    package let bytes: [UInt8]
 
-    /// The index that a row about the entry holds until the commit.
-    package var index: UInt64 {
-        switch self {
-        case .new(let index), .recorded(let index, _): index
-        }
+    package init(index: UInt64, bytes: [UInt8]) {
+        self.index = index
+        self.bytes = bytes
     }
 }

@@ -23,10 +23,10 @@ package struct Recorded {
     }
 }
 
-/// An answer that cites entries: made once they have their places in the trail.
+/// An answer that cites entries: made once they are durable.
 package typealias Citing<Value> = @Sendable (_ places: EntryPlaces) -> Value
 
-/// Where the entries of a batch stand, for the answers that cite them.
+/// How the answers of a batch cite entries.
 package struct EntryPlaces: Sendable {
     package let receipt: CommitReceipt
     /// The name in the checkpoint's first line.
@@ -37,18 +37,7 @@ package struct EntryPlaces: Sendable {
         self.origin = origin
     }
 
-    /// Where an entry stands that was expected at an index, or was there before.
-    package func index(_ index: UInt64) -> UInt64 {
-        index >= receipt.expectedIndex ? receipt[index].index : index
-    }
-
     package subscript(_ reference: EntryReference) -> TrailReference {
-        switch reference {
-        case .new(let expected):
-            let entry = receipt[expected]
-            return TrailReference(origin: origin, index: entry.index, leaf: entry.leaf)
-        case .recorded(let index, let leaf):
-            return TrailReference(origin: origin, index: index, leaf: leaf)
-        }
+        TrailReference(entry: reference.bytes, index: reference.index, origin: origin)
     }
 }

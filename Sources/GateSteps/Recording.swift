@@ -19,7 +19,7 @@ extension StepContext {
     package func record(_ body: some EntryBody, at time: Instant) throws -> EntryReference {
         let index = upcomingIndex
         let bytes = try body.bytes(index: index, time: time)
-        return try record(NewEntry(at: time, expectedIndex: index, bytes: bytes))
+        return try record(StoredEntry(index: index, time: time, bytes: bytes))
     }
 }
 

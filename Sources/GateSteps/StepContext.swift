@@ -1,7 +1,6 @@
 import AuditTrail
 package import CompliancePolicy
 package import GateVocabulary
-import OpenSSLCrypto
 import RecipientModel
 import SendPlanning
 
@@ -49,21 +48,20 @@ package final class StepContext {
     /// Raises an alarm for an operator once the step is durable.
     func alarm(_ text: String) { view.affect { $0.alarms.append(text) } }
 
-    /// Writes one entry, which is expected at ``upcomingIndex``.
-    func record(_ entry: NewEntry) throws -> EntryReference {
+    /// Writes one entry, whose index is ``upcomingIndex``.
+    func record(_ entry: StoredEntry) throws -> EntryReference {
         view.append(entry)
         try view.setNewestEntryClock(moment.reading)
         view.affect {
             $0.hasNews = true
             $0.provesCommits = true
         }
-        return .new(entry.expectedIndex)
+        return EntryReference(index: entry.index, bytes: entry.bytes)
     }
 
     /// An entry that was recorded before, as an answer cites it.
     func reference(toEntry index: UInt64) throws -> EntryReference {
-        index >= view.firstIndex
-            ? .new(index) : .recorded(index: index, leaf: TreeHash.leaf(try view.entry(index)).bytes)
+        EntryReference(index: index, bytes: try view.entry(index))
     }
 
     // MARK: Messages

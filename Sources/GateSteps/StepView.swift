@@ -412,15 +412,13 @@ package struct StepView: HistoryReading {
 
     // MARK: Trail
 
-    /// The index of the batch's first entry, unless another writer's entries come before it.
-    var firstIndex: UInt64 { state.tail?.entryCount ?? 0 }
     /// Number of entries so far, which is the index of the next.
     package var upcomingIndex: UInt64 { state.entryCount + UInt64(change.entries.count) }
     package func newestEntryTime() throws -> Instant? { change.entries.last?.time ?? state.newestTime }
     package func newestEntryClock() throws -> ClockReading? { change.clock ?? state.newestClock }
     package func publishedSize() throws -> UInt64 { change.publishedSize ?? state.publishedSize }
 
-    package func append(_ entry: NewEntry) { Change.add(entry, to: &change.entries) }
+    package func append(_ entry: StoredEntry) { Change.add(entry, to: &change.entries) }
     /// Remembers what the clocks show, beside the newest entry.
     package func setNewestEntryClock(_ reading: ClockReading) throws { change.clock = reading }
     /// Records how far the tree is durable.
@@ -472,9 +470,11 @@ package struct StepView: HistoryReading {
         return true
     }
 
-    /// The bytes of an entry that was recorded before this batch.
+    /// The bytes of an entry that was recorded before, by this step, one before it in the batch, or an earlier batch.
     func entry(_ index: UInt64) throws -> [UInt8] {
-        try known(state.publishedEntries[index], .entry(index))
+        let added = change.entries.first { $0.index == index } ?? state.addedEntry(index)
+        if let added { return added.bytes }
+        return try known(state.publishedEntries[index], .entry(index))
     }
 
     func challenge(_ order: ChallengeOrder) throws -> SealedChallenge {

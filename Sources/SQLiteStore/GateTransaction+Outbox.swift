@@ -29,7 +29,7 @@ extension GateTransaction {
             (number: row.integer(), rank: row.integer(), caller: row.integer(), byteCount: try row.count())
         }
         guard let known else {
-            throw StoreConflict(table: "outbox", message: "there is no message \(record.message)")
+            throw UnfitWrite(table: "outbox", message: "there is no message \(record.message)")
         }
         let (row, sealed) = try sealed(record, number: known.number)
         try write(row, sealed: sealed, with: Self.update)
@@ -99,7 +99,7 @@ extension GateTransaction {
         }
         // Withdrawn in the meantime: handing it over all the same would be the very bug this prevents.
         guard count == 1 else {
-            throw StoreConflict(table: "outbox", message: "there is no message \(message)")
+            throw UnfitWrite(table: "outbox", message: "there is no message \(message)")
         }
     }
 
@@ -110,7 +110,7 @@ extension GateTransaction {
             $0.add(message)
         }
         guard count == 1 else {
-            throw StoreConflict(table: "outbox", message: "there is no message \(message)")
+            throw UnfitWrite(table: "outbox", message: "there is no message \(message)")
         }
     }
 

@@ -39,7 +39,7 @@ extension GateTransaction {
         guard state != old else { return }
         let fields = state.sealedFields
         guard fields.count <= RecipientState.byteCountMax else {
-            throw StoreConflict(
+            throw UnfitWrite(
                 table: "person",
                 message:
                     "a person's state would have \(fields.count) bytes; at most \(RecipientState.byteCountMax) are held"
@@ -79,7 +79,7 @@ extension GateTransaction {
             let isOwnOrNew =
                 try known != nil || gate.first(Self.findKey, { $0.add(key.key) }, read: { _ in true }) == nil
             guard isOwnOrNew, known.map({ $0.device == key.device }) ?? true else {
-                throw StoreConflict(table: "device_key", message: "key \(key.key) belongs to another device")
+                throw UnfitWrite(table: "device_key", message: "key \(key.key) belongs to another device")
             }
             guard known == nil else { continue }
             try gate.change(Self.insertKey) {

@@ -80,7 +80,7 @@ extension GateTransaction {
 
     private func requiredNumber(of send: SendID) throws -> Int64 {
         guard let number = try knownNumber(of: send) else {
-            throw StoreConflict(table: "send", message: "there is no send \(send)")
+            throw UnfitWrite(table: "send", message: "there is no send \(send)")
         }
         return number
     }

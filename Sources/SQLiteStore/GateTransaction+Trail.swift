@@ -13,7 +13,12 @@ extension GateTransaction {
     /// Entries of one full bundle of the trail's directory (C2SP tlog-tiles).
     static let bundleEntryCount: UInt64 = 256
 
+    /// - Throws: `StoreError.unavailable` when the entry is not the next one: the trail has no gap, and no place twice.
     func append(_ entry: StoredEntry) throws {
+        guard entry.index == sequences.entryCount else {
+            throw StoreError.unavailable(
+                "entry \(entry.index) is not the next of the trail, which is \(sequences.entryCount)")
+        }
         segment.append(entry)
         if (entry.index + 1).isMultiple(of: EntrySegment.countMax) { try writeSegment() }
         sequences.entryCount += 1
@@ -45,7 +50,7 @@ extension GateTransaction {
     /// be filling, and so be written again, and the next start holds the trail's directory against its newest entry.
     func setPublishedSize(_ size: UInt64) throws {
         guard size >= sequences.publishedSize, size <= sequences.entryCount else {
-            throw StoreConflict(
+            throw UnfitWrite(
                 table: "sequences",
                 message:
                     "published size \(size) is not between \(sequences.publishedSize) and \(sequences.entryCount)"

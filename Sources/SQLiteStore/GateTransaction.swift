@@ -201,16 +201,11 @@ final class GateTransaction: GateReading {
 
     /// Writes the change of one step.
     ///
-    /// - Parameter entries: Gets its entries with their places.
     /// - Returns: How many rows were deleted because their retention had ended.
-    func write(_ change: Change, entries: inout [StoredEntry]) throws -> Int {
-        let (newEntries, clock, sends, forwards, messages, events) = change.writesOfSends
+    func write(_ change: Change) throws -> Int {
+        let (entries, clock, sends, forwards, messages, events) = change.writesOfSends
         // First: a step of the clock begins in front of the rows that come with its entry.
-        for entry in newEntries {
-            let stored = try entry.stored(at: sequences.entryCount)
-            try append(stored)
-            entries.append(stored)
-        }
+        for entry in entries { try append(entry) }
         if let clock { sequences.newestEntryClock = clock }
         let isOfSendsAlone = change.isOfSendsAlone
         if !isOfSendsAlone { try writePeople(change) }
@@ -224,7 +219,7 @@ final class GateTransaction: GateReading {
         }
         for (subject, record) in forwards where !sends.contains(where: { counts($0, subject, record) }) {
             guard let send = record.send else {
-                throw StoreConflict(table: "send", message: "a forward counts for no send")
+                throw UnfitWrite(table: "send", message: "a forward counts for no send")
             }
             try countForward(of: subject, record, of: send)
         }

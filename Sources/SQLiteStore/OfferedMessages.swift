@@ -431,8 +431,8 @@ extension GateTransaction {
         guard writer.offered[message] == nil else { throw Self.isThereAlready(message) }
     }
 
-    private static func isThereAlready(_ message: MessageID) -> StoreConflict {
-        StoreConflict(table: "offered", message: "there is a message \(message) already")
+    private static func isThereAlready(_ message: MessageID) -> UnfitWrite {
+        UnfitWrite(table: "offered", message: "there is a message \(message) already")
     }
 
     /// Writes the row of what was offered since the last one.

@@ -73,7 +73,7 @@ package final class ReadOnlyStore: GateStore {
         }
     }
 
-    package func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
+    package func commit(_ changes: [Change]) throws -> CommitReceipt {
         throw Self.refusal
     }
     package func synchronize() throws { throw Self.refusal }

@@ -282,13 +282,11 @@ package final class SQLiteStore: GateStore {
         }
     }
 
-    package func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
+    package func commit(_ changes: [Change]) throws -> CommitReceipt {
         try watchingDurability {
             try writer.connection.exclusively {
                 try refuseWhenStopped()
-                return try subjectsForWriting.exclusively {
-                    try write(changes, expecting: state.tail?.entryCount ?? 0)
-                }
+                return try subjectsForWriting.exclusively { try write(changes) }
             }
         }
     }
@@ -300,21 +298,20 @@ package final class SQLiteStore: GateStore {
             changeCount: changeCount)
     }
 
-    private func write(_ changes: [Change], expecting index: UInt64) throws -> CommitOutcome {
-        var (entries, prunedRowCount, position) = ([StoredEntry](), 0, 0)
-        entries.reserveCapacity(changes.count)
+    private func write(_ changes: [Change]) throws -> CommitReceipt {
+        var (prunedRowCount, position) = (0, 0)
         try writer.connection.begin(writing: true)
         let transaction = transaction(of: changes.count)
         defer { transaction.close() }
         do {
             while position < changes.count {
-                prunedRowCount += try transaction.write(changes[position], entries: &entries)
+                prunedRowCount += try transaction.write(changes[position])
                 position += 1
             }
         } catch {
             transaction.rollBack()
             guard StoreFailure.isOfOneChange(error) else { throw error }
-            return .refused(change: position, error)
+            throw RefusedChange(change: position, error: error)
         }
         do {
             try transaction.commit(synchronizing: false)
@@ -323,10 +320,7 @@ package final class SQLiteStore: GateStore {
             throw error
         }
         try transaction.moveLogs(largerThan: limits.logByteCountBeforeCheckpoint)
-        return .done(
-            CommitReceipt(
-                entries: entries, expectedIndex: index, prunedRowCount: prunedRowCount,
-                resealing: transaction.resealing))
+        return CommitReceipt(prunedRowCount: prunedRowCount, resealing: transaction.resealing)
     }
 
     package func synchronize() throws {

@@ -4,7 +4,7 @@ import GatewayPipeline
 
 /// A statement does not fit the stored rows: a row is there already that must not be, or one is missing that was to
 /// be changed. Nothing is wrong with the store, and only that statement was undone.
-package struct StoreConflict: Error, Equatable, Sendable, CustomStringConvertible {
+package struct UnfitWrite: Error, Equatable, Sendable, CustomStringConvertible {
     package let table: String
     /// SQLite's own message, which names columns and never values.
     package let message: String
@@ -17,7 +17,7 @@ enum StoreFailure {
     /// Whether the error is about the rows to be written, so that other changes can still be written: a row that is
     /// damaged, missing or there already, and not the disk.
     static func isOfOneChange(_ error: any Error) -> Bool {
-        error is StoreConflict || (error as? StoreError)?.damage != nil
+        error is UnfitWrite || (error as? StoreError)?.damage != nil
     }
 
     /// - Parameters:
@@ -51,7 +51,7 @@ enum StoreFailure {
         case SQLITE_NOMEM:
             return StoreError.unavailable("`\(file)`: out of memory")
         case SQLITE_CONSTRAINT:
-            return StoreConflict(table: table, message: message)
+            return UnfitWrite(table: table, message: message)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return StoreError.damaged(
                 table: table, "`\(file)` is not a sound database: restore it from a backup (\(message))")

@@ -36,11 +36,11 @@ private final class SlowStore: GateStore {
     }
 
     func load(_ asks: [Ask], into state: BatchState) throws { try store.load(asks, into: state) }
-    func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
-        let outcome = try store.commit(changes, against: state)
+    func commit(_ changes: [Change]) throws -> CommitReceipt {
+        let receipt = try store.commit(changes)
         done.withLock { $0.append("commit") }
         if isSlow.withLock({ $0 }) { committed.signal() }
-        return outcome
+        return receipt
     }
     func synchronize() throws {
         if isSlow.withLock({ $0 }) {

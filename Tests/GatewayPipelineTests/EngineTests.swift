@@ -406,13 +406,13 @@ final class FailingStore: GateStore {
         try store.load(asks, into: state)
     }
 
-    func commit(_ changes: [Change], against loaded: BatchState) throws -> CommitOutcome {
+    func commit(_ changes: [Change]) throws -> CommitReceipt {
         let failure = state.withLock { state in
             state.writeCount += 1
             return state.failure
         }
         if let failure { throw failure }
-        return try store.commit(changes, against: loaded)
+        return try store.commit(changes)
     }
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result { try store.read(body) }
     func synchronize() throws {

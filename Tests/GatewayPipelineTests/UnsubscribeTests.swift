@@ -1187,9 +1187,7 @@ private final class CountingStore: GateStore {
         }
         try store.load(asks, into: state)
     }
-    func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
-        try store.commit(changes, against: state)
-    }
+    func commit(_ changes: [Change]) throws -> CommitReceipt { try store.commit(changes) }
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {
         state.withLock { $0.reads += 1 }
         return try store.read(body)

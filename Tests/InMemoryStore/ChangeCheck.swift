@@ -4,7 +4,7 @@ import GatewayPipeline
 import RecipientModel
 
 /// A write that goes with nothing that is there.
-struct RefusedChange: Error, CustomStringConvertible {
+struct UnfitWrite: Error, CustomStringConvertible {
     var description: String
 }
 
@@ -25,27 +25,36 @@ struct ChangeCheck {
         publishedCount = contents.publishedCount
     }
 
-    /// The first change that cannot be written, and why; `nil` where all can.
-    static func refusal(of changes: [Change], over contents: StoreContents) -> (Int, RefusedChange)? {
+    /// - Throws: What a store throws that cannot write them.
+    static func check(_ changes: [Change], over contents: StoreContents) throws {
         var check = ChangeCheck(contents)
         for (position, change) in changes.enumerated() {
+            try check.count(change.entries)
             do {
                 try check.take(change)
             } catch {
-                return (position, error)
+                throw RefusedChange(change: position, error: error)
             }
         }
-        return nil
     }
 
-    private mutating func take(_ change: Change) throws(RefusedChange) {
-        entryCount += UInt64(change.entries.count)
+    private mutating func count(_ entries: [StoredEntry]) throws(StoreError) {
+        for entry in entries {
+            guard entry.index == entryCount else {
+                throw .unavailable(
+                    "entry \(entry.index) is not the next of the trail, which is \(entryCount)")
+            }
+            entryCount += 1
+        }
+    }
+
+    private mutating func take(_ change: Change) throws(UnfitWrite) {
         for (subject, state) in change.states.pairs {
             for key in state.keys {
                 let owner = self.owner(of: key.key)
                 guard key.subject == subject, owner?.subject ?? subject == subject,
                     owner?.key(key.key)?.device ?? key.device == key.device
-                else { throw RefusedChange(description: "key \(key.key) belongs to another device") }
+                else { throw UnfitWrite(description: "key \(key.key) belongs to another device") }
             }
             states[subject] = state
         }
@@ -53,11 +62,11 @@ struct ChangeCheck {
             let key = RequestKey(caller: send.caller, idHash: send.idHash)
             guard contents.sends[send.id] == nil, contents.requests[key] == nil,
                 sends.insert(send.id).inserted, requests.insert(key).inserted
-            else { throw RefusedChange(description: "send \(send.id) is there already") }
+            else { throw UnfitWrite(description: "send \(send.id) is there already") }
         }
         for (_, forward) in change.forwards {
             guard let send = forward.send, sends.contains(send) || contents.sends[send] != nil else {
-                throw RefusedChange(description: "a forward of no send")
+                throw UnfitWrite(description: "a forward of no send")
             }
         }
         for write in change.messages { try take(write) }
@@ -66,7 +75,7 @@ struct ChangeCheck {
         }
         if let size = change.publishedSize {
             guard size >= publishedCount, size <= entryCount else {
-                throw RefusedChange(description: "a published size of \(size)")
+                throw UnfitWrite(description: "a published size of \(size)")
             }
             publishedCount = size
         }
@@ -77,7 +86,7 @@ struct ChangeCheck {
             ?? contents.states.values.first { states[$0.subject] == nil && $0.key(key) != nil }
     }
 
-    private mutating func take(_ write: Change.MessageWrite) throws(RefusedChange) {
+    private mutating func take(_ write: Change.MessageWrite) throws(UnfitWrite) {
         let (message, isNew): (MessageID, Bool)
         switch write {
         case .insert(let record), .offer(let record): (message, isNew) = (record.message, true)
@@ -89,7 +98,7 @@ struct ChangeCheck {
         }
         let isThere = messages[message] ?? (contents.outbox[message] != nil)
         guard isThere != isNew else {
-            throw RefusedChange(
+            throw UnfitWrite(
                 description: "message \(message) is \(isNew ? "there already" : "not there")")
         }
         messages[message] = true

@@ -5,17 +5,10 @@ import Synchronization
 
 /// A store that forgets with its process, for tests.
 ///
-/// It says everything that the port allows and SQLite never does: that others changed what a batch looked at, that all of it
-/// is another now, and entries of others in front of a batch's own.
+/// It fails as a test tells it to: before a commit, after it, and before it is durable.
 package final class InMemoryStore: GateStore {
     /// What came between a load and its commit.
     package enum Disturbance: Sendable {
-        /// Others changed one of the persons that the batch changes.
-        case conflict
-        /// Something that every step looks at is another one now.
-        case stale
-        /// Another gateway's entries took the next places.
-        case otherEntries([[UInt8]])
         /// The disk is full: nothing is written.
         case unavailable
         /// The process ends after the commit, before it is told.
@@ -60,7 +53,7 @@ package final class InMemoryStore: GateStore {
         try contents.answer(asks, into: state)
     }
 
-    package func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome {
+    package func commit(_ changes: [Change]) throws -> CommitReceipt {
         try refuseAtEnd()
         let number = commitNumber.withLock { number in
             number += 1
@@ -69,24 +62,17 @@ package final class InMemoryStore: GateStore {
         let disturbance = disturb(number)
         return try contents.withLock { contents in
             switch disturbance {
-            case .conflict: return .conflict(Set(changes.flatMap { $0.states.pairs.map(\.key) }))
-            case .stale: return .stale
             case .unavailable: throw StoreError.unavailable("the test's disk is full")
-            case .otherEntries(let entries):
-                let time = contents.entries.last?.time ?? Instant(milliseconds: 0)
-                for bytes in entries { contents.append(bytes, at: time) }
             case .lostCommit:
                 let before = contents
                 durable.withLock { $0 = $0 ?? before }
             case .lostAnswer, nil: break
             }
-            var receipt = CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
+            var receipt = CommitReceipt()
             // All are looked at before any is written, so that nothing has to be undone.
-            if let (position, error) = ChangeCheck.refusal(of: changes, over: contents) {
-                return .refused(change: position, error)
-            }
+            try ChangeCheck.check(changes, over: contents)
             for change in changes {
-                receipt.prunedRowCount += try contents.write(change, &receipt.entries)
+                receipt.prunedRowCount += try contents.write(change)
                 // Nothing here is sealed.
                 if change.resealedRowCountMax != nil {
                     receipt.resealing = Resealing(
@@ -94,7 +80,7 @@ package final class InMemoryStore: GateStore {
                 }
             }
             if case .lostAnswer = disturbance { throw Self.end }
-            return .done(receipt)
+            return receipt
         }
     }
 

@@ -48,7 +48,7 @@ extension StepView {
     /// An entry of any bytes, at the index that is next.
     package func appendEntry(_ entry: StoredEntry) throws {
         precondition(entry.index == upcomingIndex, "entry \(entry.index) appended as \(upcomingIndex)")
-        append(NewEntry(at: entry.time, expectedIndex: entry.index, bytes: entry.bytes))
+        append(entry)
     }
 
     /// A write that no store takes, which undoes everything beside it: there is no such message.

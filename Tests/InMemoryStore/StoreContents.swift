@@ -45,10 +45,6 @@ package struct StoreContents: Sendable {
 
     package static let sampleIndex = HMACKey(SecretBytes(copying: [UInt8](repeating: 9, count: 32)))
 
-    mutating func append(_ bytes: [UInt8], at time: Instant) {
-        entries.append(StoredEntry(index: UInt64(entries.count), time: time, bytes: bytes))
-    }
-
     mutating func forgetMapping(of subject: SubjectID) {
         subjects[subject] = nil
         subjectOfUser = subjectOfUser.filter { $0.value.id != subject }
@@ -62,16 +58,8 @@ package struct StoreContents: Sendable {
     // MARK: Writing
 
     /// - Returns: How many rows went because their time was over.
-    mutating func write(_ change: Change, _ written: inout [StoredEntry]) throws -> Int {
-        // How much further the entries stand than the step expected them.
-        var shift: UInt64 = 0
-        for entry in change.entries {
-            let index = UInt64(entries.count)
-            let stored = try entry.stored(at: index)
-            shift = index - entry.expectedIndex
-            entries.append(stored)
-            written.append(stored)
-        }
+    mutating func write(_ change: Change) throws -> Int {
+        entries += change.entries
         if let clock = change.clock { self.clock = clock }
         for (user, subject) in change.newSubjects {
             subjectOfUser[user] = subject
@@ -81,13 +69,11 @@ package struct StoreContents: Sendable {
             indexTokens(of: state, insteadOf: states[subject]?.devices ?? [])
             states[subject] = state
         }
-        for var record in change.consents {
-            if record.entryIndex > 0 { record.entryIndex += shift }
+        for record in change.consents {
             consents[record.subject, default: []].append(record)
         }
         for (record, _) in change.choices { choices[record.subject, default: []].append(record) }
-        for var send in change.sends {
-            send.entryIndex += shift
+        for send in change.sends {
             let key = RequestKey(caller: send.caller, idHash: send.idHash)
             sends[send.id] = send
             requests[key] = send.id
@@ -102,16 +88,12 @@ package struct StoreContents: Sendable {
         }
         for (key, record) in change.dedupe.pairs { dedupe[key] = record }
         for link in change.links where links[link.id] == nil { links[link.id] = link }
-        for var reply in change.replies {
-            reply.entryIndex += shift
-            replies[reply.key] = reply
-        }
+        for reply in change.replies { replies[reply.key] = reply }
         for write in change.duties { self.write(write) }
         for write in change.messages { self.write(write) }
         for var event in change.events {
             newestCursor += 1
             event.cursor = newestCursor
-            event.entryIndex = event.entryIndex.map { $0 + shift }
             eventRecords.append(event)
             eventsOfSend[event.send, default: []].append(event)
         }

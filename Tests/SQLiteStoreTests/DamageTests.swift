@@ -167,7 +167,7 @@ import Testing
             do {
                 try body()
             } catch let error as StoreError where error.damage != nil {
-            } catch is StoreConflict {
+            } catch is UnfitWrite {
             }
         }
         let (subject, send, message) = (
@@ -225,7 +225,7 @@ import Testing
                         try change(transaction)
                         try transaction.cannotBeWritten()
                     }
-                } catch is StoreConflict {
+                } catch is UnfitWrite {
                 }
             }
         }

@@ -10,24 +10,18 @@ import Testing
 @testable import GatewayPipeline
 @testable import RecipientModel
 
-/// What the port lets a store say, and steps that SQLite never makes necessary.
+/// The engine over a store in memory: what steps leave that fail, or that come again.
 @Suite struct PortTests {
     private static let parts = Result { try SimulatedGateway.Parts() }
 
-    private final class Next: Sendable {
-        let disturbance = Mutex<InMemoryStore.Disturbance?>(nil)
-    }
-
-    private func gate() throws -> (gate: SimulatedGateway, next: Next, environment: SimulatedEnvironment) {
-        let next = Next()
-        let environment = SimulatedEnvironment(seed: 4)
+    private func gate() throws -> SimulatedGateway {
         let policy = try Repository.policy()
-        let store = InMemoryStore { _ in next.disturbance.withLock { $0.take() } }
+        let store = InMemoryStore()
         try store.write { try $0.archiveNotices(of: policy) }
         let gate = try SimulatedGateway(
-            over: store, environment: environment, policy: policy, parts: Self.parts.get())
+            over: store, environment: SimulatedEnvironment(seed: 4), policy: policy, parts: Self.parts.get())
         gate.setHopUsable(true)
-        return (gate, next, environment)
+        return gate
     }
 
     private func register(_ user: String, at gate: SimulatedGateway) throws {
@@ -56,39 +50,6 @@ import Testing
         return body
     }
 
-    @Test func `entries of others in front of a batch's own move them, and everything that cites them`()
-        throws
-    {
-        let (gate, next, _) = try gate()
-        try register("u_1", at: gate)
-        let body = try example("transaction.remittance_sent", "s1", to: "u_1", as: "payments", at: gate)
-        let before = gate.store.committed.entries.count
-        next.disturbance.withLock { $0 = .otherEntries([Array("{}".utf8), Array("[]".utf8)]) }
-        let reply = gate.call("payments", "POST", "/v1/sends", body)
-        #expect(reply.status == 202)
-        let index = try #require(reply.json["trail"]?["index"]?.integerValue)
-        #expect(Int(index) == before + 2)
-        let entry = gate.store.committed.entries[Int(index)]
-        #expect(reply.json["trail"]?["leaf"]?.stringValue == Hexadecimal.encode(entry.leaf))
-        #expect(try CanonicalJSON.read(entry.bytes)["index"]?.integerValue == index)
-        // The row leads there, too.
-        let again = gate.call("payments", "POST", "/v1/sends", body)
-        #expect(again.json["replayed"] == true && again.json["trail"]?["index"]?.integerValue == index)
-    }
-
-    @Test(arguments: ["conflict", "stale"])
-    func `what others changed meanwhile is stepped again, and nothing happens twice`(_ what: String) throws {
-        let (gate, next, _) = try gate()
-        try register("u_1", at: gate)
-        let body = try example("transaction.remittance_sent", "s1", to: "u_1", as: "payments", at: gate)
-        let before = gate.store.committed.entries.count
-        next.disturbance.withLock { $0 = what == "stale" ? .stale : .conflict }
-        #expect(gate.call("payments", "POST", "/v1/sends", body).status == 202)
-        #expect(gate.store.committed.entries.count == before + 1)
-        #expect(gate.store.committed.outbox.count == 1)
-        #expect(gate.claim(.general).count == 1 && gate.claim(.general).isEmpty)
-    }
-
     /// Does something in steps, and may fail after some of them.
     private struct Steps: EngineOperation {
         let body: @Sendable (Batch) throws -> Void
@@ -104,7 +65,7 @@ import Testing
     @Test func `an operation that fails after some of its steps leaves nothing, and its neighbours go on`()
         throws
     {
-        let (gate, _, _) = try gate()
+        let gate = try gate()
         try register("u_1", at: gate)
         let body = try example("transaction.remittance_sent", "s1", to: "u_1", as: "payments", at: gate)
         gate.engine.submit(
@@ -141,7 +102,7 @@ import Testing
     }
 
     @Test func `who is forgotten and comes back in one batch is somebody new`() throws {
-        let (gate, _, _) = try gate()
+        let gate = try gate()
         let user = UserID("u_9")
         let seen = Mutex<[SubjectID]>([])
         @Sendable func register(_ step: StepContext) throws {

@@ -86,7 +86,7 @@ struct Simulation {
     static let kinds: Set<String> = [
         "forward", "refusal", "repeat", "consent", "withdrawal", "handed over", "turned away", "in doubt",
         "cancel", "lost commit",
-        "erasure", "policy", "crash", "lost answer", "conflict", "stale", "capped", "told before",
+        "erasure", "policy", "crash", "lost answer", "full disk", "capped", "told before",
         "together", "key registered", "key proved", "key replaced", "proof wrong", "proof too late",
         "key changed", "key revoked", "key compromised", "compromised key refused", "sealed", "constant text",
         "opened", "explained", "number added", "number confirmed", "number replaced", "number removed",
@@ -100,7 +100,7 @@ struct Simulation {
     /// What has to happen in a short run too: each is a hundredth of the commands, or nearly.
     static let frequentKinds: Set<String> = [
         "forward", "refusal", "repeat", "consent", "withdrawal", "handed over", "turned away", "cancel",
-        "conflict", "stale", "together", "explained",
+        "full disk", "together", "explained",
     ]
 
     let environment: SimulatedEnvironment
@@ -225,9 +225,7 @@ struct Simulation {
         while true {
             let trouble: InMemoryStore.Disturbance? =
                 switch dice.below(400) {
-                case 0...1: .conflict
-                case 2...3: .stale
-                case 4: .unavailable
+                case 0...4: .unavailable
                 case 5 where dice.onceIn(10) && losesAnswers: .lostAnswer
                 case 6 where dice.onceIn(10): .lostCommit
                 default: nil
@@ -236,8 +234,6 @@ struct Simulation {
             let reply = gate.call(caller, method, target, body)
             self.trouble.next.withLock { $0 = nil }
             switch trouble {
-            case .conflict: count("conflict")
-            case .stale: count("stale")
             case .lostAnswer:
                 // The process is gone, and with it what it would have answered.
                 count("lost answer")
@@ -249,7 +245,8 @@ struct Simulation {
                 count("lost commit")
                 crash()
                 continue
-            case .unavailable, .otherEntries, nil: break
+            case .unavailable: count("full disk")
+            case nil: break
             }
             if reply.status == 503 { continue }
             return reply

@@ -99,6 +99,13 @@ import Testing
         try opened.write { try $0.putDevice(second) }
         try opened.reopen()
         #expect(try found("aaff") == second)
+        // One of Expo's is compared as it is.
+        var byExpo = DeviceRecord.sample(two, 2)
+        byExpo.token = "ExponentPushToken[aA]"
+        #expect(byExpo.provider == .expo)
+        try opened.write { try $0.putDevice(byExpo) }
+        #expect(try found("ExponentPushToken[aA]") == byExpo)
+        #expect(try found("exponentpushtoken[aa]") == nil)
         // Another token, an inactive device and a removed one lead nowhere any more.
         second.token = "bb"
         try opened.write { try $0.putDevice(second) }

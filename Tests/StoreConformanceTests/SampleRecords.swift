@@ -38,7 +38,7 @@ extension DeviceRecord {
     static func sample(_ subject: SubjectID, _ number: Int = 1) -> DeviceRecord {
         DeviceRecord(
             subject: subject, tag: .sample(number), id: DestinationID("device-\(number)"), platform: .ios,
-            provider: number == 1 ? .expo : nil, app: "no.getdrop.app", token: "token-of-device-\(number)",
+            provider: number == 1 ? nil : .expo, app: "no.getdrop.app", token: "token-of-device-\(number)",
             region: RegionObservation(code: RegionCode("US-CA")!, source: .sim, observedAt: .sample(-5)),
             timeZone: "America/Los_Angeles", osPermission: .provisional, criticalAlerts: true, isActive: true,
             seenAt: .sample(number == 1 ? 0 : Int64(number)))
@@ -170,9 +170,12 @@ extension StepView {
     }
 }
 
-extension CommitOutcome {
-    /// Which change could not be written; `nil` where all were.
-    var refusedChange: Int? {
-        if case .refused(let change, _) = self { change } else { nil }
+/// Which change a commit refuses; `nil` where it writes all.
+func refusedChange(_ commit: () throws -> CommitReceipt) throws -> Int? {
+    do {
+        _ = try commit()
+        return nil
+    } catch let refused as RefusedChange {
+        return refused.change
     }
 }

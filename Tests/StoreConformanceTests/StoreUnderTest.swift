@@ -71,7 +71,8 @@ final class OpenStore {
     /// Runs steps one after the other over one state, and commits them together.
     ///
     /// - Parameter steps: What they look at is loaded as they ask for it.
-    func commit(_ steps: [(StepView) throws -> Void]) throws -> CommitOutcome {
+    @discardableResult
+    func commit(_ steps: [(StepView) throws -> Void]) throws -> CommitReceipt {
         let state = BatchState()
         try store.load([], into: state)
         var changes: [Change] = []
@@ -80,7 +81,7 @@ final class OpenStore {
             state.apply(change)
             changes.append(change)
         }
-        return try store.commit(changes, against: state)
+        return try store.commit(changes)
     }
 
     /// How many rows a prune took.

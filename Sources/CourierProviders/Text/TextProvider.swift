@@ -121,7 +121,10 @@ package final class TextProvider: DeliveryProvider {
         switch configuration.service {
         case .twilio:
             guard !(200..<300).contains(answer.status) else {
-                guard case .string(let id)? = json?["sid"] else { return .accepted(providerID: nil) }
+                // Every message that Twilio took has a name. A 2xx without one is a proxy's, or an error's.
+                guard case .string(let id)? = json?["sid"], !id.isEmpty else {
+                    return .ambiguous(reason: "provider_answer_unreadable", mayRepeat: false)
+                }
                 return .accepted(providerID: id)
             }
             var code: Int?

@@ -163,9 +163,8 @@ extension EvidenceFold {
                 try run(step)
                 return step.view.change.entries
             }
-            return try entries.map {
-                try TrailEntry(reading: $0.stored(at: $0.expectedIndex).bytes)
-            }.filter(OwedEntries.begins).map(OwedEntries.Line.init)
+            return try entries.map { try TrailEntry(reading: $0.bytes) }
+                .filter(OwedEntries.begins).map(OwedEntries.Line.init)
         } catch is StepRefusal {
             return nil
         } catch is MissingRows {

@@ -103,7 +103,7 @@ extension StepView {
     private func record(_ body: some EntryBody, at now: Instant) throws {
         let index = upcomingIndex
         let bytes = try body.bytes(index: index, time: now)
-        append(NewEntry(at: now, expectedIndex: index, bytes: bytes))
+        append(StoredEntry(index: index, time: now, bytes: bytes))
     }
 }
 

@@ -40,7 +40,7 @@ extension StepView {
     /// - Parameter index: The next one of the store.
     package func append(_ bytes: [UInt8], restoredAs index: UInt64, at time: Instant) throws {
         precondition(index == upcomingIndex, "entry \(index) was restored as \(upcomingIndex)")
-        append(NewEntry(at: time, expectedIndex: index, bytes: bytes))
+        append(StoredEntry(index: index, time: time, bytes: bytes))
     }
 
     /// Brings one change back.

@@ -265,18 +265,14 @@ package final class Batch {
         for change in state.applied { change.fill(bodies) }
     }
 
-    /// - Returns: `nil` when another commit came between, and everything has to be loaded again.
     /// - Throws: ``FailedSteps`` when all other steps can be tried again; else what the store throws.
-    func commit() throws -> CommitReceipt? {
-        guard state.applied.contains(where: { !$0.isEmpty }) else {
-            return CommitReceipt(entries: [], expectedIndex: state.tail?.entryCount ?? 0)
-        }
+    func commit() throws -> CommitReceipt {
+        guard state.applied.contains(where: { !$0.isEmpty }) else { return CommitReceipt() }
         try fillBodies()
-        switch try store.commit(state.applied, against: state) {
-        case .done(let receipt): return receipt
-        case .conflict, .stale: return nil
-        case .refused(let position, let error):
-            throw FailedSteps(failures: [steps[position]: .unwritten(error)])
+        do {
+            return try store.commit(state.applied)
+        } catch let refused as RefusedChange {
+            throw FailedSteps(failures: [steps[refused.change]: .unwritten(refused.error)])
         }
     }
 

@@ -30,7 +30,7 @@ extension ClockGuard {
         try store.write { view in
             let index = view.upcomingIndex
             let bytes = try ClockEntry(previous: newest, user: user).bytes(index: index, time: reading.wall)
-            view.append(NewEntry(at: reading.wall, expectedIndex: index, bytes: bytes))
+            view.append(StoredEntry(index: index, time: reading.wall, bytes: bytes))
             try view.setNewestEntryClock(reading)
         }
         return .recorded(index: tail.entryCount, from: newest, to: reading.wall)

@@ -141,10 +141,7 @@ package final class Engine: Sendable {
                 identifiers: identifiers, failures: failures)
             do {
                 let outcomes = try perform(operations, refusing: refusals, in: batch)
-                guard let receipt = try batch.commit() else {
-                    batch.abandon()
-                    continue
-                }
+                let receipt = try batch.commit()
                 opening.withLock { $0 = nil }
                 batch.carryOver()
                 return committed(
@@ -190,7 +187,7 @@ package final class Engine: Sendable {
             refuse: { [self] in refuse(operations, $0) })
     }
 
-    /// Times that one batch is begun at most: each that ends with a failed step refuses one more.
+    /// Times that one batch is begun at most: each but the last ends with a failed step or operation, and the next refuses one more.
     private static let tryCountMax = 2048
 
     private enum OperationOutcome: Sendable {

@@ -14,18 +14,25 @@ extension GateStore {
     package func committing<Result>(
         _ body: (StepView) throws -> Result
     ) throws -> (result: Result, receipt: CommitReceipt) {
-        while true {
-            let state = BatchState()
-            try load([], into: state)
-            let (view, result) = try step(body, over: state)
-            switch try commit([view.change], against: state) {
-            case .done(let receipt):
-                try synchronize()
-                return (result, receipt)
-            case .refused(_, let error): throw error
-            case .conflict, .stale: break
-            }
+        let state = BatchState()
+        try load([], into: state)
+        let (view, result) = try step(body, over: state)
+        return (result, try commitAlone(view.change))
+    }
+
+    /// Writes one change, durably.
+    ///
+    /// - Throws: What the store does; where it refuses the change, why.
+    @discardableResult
+    func commitAlone(_ change: Change) throws -> CommitReceipt {
+        let receipt: CommitReceipt
+        do {
+            receipt = try commit([change])
+        } catch let refused as RefusedChange {
+            throw refused.error
         }
+        try synchronize()
+        return receipt
     }
 
     /// Runs a step until everything that it looks at is loaded.

@@ -65,8 +65,7 @@ final class SendOperation: EngineOperation {
         _ earlier: SendRecord, isIDTaken: Bool, under policy: CompiledPolicy
     ) -> Completion {
         { [self] places in
-            // The index that the store gave the entry, should the first send be of the same batch.
-            let index = places.index(earlier.entryIndex)
+            let index = earlier.entryIndex
             let isTaken = gateway.readers.submit(for: send.attested.caller, lane: lane) { [self] in
                 do {
                     let bytes = try gateway.dependencies.entry(index, in: gateway.store)

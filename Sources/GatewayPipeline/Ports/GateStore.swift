@@ -1,15 +1,14 @@
 package import GateSteps
-package import GateVocabulary
 
 /// Where everything the gate must remember lives.
 ///
 /// - Steps: a batch is told what it names by `load`, steps over that, and hands over everything its steps did with
 ///   `commit`, once. Nothing above knows how it is kept.
-/// - Durability: when `commit` returns `done`, everything survives the end of the process, and once `synchronize` has returned
-///   a power cut too. When it throws or returns anything else, nothing of it happened. There is no other case; a store that
-///   cannot tell must stop the process (`StoreError.lostDurability`).
-/// - Ordering: commits come one after another, entries in the order of their changes. The store gives entries their
-///   index; a batch whose steps are older than the newest entry is `stale`.
+/// - Durability: when `commit` returns, everything survives the end of the process, and once `synchronize` has returned
+///   a power cut too. When it throws, nothing of it happened. There is no other case; a store that cannot tell must stop
+///   the process (`StoreError.lostDurability`).
+/// - Ordering: commits come one after another, entries in the order of their changes, at the index that their step gave them.
+/// - One writer: between a `load` and the `commit` of what was stepped over it, nobody else commits. So there is no conflict.
 /// - Concurrency: `read` and `synchronize` may be called from any thread beside a running `commit`. `read` sees one
 ///   consistent snapshot, and returns only what is durable.
 /// - Retry: none inside. A full or read-only disk throws `StoreError.unavailable`, and the next call
@@ -22,8 +21,9 @@ package protocol GateStore: AnyObject, Sendable {
 
     /// Writes everything that steps did, or nothing.
     ///
-    /// - Parameter state: What they stepped over; a store that others write to compares it with what is there now.
-    func commit(_ changes: [Change], against state: BatchState) throws -> CommitOutcome
+    /// - Throws: ``RefusedChange`` when one step's writes cannot be written: the others can come again without it.
+    ///   `StoreError.unavailable` also when an entry is not the next one of the trail.
+    func commit(_ changes: [Change]) throws -> CommitReceipt
 
     /// Blocks until everything that was committed before the call is durable, the earliest first: of two commits the later
     /// never survives without the earlier.
@@ -89,17 +89,15 @@ package struct DataKeyUse: Sendable, Hashable {
     package var isExhausted: Bool { sealCount >= Self.sealCountMax }
 }
 
-/// The result of a commit.
-package enum CommitOutcome {
-    /// Everything is written, with the entries in the order of the changes, and the next `load` sees it.
-    case done(CommitReceipt)
-    /// Another writer changed rows of these people that the steps read: the batch begins again on the rows as they
-    /// are now.
-    case conflict(Set<SubjectID>)
-    /// A row that every step reads was changed by another writer: all begin again.
-    case stale
-    /// The change of one step cannot be written, because of a damaged page: the other steps begin again without it.
-    ///
-    /// - change: Its position among the changes.
-    case refused(change: Int, any Error)
+/// The writes of one step cannot be written, because of a damaged page or because they do not fit the stored rows. Nothing of the
+/// commit happened; the other steps can begin again without it.
+package struct RefusedChange: Error {
+    /// Its position among the changes.
+    package let change: Int
+    package let error: any Error
+
+    package init(change: Int, error: any Error) {
+        self.change = change
+        self.error = error
+    }
 }

@@ -137,7 +137,7 @@ package struct TrailRestore {
         let batch = BatchState()
         try store.load([], into: batch)
         let (change, next, _) = try step(from: first, to: end, &sends, state, over: batch)
-        try finish([change], against: batch)
+        try store.commitAlone(change)
         state = next
         return end
     }
@@ -176,14 +176,6 @@ package struct TrailRestore {
         return (view.change, next, view)
     }
 
-    private func finish(_ changes: [Change], against batch: BatchState) throws {
-        switch try store.commit(changes, against: batch) {
-        case .done: try store.synchronize()
-        case .refused(_, let error): throw error
-        case .conflict, .stale: throw RestoreFailure.changedMeanwhile
-        }
-    }
-
     @discardableResult
     private func committing<Result>(
         _ asks: [Ask] = [], _ body: (StepView) throws -> Result
@@ -191,7 +183,7 @@ package struct TrailRestore {
         let batch = BatchState()
         try store.load(asks, into: batch)
         let (view, result) = try store.step(body, over: batch)
-        if !view.change.isEmpty { try finish([view.change], against: batch) }
+        if !view.change.isEmpty { try store.commitAlone(view.change) }
         return result
     }
 
@@ -252,12 +244,10 @@ package struct TrailRestore {
 /// Why a restore cannot go on. What was committed stays, and the store goes into service only once it is done.
 package enum RestoreFailure: Error, Hashable, Sendable, CustomStringConvertible {
     case unreadableEntry(index: UInt64, String)
-    case changedMeanwhile
 
     package var description: String {
         switch self {
         case .unreadableEntry(let index, let why): "entry \(index) cannot be brought back: \(why)"
-        case .changedMeanwhile: "something else wrote to the store meanwhile"
         }
     }
 }

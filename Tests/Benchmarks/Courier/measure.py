@@ -269,6 +269,9 @@ def outage(stage, options):
     stage.wait(3 * third)
     arrivals = stage.arrivals()
     stage.stop_courier()
+    # Its trail stands still once it has ended.
+    stage.gate.process.terminate()
+    stage.gate.process.wait()
     times = [at for at, _, _ in arrivals]
     # Of the message ids the stand-in knows no tier; the trail does.
     tiers = dict(tier_of_messages(stage.folder / "gate" / "trail"))

@@ -216,6 +216,26 @@ import Testing
                 == .ambiguous(reason: "provider_answer_unreadable", mayRepeat: false))
     }
 
+    @Test
+    func
+        `a success without Twilio's name for the text is not taken for a yes, and the text never goes again`()
+        async throws
+    {
+        let stage = try Stage([
+            ["status": 200, "raw": "<html>"],
+            ["status": 200, "body": ["code": 21_211, "message": "no", "status": 400]],
+            ["status": 204, "raw": ""], Self.taken,
+        ])
+        for number in 1...3 as ClosedRange<UInt64> {
+            for _ in 1...2 {
+                #expect(
+                    await stage.provider.deliver(Self.order(number))
+                        == .ambiguous(reason: "provider_answer_unreadable", mayRepeat: false))
+            }
+        }
+        #expect(await stage.provider.deliver(Self.order(4)) == .accepted(providerID: "SM1"))
+    }
+
     @Test func `no text is written once the gateway has gone, also when the connection was long in coming`()
         async throws
     {

@@ -280,7 +280,7 @@ private final class FloorSource {
     }
 
     private func append(_ entry: [UInt8], to view: StepView) throws {
-        view.append(NewEntry(at: start, expectedIndex: view.upcomingIndex, bytes: entry))
+        view.append(StoredEntry(index: view.upcomingIndex, time: start, bytes: entry))
     }
 
     /// As the relay's group of results and the requests behind it come into one batch.
