@@ -26,7 +26,9 @@ final class DemoProvider {
         guard keys.terminationStatus == 0 else {
             throw CommandFailure(
                 "the provider's keys could not be made",
-                hint: "`make demo` installs what `\(tools.provider)` needs; give the Python that has it with --python")
+                hint:
+                    "`make demo` installs what `\(tools.provider)` needs; give the Python that has it with --python"
+            )
         }
         let (input, output) = (Pipe(), Pipe())
         process = try tools.process(tools.provider, [folder])
@@ -89,7 +91,9 @@ package struct DemoTools {
     }
 
     /// Makes the keys of the stand-in, beside it.
-    var keys: String { URL(filePath: provider).deletingLastPathComponent().appending(path: "push_keys.py").path }
+    var keys: String {
+        URL(filePath: provider).deletingLastPathComponent().appending(path: "push_keys.py").path
+    }
 
     func process(_ script: String, _ arguments: [String]) throws -> Process {
         let process = Process()

@@ -154,7 +154,8 @@ final class DemoStage {
         }
         let words = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         throw CommandFailure(
-            "`\(executable ?? "sendgate") \(arguments.joined(separator: " "))` did not come up", hint: String(words.suffix(800)))
+            "`\(executable ?? "sendgate") \(arguments.joined(separator: " "))` did not come up",
+            hint: String(words.suffix(800)))
     }
 
     // MARK: Talking

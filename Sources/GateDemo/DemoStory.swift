@@ -254,7 +254,8 @@ package final class DemoStory {
         var headers = request["headers"]?.objectValue ?? [:]
         headers["authorization"] = "bearer …"
         sideBySide(
-            "the request that Apple gets", String(decoding: CanonicalJSON.write(.object(headers)), as: UTF8.self),
+            "the request that Apple gets",
+            String(decoding: CanonicalJSON.write(.object(headers)), as: UTF8.self),
             "what the phone opens",
             String(decoding: CanonicalJSON.write(.object(try phone.read(envelope))), as: UTF8.self))
         check(
@@ -367,7 +368,8 @@ package final class DemoStory {
     private func grantConsent(
         _ user: String, _ consent: JSONObject, to notice: String, version: String
     ) async throws {
-        let text = try Data(contentsOf: URL(filePath: stage.policies + "/notices/\(notice).\(version).en.txt"))
+        let text = try Data(
+            contentsOf: URL(filePath: stage.policies + "/notices/\(notice).\(version).en.txt"))
         var consent = consent
         consent["event_time"] = .string(Self.now())
         consent["method"] = "in_app_toggle"

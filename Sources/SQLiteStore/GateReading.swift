@@ -76,6 +76,10 @@ class GateReading: StoreReading {
         try unlessErased(try withMappings { try mappings.find(id, in: $0, on: contexts) })
     }
 
+    final func mappedSubjects(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
+        try withMappings { try SubjectMappings.subjects(after: subject, limit: limit, in: $0) }
+    }
+
     /// A mapping that is marked for destruction and not yet destroyed counts as destroyed.
     private func unlessErased(_ subject: Subject?) throws -> Subject? {
         guard let subject, try !isErased(subject.id) else { return nil }

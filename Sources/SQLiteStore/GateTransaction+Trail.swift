@@ -46,8 +46,8 @@ extension GateTransaction {
         (max(size, 1) - 1) / bundleEntryCount * bundleEntryCount
     }
 
-    /// Deletes the entries whose full bundle the published tree holds durably, but for the bundle of the newest one: it may still
-    /// be filling, and so be written again, and the next start holds the trail's directory against its newest entry.
+    /// Deletes the entries whose full bundle the published tree holds durably, except the bundle of the newest published entry: it may
+    /// still be filling, and so be written again, and the next start holds the trail's directory against that entry.
     func setPublishedSize(_ size: UInt64) throws {
         guard size >= sequences.publishedSize, size <= sequences.entryCount else {
             throw UnfitWrite(

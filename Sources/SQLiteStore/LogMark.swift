@@ -93,23 +93,28 @@ final class LogMark: Sendable {
 
     /// What an earlier process of this boot made durable; `nil` where none did, or what it wrote cannot be read.
     func read() -> LogEnd? {
-        guard let boot else { return nil }
+        guard let boot, let (marked, true) = stored() else { return nil }
+        func value(_ offset: Int) -> UInt64 {
+            marked.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }.littleEndian
+        }
+        let end = LogEnd(salts: value(24), frameCount: Int64(bitPattern: value(32)), checksum: value(40))
+        return marked == Self.bytes(of: end, boot: boot) ? end : nil
+    }
+
+    /// Whether the mark has its code under this key; `nil` where there is none.
+    var isOwn: Bool? { stored()?.isOwn }
+
+    private func stored() -> (marked: [UInt8], isOwn: Bool)? {
         let opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard opened >= 0 else { return nil }
         defer { Glibc.close(opened) }
         var bytes = [UInt8](repeating: 0, count: Self.byteCount)
         guard pread(opened, &bytes, bytes.count, 0) == bytes.count else { return nil }
         let marked = Array(bytes.dropLast(Self.codeByteCount))
-        guard
-            HMACKey.constantTimeEqual(
-                Array(bytes.suffix(Self.codeByteCount)),
-                Array(keys.mark.authenticate(marked).prefix(Self.codeByteCount)))
-        else { return nil }
-        func value(_ offset: Int) -> UInt64 {
-            marked.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }.littleEndian
-        }
-        let end = LogEnd(salts: value(24), frameCount: Int64(bitPattern: value(32)), checksum: value(40))
-        return marked == Self.bytes(of: end, boot: boot) ? end : nil
+        let isOwn = HMACKey.constantTimeEqual(
+            Array(bytes.suffix(Self.codeByteCount)),
+            Array(keys.mark.authenticate(marked).prefix(Self.codeByteCount)))
+        return (marked, isOwn)
     }
 
     // MARK: At the start

@@ -183,7 +183,8 @@ package final class SQLiteStore: GateStore {
         throw StoreOpeningError.subjectsMissing(file: subjects, besides: gate, path: directory.path)
     }
 
-    /// Opens a database: its first page has another code also under another index key, and what else is damaged has not.
+    /// Opens a database. Under another index key its first page has another code; where that one is right, so is the key, and the
+    /// damage lies elsewhere.
     static func tellingOfWrongKey(
         _ path: String, _ keys: PageKeys, _ body: () throws -> Connection
     ) throws -> Connection {

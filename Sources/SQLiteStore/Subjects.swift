@@ -50,6 +50,20 @@ struct SubjectMappings: Sendable {
         try connection.first(Self.bySubject, { $0.add(subject) }) { try open(&$0, on: contexts) }
     }
 
+    private static let subjectsAfter = StatementText(
+        "subject", "SELECT subject FROM subject WHERE subject > ? ORDER BY subject LIMIT ?")
+
+    static func subjects(
+        after subject: SubjectID?, limit: Int, in connection: Connection
+    ) throws -> [SubjectID] {
+        try connection.every(subjectsAfter) {
+            $0.add(subject?.bytes ?? [])
+            $0.add(Int64(limit))
+        } read: {
+            try $0.id(SubjectID.self)
+        }
+    }
+
     private func open(_ row: inout StoredRow, on contexts: AES256GCMContexts) throws -> Subject {
         let key = row.byteArray()
         let id = try row.id(SubjectID.self)

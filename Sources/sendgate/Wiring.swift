@@ -125,9 +125,7 @@ struct Wiring {
             at: configuration.trailDirectory, signer: trailSigner,
             olderKeys: keyring.earlierTrailKeys(origin: origin, trusted: true),
             formerKeys: keyring.earlierTrailKeys(origin: origin, trusted: false),
-            after: lineage?.previous, publishedSize: store.read { try $0.publishedSize() },
-            entryCount: store.read { try $0.entryCount() })
-        try library.requireSameHistory(as: store)
+            after: lineage?.previous, of: store)
         if let path = configuration.externalCheckpointPath {
             try ExternalCheckpoint(at: path, of: configuration.trailOrigin).demand(
                 trusting: TrailTrust(

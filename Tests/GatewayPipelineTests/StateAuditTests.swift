@@ -20,8 +20,10 @@ import WireProtocol
     ) throws -> [StateAudit.Difference] {
         let entries = try entries ?? gate.store.read { try $0.entries(from: 0, limit: 10_000) }.map(\.bytes)
         return try (0..<shareCount).flatMap { index in
+            let share = StateFold.Share(index: index, count: shareCount)
             var fold = StateFold(
-                of: StateFold.Share(index: index, count: shareCount), sendsSince: .longAgo)
+                of: share, sendsSince: .longAgo,
+                strays: try gate.store.read { try StateAudit.strays(in: share, of: $0) })
             for entry in entries { try fold.apply(entry) }
             return try gate.store.read { store in
                 let audit = StateAudit(fold, store, keptSince: .longAgo)

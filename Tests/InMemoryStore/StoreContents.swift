@@ -208,6 +208,9 @@ extension StoreContents: StoreReading {
     package func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
         Array(states.keys.filter { subject == nil || $0 > subject! }.sorted().prefix(limit))
     }
+    package func mappedSubjects(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
+        Array(subjects.keys.filter { subject == nil || $0 > subject! }.sorted().prefix(limit))
+    }
     package func ledgerEnds(of subject: SubjectID) throws -> LedgerEnds {
         LedgerEnds(
             consentCount: Int64(consents[subject]?.count ?? 0),

@@ -11,11 +11,18 @@ import Testing
 @Suite struct PageInspectionTests {
     private static let size = PageCode.pageByteCount
 
-    /// A state directory as a process left it that was killed: with logs.
-    private func killed() throws -> TemporaryFolder {
+    /// A state directory as a process left it that was killed: with pages in the database and in the log.
+    ///
+    /// - Parameter isFirst: Whether it was the first process: of the pages all lie in the logs.
+    private func killed(isFirst: Bool = false) throws -> TemporaryFolder {
         let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
+        if !isFirst {
+            let first = try openStore(folder.state)
+            try first.write { step in for number in 1...12 { _ = try step.putCanaries(number) } }
+            first.close()
+        }
         let store = try openStore(folder.state)
-        try store.write { step in for number in 1...12 { _ = try step.putCanaries(number) } }
+        try store.write { step in for number in 13...14 { _ = try step.putCanaries(number) } }
         try store.synchronize()
         try FileManager.default.copyItem(atPath: folder.state, toPath: copy.state)
         store.close()
@@ -105,13 +112,32 @@ import Testing
         let folder = try stopped()
         try FileManager.default.removeItem(atPath: folder.state + "/gate.db")
         #expect(try damages(folder) == ["`gate.db` is damaged: the file is missing"])
+        let emptied = try stopped()
+        for file in ["gate.db", "subjects.db"] { try edit(emptied, file) { $0 = Data() } }
+        #expect(try damages(emptied).count == 2)
+        try FileManager.default.removeItem(atPath: folder.state + "/subjects.db")
+        try FileManager.default.createDirectory(
+            atPath: folder.state + "/gate.db", withIntermediateDirectories: false)
+        #expect(throws: StoreOpeningError.notARegularFile(path: folder.state + "/gate.db")) {
+            try PageInspection.damages(in: folder.state, under: .test())
+        }
     }
 
     @Test func `what the log has still to bring is no damage, and a log without its end is`() throws {
         let folder = try killed()
-        // All that was written lies in the log.
-        try edit(folder, "gate.db") { $0 = Data($0.prefix(Self.size * 2)) }
-        #expect(try damages(folder) == [])
+        let path = folder.state + "/gate.db"
+        let mark = try LogMark(
+            besides: path, keys: PageKeys(index: .test(), file: "gate.db"), isReadOnly: true)
+        let inLog = try WriteAheadLog.pages(of: path + "-wal", to: mark.settle()).numbers
+        let pageCount = try #require(try files(folder)["gate.db"]).count / Self.size
+        let (torn, other) = (
+            try #require((1...pageCount).first { inLog.contains(Int64($0)) }),
+            try #require((1...pageCount).first { !inLog.contains(Int64($0)) })
+        )
+        for (page, isDamage) in [(torn, false), (other, true)] {
+            try edit(folder, "gate.db") { $0[(page - 1) * Self.size + 99] ^= 1 }
+            #expect(try damages(folder).isEmpty != isDamage, "page \(page)")
+        }
         let log = try #require(try files(folder)["gate.db-wal"])
         try edit(folder, "gate.db-wal") { $0[log.count / 2] ^= 4 }
         let found = try damages(folder)
@@ -124,8 +150,14 @@ import Testing
             atPath: empty.state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         #expect(throws: StoreOpeningError.noDatabases(path: empty.state)) { try damages(empty) }
         #expect(try FileManager.default.contentsOfDirectory(atPath: empty.state) == [])
-        let folder = try stopped()
-        #expect(throws: StoreOpeningError.wrongIndexKey) { try damages(folder, under: .test(8)) }
+        for folder in [try stopped(), try killed(), try killed(isFirst: true)] {
+            #expect(throws: StoreOpeningError.wrongIndexKey) { try damages(folder, under: .test(8)) }
+        }
+        // Under the right key nothing of it is one of a wrong one.
+        let first = try killed(isFirst: true)
+        #expect(try damages(first) == [])
+        try FileManager.default.removeItem(atPath: first.state + "/subjects.db")
+        #expect(try damages(first) == ["`subjects.db` is damaged: the file is missing"])
     }
 
     @Test func `a gateway that runs is told of, not read`() throws {

@@ -37,7 +37,8 @@ extension EndToEnd {
         }
 
         @Test
-        func `a first push goes by the page's commands to a provider that checks every rule, and a dead token is cleared`()
+        func
+            `a first push goes by the page's commands to a provider that checks every rule, and a dead token is cleared`()
             throws
         {
             let scratch = try Scratch()

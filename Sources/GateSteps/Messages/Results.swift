@@ -39,7 +39,7 @@ package enum MessageOutcome: Sendable {
 extension StepContext {
     /// Keeps a message from going again until it expires, also in another process, where the hop has it and that cannot be recorded.
     package func holdBack(_ message: MessageID) throws {
-        guard let row = try view.outboxHead(message) else { return }
+        guard let row = try view.outboxHead(message), row.notBefore != row.expiresAt else { return }
         try view.postponeOutbox(message, until: row.expiresAt)
     }
 

@@ -8,20 +8,21 @@ extension StepContext {
     ///
     /// One channel a step, so that each entry is an act of its own, whichever of them were recorded before.
     ///
-    /// - Parameter ends: An old state that was put back counts fewer events than the ledgers have, which would take no further one.
+    /// - Parameter ends: How long the ledgers are. An old state that was put back counts fewer events, and what is appended after it
+    ///   would collide with those that are there: its counts are raised first.
     package func closeMarketing(
         _ channel: Channel, of subject: SubjectID, behind ends: LedgerEnds, at now: Instant
     ) throws {
         guard let person = try view.subject(subject),
             var state = try view.state(of: subject), state.record != nil
         else { return }
+        if state.count(upTo: ends) { try view.put(state) }
         let choice = PreferenceRecord(
             subject: subject, scope: Category.marketing.rawValue, channel: channel, destination: nil,
             state: .userOff, source: .stateAudit, at: now, caller: .gateway)
         guard !state.preferences.contains(where: { $0.isClosing && $0.isSameChoice(as: choice) }) else {
             return
         }
-        if state.count(upTo: ends) { try view.put(state) }
         try appendPreference(choice, receivedAt: now)
         try reconsider(person, because: .recipientChanged, at: now)
     }

@@ -258,6 +258,7 @@ private struct ActAgain {
         case .stateAudit:
             return [
                 Step(channel: choice.channel) {
+                    // A replay counts the trail's own events, so there is nothing to raise.
                     try $0.closeMarketing(choice.channel, of: choice.subject, behind: LedgerEnds(), at: now)
                 }
             ]

@@ -72,13 +72,22 @@ package struct StateFold {
     /// Who was told of first in entries that a restore brought back: nobody's mapping is in the trail, so the store need not
     /// have them.
     package private(set) var lost: Set<SubjectID> = []
-    /// Who was erased.
-    package private(set) var forgotten: Set<SubjectID> = []
 
-    /// - Parameter keptSince: Sends from before are let go of, so they are not held against the store.
-    package init(of share: Share = Share(index: 0, count: 1), sendsSince keptSince: Instant) {
+    /// Of ``strays``, who was erased.
+    package private(set) var erased: Set<SubjectID> = []
+    private let strays: Set<SubjectID>
+
+    /// - Parameters:
+    ///   - keptSince: Sends from before are let go of, so they are not held against the store.
+    ///   - strays: Whom a user leads to and of whom nothing is stored. Erasures of others are not kept, which may be many times
+    ///     the people there are.
+    package init(
+        of share: Share = Share(index: 0, count: 1), sendsSince keptSince: Instant,
+        strays: Set<SubjectID> = []
+    ) {
         self.share = share
         self.keptSince = keptSince
+        self.strays = strays
     }
 
     /// Applies the next entry.
@@ -117,10 +126,9 @@ package struct StateFold {
             told.forget(subject)
             firstEntries[subject] = nil
             lost.remove(subject)
-            forgotten.insert(subject)
+            if strays.contains(subject) { erased.insert(subject) }
         default:
             guard let (subject, change) = try PersonChange.read(entry) else { return }
-            forgotten.remove(subject)
             if firstEntries[subject] == nil { firstEntries[subject] = entry.index }
             told.apply(change, to: subject)
         }

@@ -13,7 +13,7 @@ package struct ClosingOperation: EngineOperation {
     package var lane: EngineLane { .general }
     package var scans: Bool { true }
 
-    /// - Parameter ends: As they are stored: what is written comes behind.
+    /// - Parameter ends: How long the person's ledgers are; the choices are appended after them.
     package init(
         _ subject: SubjectID, behind ends: LedgerEnds, finished: @escaping @Sendable (EngineFailure?) -> Void
     ) {

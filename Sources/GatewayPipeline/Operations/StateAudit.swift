@@ -56,9 +56,9 @@ package struct StateAudit {
     /// What there is to compare in the share: people in the order of their pseudonyms, sends, device keys; in the first share the
     /// settings, too.
     package func items() throws -> [Item] {
-        let people = Set(fold.told.people.keys).union(fold.forgotten)
-            .union(try stored { try store.people(after: $0, limit: $1) })
-        let keys = try stored { try store.deviceKeys(after: $0, limit: $1) }
+        let people = Set(fold.told.people.keys).union(fold.erased)
+            .union(try Self.stored(in: fold.share) { try store.people(after: $0, limit: $1) })
+        let keys = try Self.stored(in: fold.share) { try store.deviceKeys(after: $0, limit: $1) }
         return people.sorted().map(Item.person) + fold.sent.keys.sorted().map(Item.send)
             + keys.map(Item.key) + (fold.share.index == 0 ? [.settings] : [])
     }
@@ -74,28 +74,40 @@ package struct StateAudit {
             guard let send = fold.sent[id], send.receivedAt >= keptSince,
                 fold.told.people[send.subject] != nil, try !isLost(send.subject)
             else { return [] }
-            return try found(send.subject, { try difference(of: id, send) })
+            return try differences(for: send.subject) { try difference(of: id, send) }
         case .key(let key):
-            return try found(nil) {
+            return try differences(for: nil) {
                 _ = try store.deviceKey(key)
                 return nil
             }
         case .settings:
-            return try [policyDifference, keyringDifference, keysetDifference].flatMap { try found(nil, $0) }
+            return try [policyDifference, keyringDifference, keysetDifference].flatMap {
+                try differences(for: nil, lookingAt: $0)
+            }
         }
+    }
+
+    /// Whom a user leads to and of whom nothing is stored: an erasure that was undone, or a registration that a crash ended between
+    /// its two databases.
+    package static func strays(
+        in share: StateFold.Share, of store: any StoreReading
+    ) throws -> Set<SubjectID> {
+        // Whoever registers meanwhile is no stray: the mapping is looked for first, and written first.
+        let mapped = try stored(in: share) { try store.mappedSubjects(after: $0, limit: $1) }
+        return Set(mapped).subtracting(try stored(in: share) { try store.people(after: $0, limit: $1) })
     }
 
     /// The identifiers of the share that are stored.
     ///
     /// - Parameter next: Gives so many at most that come after one, in their order.
-    private func stored<Kind>(
-        _ next: (RandomIdentifier<Kind>?, Int) throws -> [RandomIdentifier<Kind>]
+    private static func stored<Kind>(
+        in share: StateFold.Share, _ next: (RandomIdentifier<Kind>?, Int) throws -> [RandomIdentifier<Kind>]
     ) throws -> [RandomIdentifier<Kind>] {
         var found: [RandomIdentifier<Kind>] = []
-        var last: RandomIdentifier<Kind>? = fold.share.lowerBound()
+        var last: RandomIdentifier<Kind>? = share.lowerBound()
         while true {
             let page = try next(last, Self.pageCount)
-            let own = page.prefix { fold.share.contains($0) }
+            let own = page.prefix { share.contains($0) }
             found += own
             guard own.count == Self.pageCount else { return found }
             last = own.last
@@ -103,7 +115,9 @@ package struct StateAudit {
     }
 
     /// What `look` finds of `subject`, or the damage that it meets. A row's is theirs, and a page's is nobody's.
-    private func found(_ subject: SubjectID?, _ look: () throws -> String?) throws -> [Difference] {
+    private func differences(for subject: SubjectID?, lookingAt look: () throws -> String?) throws
+        -> [Difference]
+    {
         do {
             return try look().map { [Difference(subject: subject, what: $0)] } ?? []
         } catch let error as StoreError {
@@ -115,7 +129,7 @@ package struct StateAudit {
     /// Whether a restore could not bring the person back.
     private func isLost(_ subject: SubjectID) throws -> Bool {
         try fold.lost.contains(subject)
-            && found(subject) {
+            && differences(for: subject) {
                 try store.subject(subject) == nil && store.state(of: subject) == nil ? nil : ""
             }.isEmpty
     }
@@ -128,7 +142,7 @@ package struct StateAudit {
             tokenDifference, addressDifference,
         ]
         // One damaged row is met by several.
-        return try Set(looks.flatMap { look in try found(subject) { try look(subject) } })
+        return try Set(looks.flatMap { look in try differences(for: subject) { try look(subject) } })
             .sorted { $0.what < $1.what }
     }
 
@@ -154,7 +168,7 @@ package struct StateAudit {
 
     private func mappingDifference(of subject: SubjectID) throws -> String? {
         let isMapped = try store.subject(subject) != nil
-        if fold.forgotten.contains(subject) {
+        if fold.erased.contains(subject) {
             return isMapped ? "a user leads to this person, who was erased" : nil
         }
         return fold.told.people[subject]?.record == nil || isMapped

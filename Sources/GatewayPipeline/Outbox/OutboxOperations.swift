@@ -125,26 +125,28 @@ struct ReportOperation: EngineOperation {
     func perform(in batch: Batch) throws -> Completion {
         /// By the place of their result.
         var failures: [Int: EngineFailure] = [:]
+        var damaged: [ReportedResult] = []
         do {
             try batch.step { step in
                 let now = try step.now()
                 for result in results { try step.record(result.outcome, of: result.message, at: now) }
             }
-        } catch  where !isOfTheStore(error) {
+        } catch  where !isOfTheStore(error) && (results.count > 1 || isDamage(error)) {
             // Each by itself: what one of them leads to must not keep the others from being recorded.
             for (index, result) in results.enumerated() {
                 do {
                     try batch.step { try $0.record(result.outcome, of: result.message, at: $0.now()) }
                 } catch  where !isOfTheStore(error) {
                     failures[index] = EngineFailure(error)
+                    if isDamage(error) { damaged.append(result) }
                 }
             }
             // The relay reports these again and again. A process after this one knows of them only what is written here.
-            for index in failures.keys.sorted() where results[index].outcome.forbidsRepeat {
+            for result in damaged where result.outcome.forbidsRepeat {
                 do {
-                    try batch.step { try $0.holdBack(results[index].message) }
+                    try batch.step(of: result.message) { try $0.holdBack(result.message) }
                 } catch  where !isOfTheStore(error) {
-                    // Its own row is damaged, too, so it is not read again either.
+                    // Its own row cannot be written either: the next process may hand it over again, under the same id.
                     continue
                 }
             }
@@ -156,6 +158,8 @@ struct ReportOperation: EngineOperation {
             finished()
         }
     }
+
+    private func isDamage(_ error: any Error) -> Bool { (error as? StoreError)?.damage != nil }
 
     /// Whether every other message would fail in the same way.
     private func isOfTheStore(_ error: any Error) -> Bool {

@@ -13,6 +13,9 @@ package protocol StoreReading: HistoryReading {
     func deviceKeys(after key: KeyID?, limit: Int) throws -> [KeyID]
     /// Pseudonyms of people with a state, in rising order, at most `limit`, and only those after one.
     func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID]
+    /// Pseudonyms that a user leads to, in rising order, at most `limit`, and only those after one; also those that are being
+    /// erased.
+    func mappedSubjects(after subject: SubjectID?, limit: Int) throws -> [SubjectID]
     /// How far a person's ledgers go, whatever their state says.
     func ledgerEnds(of subject: SubjectID) throws -> LedgerEnds
 

@@ -127,7 +127,7 @@ struct HealthChecks: Sendable {
         let found = statePass.differences.filter { !damaged.contains($0.what) }
         guard !found.isEmpty else { return nil }
         return
-            "not as it happened: \(Self.first(of: found)); marketing is switched off for those named, with each pass that finds it so"
+            "not as it happened: \(Self.first(of: found)); marketing is switched off for each person named, with each pass that finds it so"
     }
 
     private func damageDetail() -> String? {

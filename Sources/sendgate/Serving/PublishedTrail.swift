@@ -25,21 +25,23 @@ final class PublishedTrail: TrailLibrary {
     ///   - signer: Signs checkpoints; its name is the trail's.
     ///   - olderKeys: Keys that signed earlier checkpoints and are trusted still; auditors are given them too.
     ///   - formerKeys: Keys that are trusted no more, one of which may have signed the newest checkpoint there is.
-    ///   - entryCount: How many entries the store has ever had.
     ///   - predecessor: The trail's name before its newest restore.
-    ///   - publishedSize: What the store remembers; a directory that ends before it is an old copy.
+    ///   - store: Whose entries are published here. What it remembers says whether one of the two is an old copy, or of a copy of the
+    ///     gateway that went on by itself.
     ///   - lock: The directory's, where it was taken before.
     init(
         at path: String, signer: NoteSigner, olderKeys: [NoteVerifierKey], formerKeys: [NoteVerifierKey] = [],
-        after predecessor: String? = nil, publishedSize: UInt64, entryCount: UInt64,
-        holding lock: FileLock? = nil
+        after predecessor: String? = nil, of store: any GateStore, holding lock: FileLock? = nil
     ) throws {
+        let (publishedSize, entryCount) = try store.read { (try $0.publishedSize(), try $0.entryCount()) }
         origin = signer.verifierKey.name
         let keys = [signer.verifierKey] + olderKeys
         let writer = try TrailDirectoryWriter(
             openingAt: path, trusting: TrailTrust(origin: origin, keys: keys + formerKeys),
             after: predecessor, publishedSize: publishedSize, entryCount: entryCount,
             holding: lock)
+        try Self.requireSameHistory(in: writer, as: store)
+        // Refused above, the directory keeps the keys of its own gateway.
         try writer.writeVerifierKeys(keys)
         state = Mutex(State(writer: writer, signer: signer))
         reader = try TrailDirectoryReader(openingAt: path)
@@ -49,19 +51,17 @@ final class PublishedTrail: TrailLibrary {
     /// that both went on, the databases of one are no state of the other's trail.
     ///
     /// - Throws: `TrailError.conflict`.
-    func requireSameHistory(as store: any GateStore) throws {
+    private static func requireSameHistory(in writer: TrailDirectoryWriter, as store: any GateStore) throws {
         let entries = try store.read { reading in
             // The newest published one stays in the store.
-            try reading.entries(from: max(reading.publishedSize(), 1) - 1, limit: Self.comparedEntryCountMax)
+            try reading.entries(from: max(reading.publishedSize(), 1) - 1, limit: comparedEntryCountMax)
         }
         guard let first = entries.first?.index else { return }
-        try state.withLock { state in
-            let count = Int(min(max(state.writer.size, first) - first, UInt64(entries.count)))
-            try state.writer.compare(entries.prefix(count).map(\.bytes)[...], startingAt: first)
-        }
+        let count = Int(min(max(writer.size, first) - first, UInt64(entries.count)))
+        try writer.compare(entries.prefix(count).map(\.bytes)[...], startingAt: first)
     }
 
-    /// One that differs is followed by others that do.
+    /// Histories stay different once they differ, so the first entries say it.
     private static let comparedEntryCountMax = 256
 
     func integrate(_ entries: [StoredEntry]) throws -> UInt64 {

@@ -368,8 +368,7 @@ struct RestoreWork {
             at: configuration.trailDirectory, signer: signer,
             olderKeys: keyring.earlierTrailKeys(origin: origin, trusted: true),
             formerKeys: keyring.earlierTrailKeys(origin: origin, trusted: false), after: previous,
-            publishedSize: store.read { try $0.publishedSize() }, entryCount: count,
-            holding: lock)
+            of: store, holding: lock)
         var next = try store.read { try $0.publishedSize() }
         while next < count {
             let entries = try store.read { try $0.entries(from: next, limit: 4_096) }

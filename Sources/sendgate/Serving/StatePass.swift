@@ -66,7 +66,8 @@ struct StateComparison {
 
     /// What the published trail tells, all of it verified.
     private func published(_ share: StateFold.Share) throws -> StateFold {
-        var fold = StateFold(of: share, sendsSince: keptSince)
+        let strays = try store.read { try StateAudit.strays(in: share, of: $0) }
+        var fold = StateFold(of: share, sendsSince: keptSince, strays: strays)
         // Before its first checkpoint a gateway still holds every entry.
         guard try trail.byteCount(of: .checkpoint) != nil else { return fold }
         let report = try TrailVerifier(trail, trusting: trust, examining: .hashing).verify(
