@@ -256,7 +256,8 @@ class Service:
                 if name not in EXPO_FIELDS or not EXPO_FIELDS[name](value):
                     refuse(400, "VALIDATION_ERROR", f"{name} is not as Expo takes it")
             # Expo passes `data` on inside of what Apple and Google count.
-            if len(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()) > 4096:
+            passed_on = {name: value for name, value in message.items() if name != "to"}
+            if len(json.dumps(passed_on, ensure_ascii=False, separators=(",", ":")).encode()) > 4096:
                 tickets.append({"status": "error", "message": "x", "details": {"error": "MessageTooBig"}})
                 continue
             if "gone" in to(message):
