@@ -329,7 +329,8 @@ import Testing
     }
 
     @Test func `GOAWAY lets the streams that Apple has read end, and new ones go elsewhere`() async throws {
-        let stage = try Stage()
+        // Given one connection, so that it is the held stream's that ends.
+        let stage = try Stage(limits: Self.oneConnection)
         try stage.service.next(["do": "hold"])
         let held = stage.provider.start(PushOrder.apple(1))
         let first = try await stage.service.requests(1)
