@@ -93,7 +93,7 @@ final class LogMark: Sendable {
 
     /// What an earlier process of this boot made durable; `nil` where none did, or what it wrote cannot be read.
     func read() -> LogEnd? {
-        guard let boot, let (marked, true) = stored() else { return nil }
+        guard let boot, case (let marked, isOwn: true)? = stored() else { return nil }
         func value(_ offset: Int) -> UInt64 {
             marked.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }.littleEndian
         }
