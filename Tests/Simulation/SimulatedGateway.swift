@@ -98,9 +98,10 @@ final class SimulatedGateway {
         /// What phones believe.
         let origin: OriginKey
 
-        init() throws {
+        /// - Parameter origin: One that is generated, where a test names none.
+        init(origin given: Ed25519PrivateKey? = nil) throws {
             sealers = try SealerPool(threadCount: 1) { try Sealer() }
-            let origin = try Ed25519PrivateKey.generate()
+            let origin = try given ?? Ed25519PrivateKey.generate()
             let id = Array(origin.publicKey.rawBytes.prefix(8))
             self.origin = try OriginKey(
                 keyID: Hexadecimal.encode(id), publicKey: origin.publicKey.rawBytes)
