@@ -54,8 +54,9 @@ import Testing
     /// What is damaged; requires that no file has changed.
     private func damages(_ folder: TemporaryFolder, under index: HMACKey = .test()) throws -> [String] {
         let before = try files(folder)
-        defer { #expect((try? files(folder)) == before) }
-        return try PageInspection.damages(in: folder.state, under: index).map(\.description)
+        let found = Result { try PageInspection.damages(in: folder.state, under: index).map(\.description) }
+        #expect(try files(folder) == before)
+        return try found.get()
     }
 
     @Test func `databases that were stopped or killed are whole`() throws {

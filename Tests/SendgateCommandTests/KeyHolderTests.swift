@@ -48,7 +48,7 @@ import Testing
         let holder = try KeyHolder(
             keys, as: keyring, prefix: "dev-", trailOrigin: "gate.example.com/test", gateKeys: gateKeys,
             library: PublishedTrail(
-                at: folder.path("trail"), signer: signer, olderKeys: [], publishedSize: 0, entryCount: 0),
+                at: folder.path("trail"), signer: signer, olderKeys: [], of: store),
             store: store)
         return (holder, gateKeys, keyring)
     }

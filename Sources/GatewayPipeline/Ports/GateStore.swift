@@ -91,7 +91,7 @@ package struct DataKeyUse: Sendable, Hashable {
 
 /// The writes of one step cannot be written, because of a damaged page or because they do not fit the stored rows. Nothing of the
 /// commit happened; the other steps can begin again without it.
-package struct RefusedChange: Error {
+package struct RefusedChange: Error, CustomStringConvertible {
     /// Its position among the changes.
     package let change: Int
     package let error: any Error
@@ -100,4 +100,6 @@ package struct RefusedChange: Error {
         self.change = change
         self.error = error
     }
+
+    package var description: String { "change \(change) cannot be written: \(error)" }
 }
