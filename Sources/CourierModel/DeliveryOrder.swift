@@ -11,9 +11,9 @@ package struct DeliveryOrder: Sendable, Hashable {
     package var channel: Channel
     /// The platform of a push destination.
     package var platform: Platform?
-    /// Who delivers a push in place of the platform's own service.
+    /// The push service in place of the platform's own.
     package var provider: PushProvider?
-    /// The app of a push destination, as `channels.yaml` names it.
+    /// The app of a push destination, as its device was registered with it.
     package var app: String?
     /// The push token, telephone number (E.164) or e-mail address. Never logged.
     package var token: String

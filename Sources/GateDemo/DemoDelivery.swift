@@ -31,11 +31,11 @@ package enum DemoDelivery {
 
 /// Accepts every message once: a message id it has is answered 409, as the contract says.
 private final class DeliveryRecorder: RequestHandler {
-    private let path: String
+    private let file: LineFile
     private let known = Mutex<Set<String>>([])
 
     init(path: String) {
-        self.path = path
+        file = LineFile(path: path)
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         for line in text.split(separator: "\n") {
             guard case .object(let object)? = try? CanonicalJSON.read(Array(line.utf8)),
@@ -54,19 +54,12 @@ private final class DeliveryRecorder: RequestHandler {
         else { return reply(Answer(status: 400, body: [])) }
         let status: Int = known.withLock { known in
             guard known.insert(message).inserted else { return 409 }
-            guard append(request.body + [UInt8(ascii: "\n")]) else {
+            guard file.append(request.body) == nil else {
                 known.remove(message)
                 return 503
             }
             return 202
         }
         reply(Answer(status: status, body: Array("{}".utf8)))
-    }
-
-    private func append(_ line: [UInt8]) -> Bool {
-        let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        return line.withUnsafeBytes { write(descriptor, $0.baseAddress!, $0.count) } == line.count
     }
 }

@@ -7,7 +7,7 @@ import WireProtocol
 ///
 /// Its first line on standard output is its port; then it answers each line of JSON on its standard input by one of its own.
 final class DemoProvider {
-    /// Of this the folder has the keys and the certificates that ``DemoTools/keys`` makes.
+    /// Has the keys and certificates that ``DemoTools/keys`` makes.
     let folder: String
     private(set) var port = ""
     private let process: Process
@@ -75,13 +75,13 @@ final class DemoProvider {
     }
 }
 
-/// What the demo runs besides this binary to show a delivery.
+/// Programs besides this binary that the demo shows a delivery with.
 package struct DemoTools {
     /// `sendgate-courier`.
     package var courier: String
     /// The program that stands in for Apple.
     package var provider: String
-    /// What runs it.
+    /// The Python interpreter that runs the stand-in.
     package var python: String
 
     package init(courier: String, provider: String, python: String) {

@@ -186,7 +186,7 @@ final class DemoStage {
         return Response(status: response.status, json: json)
     }
 
-    /// What reached the delivery layer; of the courier, what went to no provider.
+    /// Messages that the delivery layer was given; with the courier, those for which it has no provider.
     func deliveries() -> [JSONObject] {
         let path = courier == nil ? received : courierFolder + "/onward.ndjson"
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }

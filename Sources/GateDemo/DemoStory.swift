@@ -104,14 +104,23 @@ package final class DemoStory {
 
     /// Whether a send stops waiting because it was withdrawn. A hand-over that was just being tried must fail first.
     private func isTakenOut(_ send: String) async throws -> Bool {
+        try await status(of: send, from: "marketing", with: "withdrawn")?.json["waiting"] == []
+    }
+
+    /// Waits until an event is on record of a send.
+    ///
+    /// - Returns: The send as its caller reads it then; `nil` when the event does not come within ten seconds.
+    private func status(
+        of send: String, from caller: String, with event: String
+    ) async throws -> DemoStage.Response? {
         let deadline = Date().addingTimeInterval(10)
         while Date() < deadline {
-            let status = try await stage.call("marketing", "GET", "/v1/sends/\(send)")
+            let status = try await stage.call(caller, "GET", "/v1/sends/\(send)")
             let events = status.json["events"]?.arrayValue?.compactMap(\.objectValue) ?? []
-            if events.contains(where: { $0["event"] == "withdrawn" }) { return status.json["waiting"] == [] }
+            if events.contains(where: { $0["event"]?.stringValue == event }) { return status }
             try await Task.sleep(for: .milliseconds(20))
         }
-        return false
+        return nil
     }
 
     private func critical() async throws {
@@ -242,8 +251,9 @@ package final class DemoStory {
         try await stage.startGateway()
         say("the courier has Apple's key and the gateway has none; a stand-in for Apple is on the loopback")
         let accepted = try await send("payments", remittance("rem-courier", to: phone.user))
-        let isTaken = try await becomes("accepted_by_provider", accepted["send_id"], of: "payments")
-        guard isTaken, let request = try provider.requests().last,
+        let taken = try await status(
+            of: accepted["send_id"], from: "payments", with: "accepted_by_provider")
+        guard taken != nil, let request = try provider.requests().last,
             let body = request["body"]?.stringValue,
             case .object(let outside) = try CanonicalJSON.read(Array(body.utf8)),
             let envelope = outside["sendgate"]?.stringValue
@@ -271,7 +281,7 @@ package final class DemoStory {
         try provider.answerNext(status: 410, ["reason": "Unregistered", "timestamp": .integer(now)])
         let code = try await send("security", oneTimeCode("code-push", to: phone.user))
         check(
-            try await becomes("token_gone", code["send_id"], of: "security"),
+            try await status(of: code["send_id"], from: "security", with: "token_gone") != nil,
             "the app is gone from the phone: Apple answers 410, and the caller reads the event")
         let person = try await stage.call("product", "GET", "/v1/recipients/\(phone.user)")
         let device = person.json["devices"]?.arrayValue?.compactMap(\.objectValue)
@@ -289,18 +299,6 @@ package final class DemoStory {
         check(fallback.status == 202, "the caller asks for a text: \(words(fallback))")
         let delivered = try await stage.delivery(of: fallback["send_id"])
         check(delivered?["channel"]?.stringValue == "sms", "and the courier has it for its SMS service")
-    }
-
-    /// Waits until an event is on record of a send; `false` when it is not within ten seconds.
-    private func becomes(_ event: String, _ send: String, of caller: String) async throws -> Bool {
-        let deadline = Date().addingTimeInterval(10)
-        while Date() < deadline {
-            let status = try await stage.call(caller, "GET", "/v1/sends/\(send)")
-            let events = status.json["events"]?.arrayValue?.compactMap(\.objectValue) ?? []
-            if events.contains(where: { $0["event"]?.stringValue == event }) { return true }
-            try await Task.sleep(for: .milliseconds(20))
-        }
-        return false
     }
 
     /// Waits until the checkpoint covers what was recorded.

@@ -160,7 +160,7 @@ package enum SMTPStage: String, CaseIterable, Sendable {
         return code.hasPrefix("5.7.") && saysUs(reply)
     }
 
-    /// Of Postfix, Exim, Sendmail and Exchange.
+    /// Parts of the replies with which Postfix, Exim, Sendmail and Exchange refuse the client or its sender.
     private static let usPhrases = [
         "relay access denied", "relaying denied", "unable to relay", "not permitted to relay",
         "relay not permitted", "relaying not allowed", "do not relay", "sender address rejected",

@@ -53,7 +53,7 @@ enum SMTPSignIn: Sendable, Hashable {
         }
     }
 
-    /// What the relay is told, in Base64.
+    /// The initial response of the AUTH command, in Base64 (RFC 4954, section 4).
     var response: String {
         switch self {
         case .none: ""
@@ -71,7 +71,7 @@ extension SMTPSignIn: CustomStringConvertible, CustomDebugStringConvertible {
 }
 
 extension CredentialFile {
-    /// What a line may consist of.
+    /// The bytes that a credential's line may consist of.
     package enum LineEncoding: Sendable {
         case ascii, utf8
     }

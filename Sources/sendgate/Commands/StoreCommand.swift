@@ -26,11 +26,7 @@ struct StateOptions: ParsableArguments {
         let (state, trail, keysPath, rootPath, limits) = try places()
         try WritePermissions.demand(state: state, trail: nil)
         func readKeys() throws -> PrivateKeyDirectory {
-            try CommandFailure.tellingOfRestore(in: state) {
-                try PrivateKeyDirectory(
-                    at: keysPath, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
-                    acceptsThrowaway: dev != nil)
-            }
+            try CommandFailure.tellingOfRestore(in: state) { try self.keys(at: keysPath, rootPath) }
         }
         var keys = try readKeys()
         let store = try Wiring.openStore(of: state, readingAgain: &keys, by: readKeys)
@@ -50,11 +46,7 @@ struct StateOptions: ParsableArguments {
     func openToRead() throws -> (store: ReadOnlyStore, trail: String) {
         let (state, trail, keysPath, rootPath, _) = try places()
         try WritePermissions.demand(state: state, trail: nil)
-        func readKeys() throws -> PrivateKeyDirectory {
-            try PrivateKeyDirectory(
-                at: keysPath, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
-                acceptsThrowaway: dev != nil)
-        }
+        func readKeys() throws -> PrivateKeyDirectory { try self.keys(at: keysPath, rootPath) }
         var keys = try readKeys()
         let store = try Wiring.openStoreToRead(state, readingAgain: &keys, by: readKeys)
         guard try store.read({ try $0.restoreUnderWay() }) == nil else {
@@ -68,15 +60,17 @@ struct StateOptions: ParsableArguments {
     func damages() throws -> [StoredDamage] {
         let (state, _, keysPath, rootPath, _) = try places()
         try WritePermissions.demand(state: state, trail: nil)
-        let keys = try CommandFailure.tellingOfRestore(in: state) {
-            try PrivateKeyDirectory(
-                at: keysPath, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
-                acceptsThrowaway: dev != nil)
-        }
+        let keys = try CommandFailure.tellingOfRestore(in: state) { try self.keys(at: keysPath, rootPath) }
         guard !SQLiteStore.hasUnverifiedSetting(RestoreUnderWay.settingName, in: state) else {
             throw CommandFailure.restoreUnderWay
         }
         return try PageInspection.damages(in: state, under: HMACKey(keys.current(.index).secret))
+    }
+
+    private func keys(at path: String, _ rootPath: String?) throws -> PrivateKeyDirectory {
+        try PrivateKeyDirectory(
+            at: path, rootPath: rootPath, credentials: Console.current.credentialsDirectory,
+            acceptsThrowaway: dev != nil)
     }
 
     private func places() throws -> (

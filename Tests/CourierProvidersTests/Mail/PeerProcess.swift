@@ -4,6 +4,7 @@ import CourierProviders
 import Foundation
 import GateVocabulary
 import Glibc
+import Synchronization
 
 /// A program of `peers`, in the Python environment that `make peers` makes. It ends with the test that holds it.
 final class PeerProcess {
@@ -140,6 +141,19 @@ enum TestCertificates {
 enum TestClock {
     static let now = Instant(rfc3339: "2026-11-29T12:00:00Z")!
     static let patient = ProviderClock(now: { now }, isOver: { _ in false })
+
+    /// Every deadline is over from when it is asked for once more than `count` times.
+    static func over(after count: Int) -> ProviderClock {
+        let asked = Mutex(0)
+        return ProviderClock(
+            now: { now },
+            isOver: { _ in
+                asked.withLock { asked in
+                    asked += 1
+                    return asked > count
+                }
+            })
+    }
 
     static func order(
         _ channel: Channel = .email, number: UInt64 = 1, to: String = "ola@example.org",

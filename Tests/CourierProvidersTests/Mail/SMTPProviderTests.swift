@@ -4,7 +4,6 @@ import CourierProviders
 import Foundation
 import GateVocabulary
 import SealedFormat
-import Synchronization
 import Testing
 
 /// Against aiosmtpd, over TLS with an authority of the test's own.
@@ -264,16 +263,7 @@ import Testing
         // Given a deadline that is over when it is asked for the third time, just before the content, and for the fourth, just
         // before the dot.
         for lastYes in 0...3 {
-            let asked = Mutex(0)
-            let clock = ProviderClock(
-                now: { TestClock.now },
-                isOver: { _ in
-                    asked.withLock { asked in
-                        asked += 1
-                        return asked > lastYes
-                    }
-                })
-            let stage = try Stage(clock: clock)
+            let stage = try Stage(clock: TestClock.over(after: lastYes))
             let order = TestClock.order(handOverBy: HandOverDeadline(bootID: "b", uptimeMilliseconds: 1))
             #expect(await stage.provider.deliver(order) == .tooLate)
             #expect(stage.journal["once/\(order.message.uuidText)"] == nil)

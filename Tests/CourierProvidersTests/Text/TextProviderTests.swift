@@ -3,7 +3,6 @@ import CourierModel
 import CourierProviders
 import Foundation
 import GateVocabulary
-import Synchronization
 import Testing
 
 @Suite struct TextProviderTests {
@@ -241,17 +240,8 @@ import Testing
     {
         // Given a deadline that passes between the provider's own look and the write.
         let stage = try Stage([Self.taken])
-        let asked = Mutex(0)
-        let clock = ProviderClock(
-            now: { TestClock.now },
-            isOver: { _ in
-                asked.withLock { asked in
-                    asked += 1
-                    return asked > 1
-                }
-            })
         let provider = try TextProvider(
-            stage.configuration, clock: clock, single: SingleCopy(stage.journal))
+            stage.configuration, clock: TestClock.over(after: 1), single: SingleCopy(stage.journal))
         var order = Self.order()
         order.handOverBy = HandOverDeadline(bootID: "b", uptimeMilliseconds: 1)
         #expect(await provider.deliver(order) == .tooLate)
