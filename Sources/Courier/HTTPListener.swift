@@ -45,7 +45,7 @@ package struct HTTPAnswer: Sendable, Hashable {
 /// Every bound of a listener. Times are milliseconds.
 package struct HTTPListenerLimits: Sendable, Hashable {
     package var bodyByteCountMax: Int
-    /// More than these are closed as soon as they are accepted. A gateway has one connection for each message under way.
+    /// More than these are closed as soon as they are accepted. A gateway has a connection for each message under way.
     package var connectionCountMax = 1_024
     /// Time of a request: from the connection, or the answer before, to its last byte.
     package var requestMilliseconds: Int64 = 10_000
@@ -346,7 +346,8 @@ private final class HTTPServerConnection: ChannelInboundHandler {
         if answer.status != 204 { head.headers.add(name: "content-length", value: "\(answer.body.count)") }
         if let type = answer.contentType { head.headers.add(name: "content-type", value: type) }
         if let seconds = answer.retryAfter { head.headers.add(name: "retry-after", value: "\(seconds)") }
-        if closes { head.headers.add(name: "connection", value: "close") }
+        // Said although it is HTTP/1.1's default: the gateway keeps a connection only if the answer says so.
+        head.headers.add(name: "connection", value: closes ? "close" : "keep-alive")
         context.write(Self.wrapOutboundOut(.head(head)), promise: nil)
         if !answer.body.isEmpty {
             let buffer = context.channel.allocator.buffer(bytes: answer.body)

@@ -8,17 +8,20 @@ import Synchronization
 /// Takes messages from the durable outbox to the next hop, at least once, in two lanes.
 ///
 /// While the hop is down nothing is claimed, so nothing becomes ambiguous and everything can still be
-/// withdrawn; when it is back the outbox drains. Each lane has so many messages at the hop at most
-/// (``Concurrency``), and neither waits for the other. A message leaves its place at the hop to the next one before
-/// its result is recorded: the hop is not kept idle by a commit.
+/// withdrawn; when it is back the outbox drains. Each lane has places at the hop of its own (``Concurrency``), and security
+/// takes most of the others too while it has more to send (``HopPlaces``). A message leaves its place at the hop to the next
+/// one before its result is recorded: the hop is not kept idle by a commit.
 package struct DeliveryRelay: Service {
     /// Longest wait between two looks at a hop that is down, in milliseconds.
     package static let probeMillisecondsMax: Int64 = 2000
 
-    /// Messages at the hop at once, by lane.
+    /// Messages at the hop at once, by the lane whose places they are.
     package struct Concurrency: Sendable, Hashable {
         package var general: Int
         package var security: Int
+
+        /// Places that general messages keep while security has more to send than it has places.
+        var generalMin: Int { max(1, general / 8) }
 
         /// For a hop that answers when a provider has: 512 messages of 80 ms each are 6,400 a second.
         package static let requestCount = 512
@@ -28,19 +31,9 @@ package struct DeliveryRelay: Service {
             general = requestCount
             security = max(8, requestCount / 8)
         }
-
-        func countMax(of lane: DeliveryLane) -> Int {
-            switch lane {
-            case .security: security
-            case .general: general
-            }
-        }
     }
 
-    /// Results of so many messages may wait to be recorded, beside those at the hop: all of them go again after a crash.
-    static let unrecordedCountMax = 256
-
-    private let concurrency: Concurrency
+    private let places: HopPlaces
     private let circuits = AppCircuits()
     private let feed: any OutboxFeed
     private let hop: any Hop
@@ -52,7 +45,7 @@ package struct DeliveryRelay: Service {
         feed: any OutboxFeed, hop: any Hop, concurrency: Concurrency = Concurrency(), clock: any Clock,
         logger: Logger, health: RelayHealth
     ) {
-        self.concurrency = concurrency
+        places = HopPlaces(concurrency)
         self.feed = feed
         self.hop = hop
         self.clock = clock
@@ -73,12 +66,11 @@ package struct DeliveryRelay: Service {
     }
 
     private func run(_ lane: DeliveryLane) async {
-        let places = HopPlaces(concurrency.countMax(of: lane))
         var failureCount = 0
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 let version = feed.workVersion
-                let room = places.free
+                let room = places.free(for: lane)
                 guard room > 0 else {
                     // Every message that leaves the hop or comes to its end raises the version.
                     await feed.waitForWork(lane: lane, after: version)
@@ -98,14 +90,14 @@ package struct DeliveryRelay: Service {
                 do {
                     let batch = try await feed.claim(lane: lane, limit: room)
                     failureCount = 0
-                    places.take(batch.count)
+                    places.take(batch.count, of: lane)
                     for delivery in batch {
                         group.addTask {
                             let result = await deliver(delivery)
-                            places.leaveHop()
+                            places.leaveHop(lane)
                             feed.roomBecameFree()
                             await report(result, of: delivery)
-                            places.end()
+                            places.end(lane)
                             feed.roomBecameFree()
                         }
                     }
@@ -158,37 +150,6 @@ package struct DeliveryRelay: Service {
         let milliseconds = min(50 << Int64(min(count, 10)), Self.probeMillisecondsMax)
         try? await Task.sleep(for: .milliseconds(milliseconds))
     }
-}
-
-/// How many messages of a lane are at the hop, and how many have no recorded result.
-private final class HopPlaces: Sendable {
-    private struct State {
-        var atHopCount = 0
-        var underWayCount = 0
-    }
-    private let countMax: Int
-    private let state = Mutex(State())
-
-    init(_ countMax: Int) { self.countMax = countMax }
-
-    /// How many more may be claimed.
-    var free: Int {
-        state.withLock { state in
-            min(
-                countMax - state.atHopCount,
-                countMax + DeliveryRelay.unrecordedCountMax - state.underWayCount)
-        }
-    }
-
-    func take(_ count: Int) {
-        state.withLock { state in
-            state.atHopCount += count
-            state.underWayCount += count
-        }
-    }
-
-    func leaveHop() { state.withLock { $0.atHopCount -= 1 } }
-    func end() { state.withLock { $0.underWayCount -= 1 } }
 }
 
 /// Whether the next hop answers, for readiness and `status`.

@@ -137,6 +137,40 @@ extension Delivery {
         #expect(await right.obstacle() == nil)
     }
 
+    @Test func `a hop that says so gets the next message on the same connection`() async throws {
+        let hop = try ScriptedHop(
+            .writeEach("HTTP/1.1 202 X\r\nConnection: Keep-Alive\r\nContent-Length: 0\r\n\r\n"))
+        let unix = UnixHop(path: hop.path, serverUserIDs: [geteuid()], clock: MovedClock())
+        for number in 1...3 { #expect(fate(await unix.deliver(.sample(UInt64(number)))) == .accepted) }
+        #expect(hop.requests.count == 3)
+        // The one connection is closed when it has been idle for a while.
+        var closed = hop.closed.makeAsyncIterator()
+        #expect(await closed.next() != nil)
+        #expect(fate(await unix.deliver(.sample(4))) == .accepted)
+    }
+
+    @Test func `a hop that does not say so gets a connection for each message`() async throws {
+        let hop = try ScriptedHop(.writeEach("HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n"))
+        let unix = UnixHop(path: hop.path, serverUserIDs: [geteuid()], clock: MovedClock())
+        var closed = hop.closed.makeAsyncIterator()
+        for number in 1...2 {
+            #expect(fate(await unix.deliver(.sample(UInt64(number)))) == .accepted)
+            #expect(await closed.next() != nil)
+        }
+    }
+
+    @Test func `a kept connection that the hop has closed costs no message its place`() async throws {
+        let hop = try ScriptedHop(
+            .write("HTTP/1.1 202 X\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n"))
+        let unix = UnixHop(path: hop.path, serverUserIDs: [geteuid()], clock: MovedClock())
+        var closed = hop.closed.makeAsyncIterator()
+        for number in 1...5 {
+            #expect(fate(await unix.deliver(.sample(UInt64(number)))) == .accepted)
+            #expect(await closed.next() != nil)
+        }
+        #expect(hop.requests.count == 5)
+    }
+
     @Test func `a hop that goes away is looked at before the next message`() async throws {
         var hop: ScriptedHop? = try ScriptedHop(.write("HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n"))
         let unix = UnixHop(path: try #require(hop?.path), serverUserIDs: [geteuid()], clock: MovedClock())

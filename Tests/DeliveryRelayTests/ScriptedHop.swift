@@ -3,11 +3,13 @@ import Glibc
 import Synchronization
 import Testing
 
-/// A delivery layer that reads one request of each connection and then does as it is told.
+/// A delivery layer that reads a request and then does as it is told.
 final class ScriptedHop: Sendable {
     enum Act: Sendable {
         /// Writes these bytes and closes.
         case write(String)
+        /// Writes these bytes, and reads the next request of the connection until the other side closes it.
+        case writeEach(String)
         /// Says nothing until the other side gives up.
         case keepSilent
         /// Closes without having read what came.
@@ -25,13 +27,17 @@ final class ScriptedHop: Sendable {
         let texts = Mutex<[String]>([])
     }
 
-    /// What came, one text for each connection, in their order.
+    /// What came, one text for each request, and one for a connection without any; in their order.
     var requests: [String] { received.texts.withLock { $0 } }
+    /// One element for each connection that the hop has closed.
+    let closed: AsyncStream<Void>
 
     init(_ act: Act, listens: Bool = true) throws {
         var template = Array("/tmp/hop-XXXXXX".utf8CString)
         folder = try #require(mkdtemp(&template).map { String(cString: $0) })
         path = folder + "/hop.sock"
+        let (closed, closing) = AsyncStream.makeStream(of: Void.self)
+        self.closed = closed
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         self.descriptor = descriptor
         isListening = listens
@@ -54,6 +60,7 @@ final class ScriptedHop: Sendable {
                 setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
                 Self.serve(connection, act, received)
                 close(connection)
+                closing.yield()
             }
         }
     }
@@ -79,15 +86,26 @@ final class ScriptedHop: Sendable {
             while !isWhole(bytes), read() {}
         }
         received.texts.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
-        switch act {
-        case .write(let text):
+        func write(_ text: String) -> Bool {
             var rest = Array(text.utf8)[...]
             while !rest.isEmpty {
                 let count = rest.withUnsafeBytes {
                     send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
                 }
-                if count <= 0 { return }
+                if count <= 0 { return false }
                 rest = rest.dropFirst(count)
+            }
+            return true
+        }
+        switch act {
+        case .write(let text): _ = write(text)
+        case .writeEach(let text):
+            while write(text) {
+                bytes = []
+                while !isWhole(bytes) {
+                    guard read() else { return }
+                }
+                received.texts.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
             }
         case .keepSilent: while read() {}
         case .closeUnread: break

@@ -8,6 +8,9 @@ import Synchronization
 
 /// Takes messages whose turn has come out of the queue, deciding again where that is due.
 struct ClaimOperation: EngineOperation {
+    /// Messages that one claim looks at, each of which takes some 100 µs to be decided again: every send waits for all of them.
+    static let countMax = 128
+
     let deliveryLane: DeliveryLane
     let limit: Int
     let inFlight: MessagesInFlight
@@ -23,7 +26,7 @@ struct ClaimOperation: EngineOperation {
         let now = try batch.step { try $0.now() }
         // Due messages beyond the limit are offered, so that a backlog shrinks faster than new messages add to it.
         let due = try batch.dueMessages(
-            of: deliveryLane, at: now, limit: limit + inFlight.room(in: deliveryLane))
+            of: deliveryLane, at: now, limit: min(limit + inFlight.room(in: deliveryLane), Self.countMax))
         var deliveries: [Delivery] = []
         for message in due {
             guard deliveries.count < limit || batch.offerRoom(in: deliveryLane) > 0 else {

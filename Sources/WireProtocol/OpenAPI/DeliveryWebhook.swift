@@ -9,7 +9,7 @@ enum DeliveryWebhook {
                 "operationId": "deliver",
                 "summary": "Hand one message over",
                 "description":
-                    "`POST /v1/deliveries` on the delivery layer's own Unix socket, one connection for each message. It answers when the provider has answered, and within the time of `hand_over_by`. An answer that is not below never ends a message: everything waits until the configuration is mended.",
+                    "`POST /v1/deliveries` on the delivery layer's own Unix socket, one message at a time on each connection. It answers when the provider has answered, and within the time of `hand_over_by`. An answer that is not below never ends a message: everything waits until the configuration is mended.",
                 "requestBody": [
                     "required": true, "content": ["application/json": ["schema": .object(request)]],
                 ],

@@ -1,7 +1,7 @@
 // Stands in for Apple where time is measured, hands orders to a courier as the gateway does, and asks a gateway much at once.
 //
 //	push_stand stand CERTIFICATE KEY      prints its two ports: HTTP/2 over TLS, and plain HTTP for the commands below
-//	push_stand drive SOCKET TOPIC COUNT   POSTs COUNT orders to a courier's socket, 512 at once, a connection each; prints outcomes
+//	push_stand drive SOCKET TOPIC COUNT   POSTs COUNT orders to a courier's socket over 512 connections; prints outcomes
 //	push_stand ask SOCKET                 asks what standard input has, "METHOD TARGET BODY" a line, 64 at once; ends with 1 when
 //	                                      an answer is not 200
 //
@@ -122,8 +122,9 @@ func drive(socket, topic string, count int64) {
 		group.Add(1)
 		go func() {
 			defer group.Done()
+			asker := asker{socket: socket}
 			for number := next.Add(1); number <= count; number = next.Add(1) {
-				outcome := post(socket, fmt.Sprintf(
+				outcome := asker.post(fmt.Sprintf(
 					`{"app":%q,"body":{"aps":{"alert":{"body":"You have received money","title":"Drop"},"mutable-content":1}},`+
 						`"channel":"push","destination":"d_1","expires_at":%q,"headers":{"apns-collapse-id":"%032x",`+
 						`"apns-expiration":"0","apns-priority":"10","apns-push-type":"alert","apns-topic":%q},`+
@@ -178,23 +179,35 @@ func ask(socket string) {
 	group.Wait()
 }
 
-func post(socket, body string) string {
-	connection, err := net.Dial("unix", socket)
+// One connection, made again when the courier has closed it.
+type asker struct {
+	socket     string
+	connection net.Conn
+	answers    *bufio.Reader
+}
+
+func (p *asker) post(body string) string {
+	if p.connection == nil {
+		connection, err := net.Dial("unix", p.socket)
+		if err != nil {
+			return err.Error()
+		}
+		p.connection, p.answers = connection, bufio.NewReader(connection)
+	}
+	fmt.Fprintf(p.connection, "POST /v1/deliveries HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"+
+		"content-length: %d\r\n\r\n%s", len(body), body)
+	answer, err := http.ReadResponse(p.answers, nil)
+	if err == nil {
+		_, err = io.Copy(io.Discard, answer.Body)
+	}
+	if err != nil || answer.Close {
+		p.connection.Close()
+		p.connection = nil
+	}
 	if err != nil {
 		return err.Error()
 	}
-	defer connection.Close()
-	fmt.Fprintf(connection, "POST /v1/deliveries HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"+
-		"connection: close\r\ncontent-length: %d\r\n\r\n%s", len(body), body)
-	answer, err := io.ReadAll(connection)
-	if err != nil {
-		return err.Error()
-	}
-	words := strings.SplitN(string(answer), " ", 3)
-	if len(words) < 3 {
-		return "no answer"
-	}
-	return words[1]
+	return strconv.Itoa(answer.StatusCode)
 }
 
 func main() {

@@ -13,8 +13,8 @@ import Testing
         let clock = MovableClock()
         let folder: TestFolder
 
-        init(protocols: String = "h2,http/1.1") throws {
-            service = try PushService(protocols: protocols)
+        init(certificate: String = "good", protocols: String = "h2,http/1.1") throws {
+            service = try PushService(certificate: certificate, protocols: protocols)
             folder = try TestFolder()
             provider = try FCMProvider(
                 FCMConfiguration(
@@ -60,6 +60,24 @@ import Testing
             requests[1].body
                 == #"{"message":{"android":{"priority":"HIGH","ttl":"300s"},"data":{"body":"A","collapse":"00112233445566778899aabbccddeeff"},"token":"fcm-token:1"}}"#
         )
+    }
+
+    @Test(arguments: [
+        ("other_name", "the certificate is for another name"), ("expired", "the certificate is not trusted"),
+        ("unknown", "the certificate is not trusted"), ("itself", "the certificate is not trusted"),
+    ])
+    func `a token server that is not surely Google's gets no assertion`(_ certificate: String, _ why: String)
+        async throws
+    {
+        let stage = try Stage(certificate: certificate)
+        let outcome = await stage.provider.deliver(PushOrder.google())
+        guard case .later(let reason, nil, .app) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(reason.hasPrefix("oauth_unreachable: "), "\(reason)")
+        #expect(reason.contains("TLS failed: \(why)"), "\(reason)")
+        #expect(try stage.service.requests().isEmpty)
     }
 
     @Test func `whatever the gateway composes for Google fits FCM's own description and may be repeated`()
