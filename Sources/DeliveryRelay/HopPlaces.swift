@@ -12,31 +12,15 @@ final class HopPlaces: Sendable {
     /// crash.
     static let unrecordedCountMax = 256
 
-    private struct Counts {
+    private struct Counts: Sendable {
         var atHop = 0
         var underWay = 0
     }
 
     private struct State {
-        var general = Counts()
-        var security = Counts()
+        var lanes = LaneValues(repeating: Counts())
         /// Whether the last claim of security found a message. The next one is made at once, or as soon as there is a place.
         var hasSecurityBacklog = false
-
-        subscript(lane: DeliveryLane) -> Counts {
-            get {
-                switch lane {
-                case .general: general
-                case .security: security
-                }
-            }
-            set {
-                switch lane {
-                case .general: general = newValue
-                case .security: security = newValue
-                }
-            }
-        }
     }
 
     private let concurrency: DeliveryRelay.Concurrency
@@ -50,11 +34,11 @@ final class HopPlaces: Sendable {
             let all = concurrency.general + concurrency.security
             let countMax =
                 switch lane {
-                case .security: all - max(state.general.atHop, concurrency.generalMin)
+                case .security: all - max(state.lanes[.general].atHop, concurrency.generalMin)
                 case .general where state.hasSecurityBacklog: concurrency.generalMin
-                case .general: all - max(state.security.atHop, concurrency.security)
+                case .general: all - max(state.lanes[.security].atHop, concurrency.security)
                 }
-            let counts = state[lane]
+            let counts = state.lanes[lane]
             return max(0, min(countMax - counts.atHop, countMax + Self.unrecordedCountMax - counts.underWay))
         }
     }
@@ -62,12 +46,12 @@ final class HopPlaces: Sendable {
     /// Says what a claim found.
     func take(_ count: Int, of lane: DeliveryLane) {
         state.withLock { state in
-            state[lane].atHop += count
-            state[lane].underWay += count
+            state.lanes[lane].atHop += count
+            state.lanes[lane].underWay += count
             if case .security = lane { state.hasSecurityBacklog = count > 0 }
         }
     }
 
-    func leaveHop(_ lane: DeliveryLane) { state.withLock { $0[lane].atHop -= 1 } }
-    func end(_ lane: DeliveryLane) { state.withLock { $0[lane].underWay -= 1 } }
+    func leaveHop(_ lane: DeliveryLane) { state.withLock { $0.lanes[lane].atHop -= 1 } }
+    func end(_ lane: DeliveryLane) { state.withLock { $0.lanes[lane].underWay -= 1 } }
 }

@@ -265,6 +265,34 @@ import Testing
         #expect(gate.engine.load.operationCount == operations + 2)
     }
 
+    @Test func `a backlog is claimed ahead while the messages before it go`() async throws {
+        let gate = try await gate()
+        await gate.gateway.setHopUsable(false)
+        for number in 0..<300 { #expect(try await gate.remit("r\(number)", to: "u_2").status == 202) }
+        await gate.gateway.setHopUsable(true)
+        let operations = gate.engine.load.operationCount
+        var ids: [MessageID] = []
+        func claim(_ times: Int) async throws {
+            for _ in 0..<times {
+                ids += try await gate.gateway.claim(lane: .general, limit: 10).map(\.message)
+            }
+        }
+        // One look takes 128, of which ten go at once. The claim that leaves less than half of the others begins the
+        // next look; to settle is an operation, too.
+        try await claim(7)
+        await gate.settle()
+        #expect(gate.engine.load.operationCount == operations + 3)
+        // 58 were left, and 70 came.
+        try await claim(6)
+        #expect(ids.count == 130 && gate.engine.load.operationCount == operations + 3)
+        while case let count = ids.count, count < 300 {
+            try await claim(1)
+            await gate.settle()
+        }
+        #expect(Set(ids).count == 300 && ids.count == 300)
+        #expect(try await gate.claim().isEmpty)
+    }
+
     @Test func `a look that takes all that waits makes way for the sends after it in its own batch`()
         async throws
     {

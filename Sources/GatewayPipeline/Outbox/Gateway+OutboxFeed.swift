@@ -11,15 +11,30 @@ extension Gateway: OutboxFeed {
     package func claim(lane: DeliveryLane, limit: Int) async throws -> [Delivery] {
         let now = dependencies.clock.now()
         let offers = inFlight.take(limit, of: lane)
-        guard offers.isEmpty else { return await deliveries(of: offers, at: now) }
         // A look into the store is a commit, so it is for what is due only.
-        guard let due = inFlight.due[lane], due <= now else { return [] }
+        let isDue = inFlight.due[lane].map { $0 <= now } ?? false
+        guard offers.isEmpty else {
+            if isDue { refill(lane) }
+            return await deliveries(of: offers, at: now)
+        }
+        guard isDue, !inFlight.isRefilling(lane) else { return [] }
         return try await withCheckedThrowingContinuation { continuation in
             engine.submit(
                 ClaimOperation(deliveryLane: lane, limit: limit, inFlight: inFlight) { result in
                     continuation.resume(with: result)
                 })
         }
+    }
+
+    /// Claims messages to offer while those that were offered go.
+    private func refill(_ lane: DeliveryLane) {
+        guard inFlight.beginRefill(of: lane) else { return }
+        engine.submit(
+            ClaimOperation(deliveryLane: lane, limit: 0, inFlight: inFlight) { [self] _ in
+                inFlight.endRefill(of: lane)
+                // A claim may have found nothing meanwhile. After a failure the next one meets it, too.
+                work.raise()
+            })
     }
 
     /// The offers that may go as they were decided. The others wait in the store again, where they are decided once

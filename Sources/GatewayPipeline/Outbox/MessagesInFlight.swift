@@ -31,6 +31,8 @@ final class MessagesInFlight: Sendable {
         var undurable: [[MessageOffer]] = []
         /// Not durable, offered and under way: these must not be claimed from the store.
         var messages: Set<MessageID> = []
+        /// Whether messages of the store are being claimed to be offered.
+        var isRefilling = LaneValues(repeating: false)
         /// Messages that damage stops, and until when: their rows cannot say so.
         var aside: [MessageID: Instant] = [:]
         /// At or before the time of the next row to claim; `nil` where there is none. Nothing is known of what an earlier
@@ -82,6 +84,21 @@ final class MessagesInFlight: Sendable {
             return max(0, Self.offerCountMax(in: lane) - state.offers[lane].count - undurableCount)
         }
     }
+
+    /// Begins to claim messages of the store ahead of the relay, so that it need not wait for the commit of a claim.
+    ///
+    /// - Returns: Whether to claim: less than half of what may be offered is left, and no such claim is under way.
+    func beginRefill(of lane: DeliveryLane) -> Bool {
+        guard room(in: lane) > Self.offerCountMax(in: lane) / 2 else { return false }
+        return state.withLock { state in
+            defer { state.isRefilling[lane] = true }
+            return !state.isRefilling[lane]
+        }
+    }
+
+    func endRefill(of lane: DeliveryLane) { state.withLock { $0.isRefilling[lane] = false } }
+
+    func isRefilling(_ lane: DeliveryLane) -> Bool { state.withLock { $0.isRefilling[lane] } }
 
     /// Keeps what a batch offers from the relay until it is durable. Called once for each committed batch, with nothing too.
     func awaitDurability(of offers: [MessageOffer]) {

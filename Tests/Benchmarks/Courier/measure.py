@@ -20,6 +20,7 @@ import argparse
 import hashlib
 import http.client
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -68,6 +69,11 @@ class Child:
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
 
+    def processor_seconds(self):
+        """User and system time so far."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
 
 class Stage:
     """Apple's stand-in, and a courier and a gateway that are started when they are needed."""
@@ -89,6 +95,10 @@ class Stage:
         (folder / "courier" / "courier.yaml").write_text(json.dumps({"apps": {APP: {"apns": {
             "key_id": "KEYIDKEYID", "team_id": "TEAMIDTEAM", "key": str(folder / "apns.p8"), "environment": "sandbox",
             "topics": [APP], "trust": str(folder / "ca.pem"), "endpoint": f"localhost:{self.port}"}}}}))
+
+    def processor_seconds(self):
+        """Of Apple's stand-in and of the courier."""
+        return [self.apple.processor_seconds(), self.courier.processor_seconds()]
 
     @property
     def socket(self):
@@ -221,8 +231,11 @@ def rate(stage, options):
     for delay, count in ((0, 20_000), (20, 30_000), (80, 30_000)):
         stage.start_courier()
         stage.answers(delay)
+        used = stage.processor_seconds()
         driver = Child(stage.folder / "push_stand", "drive", stage.socket, APP, count)
         outcomes = driver.line().strip()
+        alone_used = [after - before for before, after in zip(used, stage.processor_seconds())]
+        alone_used.append(driver.processor_seconds())
         driver.end()
         alone = per_second([at for at, _, _ in stage.arrivals()])
         stage.stop_courier()
@@ -230,13 +243,21 @@ def rate(stage, options):
         stage.send("important", count)
         stage.answers(delay)
         stage.start_courier()
+        used = [*stage.processor_seconds(), stage.gate.processor_seconds()]
         stage.wait(count)
         through = per_second([at for at, _, _ in stage.arrivals()])
+        now = [*stage.processor_seconds(), stage.gate.processor_seconds()]
+        through_used = [after - before for before, after in zip(used, now)]
         stage.stop_courier()
         share = through / alone
         kept = kept and (delay == 0 or share >= RATE_MIN)
         print(f"rate at {delay} ms: {alone:.0f}/s without the gateway ({outcomes}), {through:.0f}/s with it, "
               f"{100 * share:.0f} in 100", flush=True)
+        # What two processors can do at most follows from these.
+        for way, seconds, last in (("without", alone_used, "driver"), ("with", through_used, "gateway")):
+            each = [1e6 * part / count for part in seconds]
+            print(f"  processor time of a push {way} the gateway: Apple {each[0]:.0f} µs, courier {each[1]:.0f} µs, "
+                  f"{last} {each[2]:.0f} µs, in all {sum(each):.0f} µs", flush=True)
     return kept
 
 
