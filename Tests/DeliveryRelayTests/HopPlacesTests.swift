@@ -59,7 +59,7 @@ struct HopPlacesTests {
         #expect(fill(.general) == 16)
         for _ in 0..<16 { places.leaveHop(.general) }
         #expect(places.free(for: .general) == 0)
-        #expect(places.free(for: .security) == 8)
+        #expect(places.free(for: .security) == 22)
         places.end(.general)
         #expect(places.free(for: .general) == 1)
     }
