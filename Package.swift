@@ -158,7 +158,7 @@ let package = Package(
         // Layer 7: the world, each module named for what it touches.
         module(
             "CommandTerminal",
-            ["CanonicalJSON", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            ["CanonicalJSON", logging, .product(name: "ArgumentParser", package: "swift-argument-parser")],
             computes: false),
         module(
             "UnixSocketEndpoint",

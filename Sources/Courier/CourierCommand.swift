@@ -124,7 +124,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try source.read()
-        var logger = Logger(label: "sendgate-courier") { StreamLogHandler.standardError(label: $0) }
+        var logger = Logger(label: "sendgate-courier") { _ in LineLogHandler(configuration.logFormat) }
         logger.logLevel = configuration.logLevel
         // Until it is trapped: the credentials are read at the start anyway.
         signal(SIGHUP, SIG_IGN)

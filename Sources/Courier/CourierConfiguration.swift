@@ -1,5 +1,6 @@
 import BundleModel
 import CanonicalJSON
+package import CommandTerminal
 package import ConfigurationPages
 package import CourierModel
 import Glibc
@@ -17,6 +18,7 @@ package struct CourierConfiguration: Sendable {
     /// The directory of the journal; `nil` where no provider needs one.
     package var journalDirectory: String?
     package var logLevel: Logger.Level
+    package var logFormat = LogFormat.logfmt
     /// Orders under way at once: the gateway's 512, and 64 for security.
     package var underWayMax: Int
     package var drainMilliseconds: Int64
@@ -135,6 +137,7 @@ extension CourierConfiguration {
         if operations == nil { _ = file.mode("operations_mode", standard: 0o660) }
         journalDirectory = file.path("journal")
         logLevel = file.choice("log_level", LogLevel.self, standard: .info).level
+        logFormat = file.choice("log_format", standard: .logfmt)
         let limits = file.mapping("limits")
         underWayMax =
             limits?.number("under_way", 8...10_000, standard: Self.underWayStandard) ?? Self.underWayStandard

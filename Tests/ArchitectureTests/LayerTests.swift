@@ -57,7 +57,7 @@ import Testing
             "Courier", "CourierProviders", "PublicPages", "UnixSocketEndpoint", "DeliveryRelay",
             "GatewayPipeline",
             "sendgate",
-            "SQLiteStore", "GateDemo",
+            "SQLiteStore", "GateDemo", "CommandTerminal",
         ],
         "FoundationEssentials": ["SealedPush"],
         "Foundation": [

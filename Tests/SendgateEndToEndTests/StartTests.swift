@@ -168,7 +168,7 @@ extension EndToEnd {
                 lineCount = lines.count
                 #expect(said.count == (warning == nil ? 0 : 1), "\(gate.errors)")
                 if let warning {
-                    #expect(said.first?.contains(" warning sendgate: ") == true, "\(gate.errors)")
+                    #expect(said.first?.contains(" level=warning msg=") == true, "\(gate.errors)")
                     #expect(said.first?.contains(warning) == true, "\(gate.errors)")
                 }
                 #expect(!FileManager.default.fileExists(atPath: pages))

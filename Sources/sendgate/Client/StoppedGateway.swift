@@ -47,7 +47,7 @@ final class StoppedGateway: Sendable {
             end = { store.close() }
             return
         }
-        var logger = Logger(label: "sendgate") { StreamLogHandler.standardError(label: $0) }
+        var logger = Logger(label: "sendgate") { _ in LineLogHandler(configuration.logFormat) }
         logger.logLevel = .error
         let wiring = try Wiring(configuration, environment: environment, logger: logger)
         try await wiring.start()

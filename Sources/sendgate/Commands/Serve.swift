@@ -137,7 +137,7 @@ struct Serve: GateCommand {
         _ configuration: GatewayConfiguration, _ environment: [String: String],
         whenListening: @escaping @Sendable (Wiring) -> Void
     ) async throws {
-        var logger = Logger(label: "sendgate") { StreamLogHandler.standardError(label: $0) }
+        var logger = Logger(label: "sendgate") { _ in LineLogHandler(configuration.logFormat) }
         logger.logLevel = configuration.logLevel
         let starting = try await StartingGateway.proving(
             configuration, environment: environment, logger: logger)

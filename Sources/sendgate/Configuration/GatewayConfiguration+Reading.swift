@@ -1,5 +1,6 @@
 import AuditTrail
 import BundleModel
+import CommandTerminal
 import CompliancePolicy
 import ConfigurationPages
 import Foundation
@@ -43,7 +44,8 @@ extension GatewayConfiguration {
         publicListen = Self.publicListen(&sources)
         preferencesURL = Self.preferencesURL(&sources)
         authorities = Self.authorities(&sources)
-        logLevel = Self.logLevel(&sources)
+        logLevel = Self.choice(.logLevel, standard: .info, &sources)
+        logFormat = Self.choice(.logFormat, standard: .logfmt, &sources)
         sealerCount =
             sources.number(.sealers) ?? min(64, max(1, ProcessInfo.processInfo.activeProcessorCount))
         hop = Self.hop(&sources)
@@ -115,15 +117,18 @@ extension GatewayConfiguration {
         return url
     }
 
-    private static func logLevel(_ sources: inout ConfigurationSources) -> Logger.Level {
-        guard let text = sources.text(.logLevel) else { return .info }
-        if let level = Logger.Level(rawValue: text) { return level }
-        let known = Logger.Level.allCases.map(\.rawValue)
+    /// A setting that is one of a few words.
+    private static func choice<Value: RawRepresentable<String> & CaseIterable>(
+        _ setting: Setting, standard: Value, _ sources: inout ConfigurationSources
+    ) -> Value {
+        guard let text = sources.text(setting) else { return standard }
+        if let value = Value(rawValue: text) { return value }
+        let known = Value.allCases.map(\.rawValue)
         sources.refuse(
-            "`log_level` is `\(text)`", at: sources.place(of: .logLevel),
+            "`\(setting.rawValue)` is `\(text)`", at: sources.place(of: setting),
             hint: NearestName.to(text, among: known).map { "did you mean `\($0)`?" }
                 ?? "one of \(known.joined(separator: ", "))")
-        return .info
+        return standard
     }
 
     private static func hop(_ sources: inout ConfigurationSources) -> NextHop {

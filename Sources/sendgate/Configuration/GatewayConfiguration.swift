@@ -1,5 +1,6 @@
 import AuditTrail
 import BundleModel
+import CommandTerminal
 import CompliancePolicy
 import DeliveryRelay
 import GateSteps
@@ -43,6 +44,7 @@ struct GatewayConfiguration: Hashable, Sendable {
     /// The offline keys whose lists of genuine keys are taken; empty takes none.
     var authorities: [NoteVerifierKey] = []
     var logLevel = Logger.Level.info
+    var logFormat = LogFormat.logfmt
     /// Set by `serve --dev` only: throwaway keys and root as a caller are accepted, and this caller, which the
     /// bundle does not know, may do everything.
     var developmentCaller: CallerName?

@@ -16,6 +16,7 @@ enum Setting: String, CaseIterable, Sendable {
     case publicListen = "public_listen"
     case preferencesURL = "preferences_url"
     case logLevel = "log_level"
+    case logFormat = "log_format"
     case eventLoops = "event_loops"
     case sealers
     case hopUnix = "hop.unix"
@@ -77,7 +78,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .driftStaleDays: 7...3_660
         case .state, .trail, .policies, .keys, .rootKey, .origin, .externalCheckpoint, .unsubscribeURL,
             .publicListen,
-            .preferencesURL, .logLevel, .hopUnix,
+            .preferencesURL, .logLevel, .logFormat, .hopUnix,
             .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal, .authority,
             .driftCriticalAlertApps:
             nil
