@@ -1,5 +1,5 @@
 import CanonicalJSON
-import Foundation
+package import Foundation
 package import Logging
 
 /// How a program writes its log: one event a line, the same in both programs.
