@@ -99,7 +99,6 @@ let package = Package(
 
         // Layer 1: what OpenSSL does, up to the sealed envelope; one meaning each, pure, siblings that never import each other.
         module("OpenSSLCrypto", ["COpenSSL", "CSodium", "GateVocabulary", "SealedFormat"]),
-        module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module(
@@ -109,15 +108,18 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
             ]),
 
-        // Layer 2: what a bundle says; the trail.
+        // Layer 2: what a bundle says; what is stored, recorded and shown, each field declared once.
         module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
-        module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+        module("GateRecords", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
 
-        // Layer 3: a bundle made ready to decide, and the law that it is held against, which cannot ask it; one person as
-        // one value; the YAML that bundles and configurations are written in.
+        // Layer 3: the trail that records lie in, and the socket that they are asked and answered at; a bundle made ready to
+        // decide, and the law that it is held against, which cannot ask it; the YAML that bundles and configurations are
+        // written in.
+        module(
+            "AuditTrail", ["CanonicalJSON", "GateRecords", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+        module("WireProtocol", ["CanonicalJSON", "GateRecords", "GateVocabulary", "SealedFormat"]),
         module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module("PolicyStatutes", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
-        module("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module(
             "PolicyPages", ["BundleModel", "CanonicalJSON", .product(name: "Yams", package: "Yams")]),
 
@@ -128,7 +130,8 @@ let package = Package(
         module(
             "SendPlanning",
             [
-                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
+                "AuditTrail", "GateRecords", "BundleModel", "CanonicalJSON", "CompliancePolicy",
+                "GateVocabulary",
                 "PayloadComposition",
                 "SealedFormat",
             ]),
@@ -139,7 +142,7 @@ let package = Package(
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
                 "KeyLifecycle",
-                "OpenSSLCrypto", "RecipientModel", "SealedFormat", "SendPlanning",
+                "OpenSSLCrypto", "GateRecords", "SealedFormat", "SendPlanning",
                 "WireProtocol",
             ], isConfined: true),
 
@@ -149,11 +152,11 @@ let package = Package(
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps",
                 "GateVocabulary",
-                "KeyLifecycle", "OpenSSLCrypto", "RecipientModel", "SealedFormat",
+                "KeyLifecycle", "OpenSSLCrypto", "GateRecords", "SealedFormat",
                 "SendPlanning", "WireProtocol",
             ], isConfined: true),
         module("UnixHTTPClient", [nio, nioPosix, nioHTTP1], computes: false),
-        module("UnixSockets", ["WireProtocol"], computes: false),
+        module("UnixSockets", computes: false),
 
         // Layer 7: the world, each module named for what it touches.
         module(
@@ -170,13 +173,16 @@ let package = Package(
             "SQLiteStore",
             [
                 "CSQLite", "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
-                "RecipientModel",
+                "GateRecords",
             ], isConfined: true),
-        module("TrailDirectory", ["AuditTrail", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+        module(
+            "TrailDirectory",
+            ["AuditTrail", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module(
             "PolicyFiles",
             [
-                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy",
+                "GateVocabulary",
                 "OpenSSLCrypto", "PolicyPages", "SealedFormat",
             ]),
         module("ConfigurationPages", ["BundleModel", "PolicyPages"], computes: false),
@@ -248,7 +254,8 @@ let package = Package(
         .executableTarget(
             name: "sendgate",
             dependencies: [
-                "AuditTrail", "BundleModel", "CanonicalJSON", "CommandTerminal", "CompliancePolicy",
+                "AuditTrail", "GateRecords", "BundleModel", "CanonicalJSON", "CommandTerminal",
+                "CompliancePolicy",
                 "ConfigurationPages",
                 "DeliveryRelay", "GateBench", "GateDemo", "GateSteps", "GateVocabulary", "GatewayPipeline",
                 "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyPages", "PolicyProof",
@@ -266,7 +273,8 @@ let package = Package(
         .target(
             name: "GateTestKit",
             dependencies: [
-                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
+                "AuditTrail", "GateRecords", "BundleModel", "CanonicalJSON", "CompliancePolicy",
+                "GateVocabulary",
                 "PayloadComposition",
                 "OpenSSLCrypto", "PolicyFiles",
             ],
@@ -276,7 +284,7 @@ let package = Package(
             name: "GateFloor",
             dependencies: [
                 "CanonicalJSON", "CSQLite", "GateSteps", "GateTestKit", "GateVocabulary", "OpenSSLCrypto",
-                "RecipientModel", "SQLiteStore",
+                "GateRecords", "SQLiteStore",
             ], path: "Tests/Benchmarks/Sources/GateFloor", swiftSettings: strict),
         tests("ArchitectureTests", []),
         tests("CanonicalJSONTests", ["CanonicalJSON"]),
@@ -284,7 +292,10 @@ let package = Package(
         tests("SealedFormatTests", ["SealedFormat"]),
         tests(
             "WireProtocolTests",
-            ["CanonicalJSON", "GateVocabulary", "GatewayPipeline", "SealedFormat", "WireProtocol"]),
+            [
+                "CanonicalJSON", "GateRecords", "GateVocabulary", "GatewayPipeline", "SealedFormat",
+                "WireProtocol",
+            ]),
         tests(
             "CompliancePolicyTests",
             [
@@ -298,7 +309,10 @@ let package = Package(
             fixtures: ["Golden"]),
         tests(
             "AuditTrailTests",
-            ["AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+            [
+                "AuditTrail", "GateRecords", "CanonicalJSON", "GateTestKit", "GateVocabulary",
+                "OpenSSLCrypto", "SealedFormat",
+            ]),
         tests("KeyLifecycleTests", ["GateVocabulary", "KeyLifecycle", "SealedFormat"]),
         tests(
             "CourierModelTests",
@@ -309,7 +323,8 @@ let package = Package(
         tests(
             "SendPlanningTests",
             [
-                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateTestKit",
+                "AuditTrail", "GateRecords", "BundleModel", "CanonicalJSON", "CompliancePolicy",
+                "GateTestKit",
                 "GateVocabulary",
                 "PayloadComposition", "PolicyFiles", "SealedFormat", "SendPlanning",
             ]),
@@ -321,7 +336,7 @@ let package = Package(
                 "DeliveryRelay",
                 "GateSteps", "GateTestKit", "GateVocabulary", "GatewayPipeline", "InMemoryStore",
                 "KeyLifecycle",
-                "OpenSSLCrypto", "PolicyFiles", "PolicyPages", "RecipientModel", "SealedFormat", "SealedPush",
+                "OpenSSLCrypto", "PolicyFiles", "PolicyPages", "GateRecords", "SealedFormat", "SealedPush",
                 "SendPlanning",
                 "SQLiteStore",
                 "WireProtocol", .product(name: "Crypto", package: "swift-crypto"),
@@ -343,12 +358,12 @@ let package = Package(
             "SQLiteStoreTests",
             [
                 "BundleModel", "CompliancePolicy", "CSQLite", "GateSteps", "GateTestKit", "GateVocabulary",
-                "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "RecipientModel", "SQLiteStore",
+                "GatewayPipeline", "InMemoryStore", "OpenSSLCrypto", "GateRecords", "SQLiteStore",
             ]),
         .target(
             name: "InMemoryStore",
             dependencies: [
-                "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto", "RecipientModel",
+                "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto", "GateRecords",
             ],
             path: "Tests/InMemoryStore", swiftSettings: strict + optimized),
         .testTarget(
@@ -356,7 +371,7 @@ let package = Package(
             dependencies: [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateSteps", "GateTestKit",
                 "GateVocabulary", "GatewayPipeline", "InMemoryStore", "KeyLifecycle", "OpenSSLCrypto",
-                "PolicyFiles", "PolicyPages", "RecipientModel", "SealedFormat", "SealedPush", "SendPlanning",
+                "PolicyFiles", "PolicyPages", "GateRecords", "SealedFormat", "SealedPush", "SendPlanning",
                 "WireProtocol",
                 .product(name: "Crypto", package: "swift-crypto"),
             ], path: "Tests/Simulation", swiftSettings: strict + optimized),
@@ -364,12 +379,13 @@ let package = Package(
             "StoreConformanceTests",
             [
                 "GateSteps", "GateTestKit", "GateVocabulary", "GatewayPipeline", "InMemoryStore",
-                "OpenSSLCrypto", "RecipientModel", "SQLiteStore",
+                "OpenSSLCrypto", "GateRecords", "SQLiteStore",
             ]),
         tests(
             "TrailDirectoryTests",
             [
-                "AuditTrail", "CanonicalJSON", "GateTestKit", "GateVocabulary", "OpenSSLCrypto",
+                "AuditTrail", "GateRecords", "CanonicalJSON", "GateTestKit", "GateVocabulary",
+                "OpenSSLCrypto",
                 "SealedFormat", "TrailDirectory",
             ]),
         tests(
@@ -412,7 +428,7 @@ let package = Package(
                 "DeliveryRelay", "GateBench", "GateFloor", "GateSteps", "GateTestKit", "GateVocabulary",
                 "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "ConfigurationPages",
                 "PolicyFiles", "PolicyProof",
-                "PublicPages", "RecipientModel", "SQLiteStore", "SealedFormat", "sendgate", "SendPlanning",
+                "PublicPages", "GateRecords", "SQLiteStore", "SealedFormat", "sendgate", "SendPlanning",
                 "TrailDirectory", "UnixSocketEndpoint", "UnixSockets", "WireProtocol", logging,
             ]),
         // The handbook's Swift program, which the tests compare with the page and run.

@@ -1,4 +1,5 @@
 import CanonicalJSON
+package import GateRecords
 package import GateVocabulary
 
 /// Follows which bundle is in force along a trail, from its first entry.

@@ -1,29 +1,29 @@
 import CanonicalJSON
+package import GateRecords
 package import SealedFormat
 package import OpenSSLCrypto
 
 /// The head of the tree at one size (C2SP tlog-checkpoint): what is signed, and what an auditor keeps.
 package struct Checkpoint: Sendable {
     /// Which trail this is; never changes over a trail's life.
-    package internal(set) var origin: String
+    package let origin: String
     /// Entries in the tree.
-    package internal(set) var size: UInt64
-    package internal(set) var root: SHA256Digest
+    package let size: UInt64
+    package let root: SHA256Digest
     /// Opaque lines after the root; sendgate writes none.
     package let extensionLines: [String]
 
     /// - Precondition: `origin` is a line: not empty, no control character.
     package init(origin: String, size: UInt64, root: SHA256Digest) {
-        precondition(Self.isLine(origin), "a checkpoint was to be made for the origin `\(origin)`")
+        precondition(TreeHead.isLine(origin), "a checkpoint was to be made for the origin `\(origin)`")
         self.origin = origin
         self.size = size
         self.root = root
         extensionLines = []
     }
 
-    package static func isLine(_ text: String) -> Bool {
-        !text.utf8.isEmpty && text.utf8.allSatisfy { $0 >= 0x20 }
-    }
+    /// What a `restore` entry cites of it.
+    package var head: TreeHead { TreeHead(origin: origin, size: size, root: root) }
 
     /// The note's text: origin, size and base64 of the root, a line each.
     package var noteText: [UInt8] {
@@ -36,7 +36,7 @@ package struct Checkpoint: Sendable {
         var lines = String(decoding: noteText, as: UTF8.self)
             .split(separator: "\n", omittingEmptySubsequences: false)
             .map(String.init)
-        guard lines.popLast()?.isEmpty == true, lines.count >= 3, lines.allSatisfy(Self.isLine) else {
+        guard lines.popLast()?.isEmpty == true, lines.count >= 3, lines.allSatisfy(TreeHead.isLine) else {
             throw .malformed(why: "it needs three lines: origin, size and root")
         }
         guard let size = UInt64(lines[1]), CodeUnits.equal(String(size), lines[1]) else {

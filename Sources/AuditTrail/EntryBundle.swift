@@ -1,16 +1,10 @@
+import GateRecords
+
 /// Up to 256 entries in one file, each after its length as two big-endian bytes (C2SP tlog-tiles, "Log
 /// entries").
 package enum EntryBundle {
     /// What two bytes can say.
-    package static let entryByteCountMax = 65_535
-
-    /// - Throws: Where an entry is too long for a bundle.
-    static func checked(_ entry: [UInt8]) throws(TrailEntryError) -> [UInt8] {
-        guard entry.count <= entryByteCountMax else {
-            throw .tooLong(byteCount: entry.count, byteCountMax: entryByteCountMax)
-        }
-        return entry
-    }
+    package static let entryByteCountMax = TrailEntry.byteCountMax
 
     /// - Precondition: `entry` has at most ``entryByteCountMax`` bytes.
     package static func append(_ entry: some Collection<UInt8>, to bundle: inout [UInt8]) {

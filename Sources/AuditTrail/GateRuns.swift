@@ -1,4 +1,5 @@
 import CanonicalJSON
+package import GateRecords
 import GateVocabulary
 
 /// Compares how many gates the decisions of a trail were asked.

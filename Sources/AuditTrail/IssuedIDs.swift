@@ -1,4 +1,5 @@
 import CanonicalJSON
+package import GateRecords
 import GateVocabulary
 
 /// Follows the ids along a trail that the gateway gives, or takes from a caller, only once.

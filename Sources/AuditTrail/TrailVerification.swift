@@ -1,4 +1,5 @@
 package import CanonicalJSON
+package import GateRecords
 package import GateVocabulary
 package import OpenSSLCrypto
 import SealedFormat
@@ -310,7 +311,7 @@ package struct TrailVerifier<Reader: TrailReader> {
     /// - Parameter earlier: What `restore` entries cite. A checkpoint of one of these names is signed by the same public
     ///   keys, and of no more entries than are cited of it: what was signed beyond is another history.
     private func compare(
-        _ checkpoint: Checkpoint, with externalBytes: [UInt8], earlier: [Checkpoint]
+        _ checkpoint: Checkpoint, with externalBytes: [UInt8], earlier: [TreeHead]
     ) throws -> UInt64 {
         let external: Checkpoint
         var trust = trust

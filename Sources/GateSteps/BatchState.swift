@@ -1,5 +1,5 @@
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 /// The rows of the store that a batch has loaded, with the changes that its steps have made so far.
 ///

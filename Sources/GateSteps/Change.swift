@@ -1,6 +1,6 @@
 package import GateVocabulary
 package import OpenSSLCrypto
-package import RecipientModel
+package import GateRecords
 package import SendPlanning
 
 /// The writes of one step.

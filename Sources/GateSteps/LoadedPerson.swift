@@ -1,5 +1,5 @@
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 /// What a batch knows of one person: as stored, or as its steps left it. `nil` is not known.
 ///

@@ -2,7 +2,7 @@ package import BundleModel
 package import CompliancePolicy
 import Foundation
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 /// Wall-clock arithmetic in IANA zones. The only place that knows time-zone data; what it resolves is a
 /// fact, recorded with the data's version, so that replay never needs a zone again.

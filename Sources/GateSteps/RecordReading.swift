@@ -1,5 +1,5 @@
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 /// The stored records that facts are derived from, read on one snapshot or in a step.
 package protocol RecordReading {

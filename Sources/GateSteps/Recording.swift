@@ -1,7 +1,7 @@
-package import AuditTrail
+import AuditTrail
 package import GateVocabulary
 import OpenSSLCrypto
-package import RecipientModel
+package import GateRecords
 import WireProtocol
 
 extension StepContext {

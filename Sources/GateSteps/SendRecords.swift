@@ -1,7 +1,7 @@
 import AuditTrail
 package import GateVocabulary
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 /// One decided send: the idempotency key and the way back to its entry.

@@ -1,7 +1,6 @@
-import AuditTrail
 package import CompliancePolicy
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 /// What a step works with: a view of the stored rows, the policy in force and the moment.

@@ -1,5 +1,5 @@
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 /// What a step can read, and what it has written so far.
 ///

@@ -1,3 +1,4 @@
+import GateRecords
 package import KeyLifecycle
 import BundleModel
 import CanonicalJSON

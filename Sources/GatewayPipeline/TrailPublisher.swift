@@ -1,4 +1,3 @@
-import AuditTrail
 import Dispatch
 import Foundation
 import GateSteps

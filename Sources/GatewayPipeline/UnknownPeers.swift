@@ -1,4 +1,4 @@
-import AuditTrail
+import GateRecords
 import GateSteps
 import GateVocabulary
 

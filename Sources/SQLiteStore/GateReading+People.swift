@@ -1,7 +1,7 @@
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 
 /// The kinds of a person's ledgers. The values are stored: append only.
 enum LedgerKind: Int64 {

@@ -1,7 +1,7 @@
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 
 /// One consistent snapshot of both databases, for the length of one `read` or `write`.
 ///

@@ -1,7 +1,7 @@
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 
 extension GateTransaction {
     private static let insertPerson = StatementText("person", "INSERT INTO person VALUES (?, ?, ?)")

@@ -1,7 +1,7 @@
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 
 /// What the writer of `gate.db` reads and changes, over what is kept in memory of it: look-ups for a batch, each by itself;
 /// or one open transaction, of `gate.db` always and of `subjects.db` from the first new pseudonym on.

@@ -2,7 +2,7 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 
 /// A cache of the most recently used values, bounded in number.
 ///

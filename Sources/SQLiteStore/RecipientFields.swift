@@ -1,6 +1,6 @@
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 
 // How a person's state lies in its sealed column.
 

@@ -1,7 +1,7 @@
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 
 // How each record's private fields lie in its sealed column.
 

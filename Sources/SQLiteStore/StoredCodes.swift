@@ -1,7 +1,7 @@
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 
 /// A closed list of values whose position is what the files hold: an enum without payloads.
 ///

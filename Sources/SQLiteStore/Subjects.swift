@@ -3,7 +3,7 @@ import GateVocabulary
 import GatewayPipeline
 import Glibc
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 
 /// Reading and writing `subjects.db`: which user has which pseudonym.
 ///

@@ -1,5 +1,3 @@
-import WireProtocol
-
 /// Where a listening socket comes from.
 package enum SocketSource: Hashable, Sendable {
     /// A socket file the process makes itself and removes when it stops.
@@ -24,7 +22,8 @@ package struct SocketFile: Hashable, Sendable {
     package var ownerID: UInt32?
     package var groupID: UInt32?
 
-    package static let pathByteCountMax = WireLimits.socketPathByteCountMax
+    /// Bytes of a socket's path: `sun_path` is 108 with its closing zero (unix(7)).
+    package static let pathByteCountMax = 107
 
     package init(
         path: String, directoryMode: UInt32? = 0o750, socketMode: UInt32 = 0o660, ownerID: UInt32? = nil,

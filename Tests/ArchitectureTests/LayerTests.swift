@@ -11,9 +11,9 @@ import Testing
         "CIDN2": -1, "COpenSSL": -1, "CSQLite": -1, "CSodium": -1,
         "CanonicalJSON": -1,
         "GateVocabulary": 0, "SealedFormat": 0,
-        "OpenSSLCrypto": 1, "WireProtocol": 1, "PayloadComposition": 1, "KeyLifecycle": 1, "CourierModel": 1,
-        "BundleModel": 2, "AuditTrail": 2,
-        "CompliancePolicy": 3, "PolicyPages": 3, "PolicyStatutes": 3, "RecipientModel": 3,
+        "OpenSSLCrypto": 1, "PayloadComposition": 1, "KeyLifecycle": 1, "CourierModel": 1,
+        "BundleModel": 2, "GateRecords": 2,
+        "CompliancePolicy": 3, "PolicyPages": 3, "PolicyStatutes": 3, "AuditTrail": 3, "WireProtocol": 3,
         "PolicyProof": 4, "SendPlanning": 4,
         "GateSteps": 5,
         "GatewayPipeline": 6, "UnixHTTPClient": 6, "UnixSockets": 6,
@@ -163,7 +163,7 @@ import Testing
         #expect(courier.contains("CourierProviders") && courier.contains("NIOSSL"))
         let gateways: Set = [
             "AuditTrail", "CSQLite", "CompliancePolicy", "DeliveryRelay", "GateSteps", "GatewayPipeline",
-            "KeyFiles", "KeyLifecycle", "PolicyFiles", "RecipientModel", "SQLiteStore", "TrailDirectory",
+            "KeyFiles", "KeyLifecycle", "PolicyFiles", "GateRecords", "SQLiteStore", "TrailDirectory",
             "UnixSocketEndpoint",
         ]
         #expect(courier.isDisjoint(with: gateways))
@@ -195,7 +195,7 @@ import Testing
         let forbidden =
             /\b(?:SystemRandomNumberGenerator|ProcessInfo|FileManager|FileHandle|Thread|Task|Mutex|Dispatch\w*|Clock|Logger|getenv|geteuid|getpid|gettimeofday|clock_gettime|SecureRandom)\(|\bDate\(\)|\.random\(/
         var count = 0
-        for (module, file, imports) in Self.sources where ["GateSteps", "RecipientModel"].contains(module) {
+        for (module, file, imports) in Self.sources where ["GateSteps", "GateRecords"].contains(module) {
             count += 1
             #expect(!imports.contains("Foundation") || file == "GateSteps/LocalTime.swift", "\(file)")
             let text = try String(

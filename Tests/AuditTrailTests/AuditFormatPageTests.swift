@@ -1,5 +1,6 @@
 import AuditTrail
 import CanonicalJSON
+import GateRecords
 import GateTestKit
 import Testing
 

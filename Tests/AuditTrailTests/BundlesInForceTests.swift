@@ -3,6 +3,7 @@ import GateVocabulary
 import Testing
 
 @testable import AuditTrail
+@testable import GateRecords
 
 /// An entry that names a policy names the one in force.
 @Suite struct BundlesInForceTests {
@@ -18,7 +19,7 @@ import Testing
                     origin: MemoryTrail.origin, size: index,
                     root: reference(encoded.map { TreeHash.leaf($0) }))
                 let restore = RestoreEntry(
-                    origin: MemoryTrail.origin, previous: before, backupSize: index, isTailLost: false,
+                    origin: MemoryTrail.origin, previous: before.head, backupSize: index, isTailLost: false,
                     user: 0)
                 encoded.append(try restore.bytes(index: index, time: time))
                 continue

@@ -1,4 +1,5 @@
 @testable import AuditTrail
+@testable import GateRecords
 import CanonicalJSON
 import GateVocabulary
 import Testing

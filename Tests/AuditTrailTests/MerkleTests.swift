@@ -1,4 +1,5 @@
 import AuditTrail
+import GateRecords
 import GateTestKit
 import GateVocabulary
 import OpenSSLCrypto

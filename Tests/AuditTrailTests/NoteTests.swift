@@ -1,4 +1,5 @@
 import AuditTrail
+import GateRecords
 import OpenSSLCrypto
 import SealedFormat
 import Testing

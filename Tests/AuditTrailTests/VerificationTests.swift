@@ -1,3 +1,4 @@
+import GateRecords
 import SealedFormat
 import AuditTrail
 import CanonicalJSON

@@ -45,30 +45,32 @@ let package = Package(
         module("GateVocabulary", ["CanonicalJSON", "CIDN2"]),
         module("SealedFormat"),
         module("OpenSSLCrypto", ["COpenSSL", "CSodium", "GateVocabulary", "SealedFormat"]),
-        module("WireProtocol", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
         module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        module("GateRecords", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
+        module("WireProtocol", ["CanonicalJSON", "GateRecords", "GateVocabulary", "SealedFormat"]),
         module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module("PolicyStatutes", ["BundleModel", "GateVocabulary"]),
         module(
             "PolicyProof",
             ["BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyStatutes"]),
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
-        module("AuditTrail", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+        module(
+            "AuditTrail", ["CanonicalJSON", "GateRecords", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
         module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary"]),
         module(
             "SendPlanning",
             [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateRecords",
+                "GateVocabulary",
                 "PayloadComposition",
                 "SealedFormat",
             ]),
-        module("RecipientModel", ["AuditTrail", "CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module(
             "GateSteps",
             [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
                 "KeyLifecycle",
-                "OpenSSLCrypto", "RecipientModel", "SealedFormat", "SendPlanning",
+                "OpenSSLCrypto", "GateRecords", "SealedFormat", "SendPlanning",
                 "WireProtocol",
             ], isConfined: true),
         module(
@@ -76,26 +78,29 @@ let package = Package(
             [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateSteps",
                 "GateVocabulary",
-                "KeyLifecycle", "OpenSSLCrypto", "RecipientModel", "SealedFormat",
+                "KeyLifecycle", "OpenSSLCrypto", "GateRecords", "SealedFormat",
                 "SendPlanning", "WireProtocol",
             ], isConfined: true),
         module(
             "SQLiteStore",
             [
                 "CSQLite", "GatewayPipeline", "GateSteps", "GateVocabulary", "OpenSSLCrypto",
-                "RecipientModel",
+                "GateRecords",
             ], isConfined: true),
+        module(
+            "PolicyPages", ["BundleModel", "CanonicalJSON", .product(name: "Yams", package: "Yams")]),
         module(
             "PolicyFiles",
             [
-                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateVocabulary",
-                "OpenSSLCrypto",
-                .product(name: "Yams", package: "Yams"),
+                "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GateRecords",
+                "GateVocabulary",
+                "OpenSSLCrypto", "PolicyPages", "SealedFormat",
             ]),
         module(
             "GateTestKit",
             [
-                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary",
+                "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy", "GateRecords",
+                "GateVocabulary",
                 "PayloadComposition",
                 "OpenSSLCrypto", "PolicyFiles",
             ]),
@@ -103,13 +108,13 @@ let package = Package(
             "GateFloor",
             [
                 "CanonicalJSON", "CSQLite", "GateSteps", "GateTestKit", "GateVocabulary", "OpenSSLCrypto",
-                "RecipientModel", "SQLiteStore",
+                "GateRecords", "SQLiteStore",
             ]),
         .executableTarget(
             name: "GateBenchmarks",
             dependencies: [
                 "AuditTrail", "CanonicalJSON", "BundleModel", "CompliancePolicy", "GatewayPipeline",
-                "GateFloor", "GateSteps", "GateTestKit", "GateVocabulary", "RecipientModel",
+                "GateFloor", "GateSteps", "GateTestKit", "GateVocabulary", "GateRecords",
                 "OpenSSLCrypto", "PolicyFiles", "PolicyProof", "SealedFormat",
                 "SendPlanning",
                 "SQLiteStore", "WireProtocol",

@@ -1,5 +1,5 @@
-package import AuditTrail
 import CanonicalJSON
+package import GateRecords
 import GateVocabulary
 
 extension TextRule {

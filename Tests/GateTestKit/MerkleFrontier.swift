@@ -1,4 +1,5 @@
 import AuditTrail
+import GateRecords
 package import OpenSSLCrypto
 
 /// The right edge of a Merkle tree: appends entry by entry and knows the root, from the definition in RFC 6962 section 2.1.

@@ -10,7 +10,7 @@ import Testing
 
 @testable import GateSteps
 @testable import GatewayPipeline
-@testable import RecipientModel
+@testable import GateRecords
 
 /// One operation that only waits.
 private struct IdleOperation: EngineOperation {

@@ -6,7 +6,7 @@ import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 import SQLiteStore
 import Testing
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import GateSteps
 @testable import GatewayPipeline
-@testable import RecipientModel
+@testable import GateRecords
 
 @Suite struct ConsentLedgerTests {
     static let subject = SubjectID(high: 1, low: 1)

@@ -6,7 +6,7 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SQLiteStore
 import SealedFormat
 import SealedPush

@@ -1,7 +1,7 @@
 import CanonicalJSON
 import GateTestKit
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SQLiteStore
 import Testing
 

@@ -13,7 +13,7 @@ import WireProtocol
 
 @testable import GateSteps
 @testable import GatewayPipeline
-@testable import RecipientModel
+@testable import GateRecords
 
 /// Runs `act` inside a batch, between the operations around it.
 private struct ActOperation: EngineOperation {

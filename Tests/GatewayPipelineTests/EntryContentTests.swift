@@ -9,7 +9,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SQLiteStore
 import SendPlanning
 import Testing

@@ -9,7 +9,7 @@ import Testing
 
 @testable import GateSteps
 @testable import GatewayPipeline
-@testable import RecipientModel
+@testable import GateRecords
 
 /// The trail alone tells what every decision was made from.
 @Suite struct EvidenceFoldTests {

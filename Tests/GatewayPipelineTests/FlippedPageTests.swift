@@ -3,7 +3,7 @@ import Foundation
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 import Testing
 import WireProtocol
 

@@ -10,7 +10,7 @@ import Testing
 
 @testable import GateSteps
 @testable import GatewayPipeline
-@testable import RecipientModel
+@testable import GateRecords
 
 extension EvidenceFoldTests {
     /// The entries that record what the gate would have refused, by index.

@@ -3,7 +3,7 @@ import CanonicalJSON
 import GateSteps
 import GateTestKit
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SealedFormat
 import Testing
 import WireProtocol

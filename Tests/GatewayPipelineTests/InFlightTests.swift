@@ -7,7 +7,7 @@ import Testing
 
 @testable import GateSteps
 @testable import GatewayPipeline
-@testable import RecipientModel
+@testable import GateRecords
 
 /// Messages that go from the commit to the relay without being read back.
 @Suite struct InFlightTests {

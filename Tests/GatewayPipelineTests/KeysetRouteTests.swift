@@ -1,5 +1,6 @@
 import AuditTrail
 import CanonicalJSON
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline

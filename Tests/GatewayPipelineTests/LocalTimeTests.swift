@@ -4,7 +4,7 @@ import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 import Testing
 
 /// Quiet hours are wall-clock times in a zone; offsets move under them.

@@ -3,7 +3,7 @@ import CompliancePolicy
 import GateSteps
 import GateTestKit
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import Testing
 import WireProtocol
 

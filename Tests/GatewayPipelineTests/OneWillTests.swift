@@ -5,7 +5,7 @@ import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 import SQLiteStore
 import Testing
 

@@ -5,7 +5,7 @@ import Foundation
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 import Testing
 
 /// Each act of a person, sent over the wire, and what becomes of consent and preference: the handbook's table a second

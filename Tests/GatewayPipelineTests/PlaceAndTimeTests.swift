@@ -6,7 +6,7 @@ import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 import Testing
 
 /// What the gateway makes of where a person's devices were seen, and of a send whose time is still to come.

@@ -3,7 +3,7 @@ import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 import Testing
 import WireProtocol
 

@@ -1,5 +1,6 @@
 import AuditTrail
 import Dispatch
+import GateRecords
 import GateSteps
 import GateTestKit
 import GateVocabulary

@@ -1,7 +1,7 @@
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 import Testing
 
 /// One person as one value, and what it keeps of a ledger.

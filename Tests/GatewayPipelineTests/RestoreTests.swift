@@ -8,7 +8,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
-import RecipientModel
+@testable import GateRecords
 import SealedFormat
 import Testing
 
@@ -32,7 +32,7 @@ import Testing
         return RestoreUnderWay(
             RestoreEntry(
                 origin: "gate.example/test/restored-20261121T120000Z",
-                previous: Checkpoint(origin: "gate.example/test", size: edge.size, root: edge.root),
+                previous: TreeHead(origin: "gate.example/test", size: edge.size, root: edge.root),
                 backupSize: count, isTailLost: isTailLost, user: 1))
     }
 

@@ -1,7 +1,7 @@
 import CompliancePolicy
 import GateTestKit
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import Testing
 
 /// What is said of a consent or a choice is true of every state of the records that leads to it, in every language.

@@ -5,7 +5,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import KeyLifecycle
-import RecipientModel
+import GateRecords
 import SealedFormat
 import Testing
 import WireProtocol

@@ -8,7 +8,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SQLiteStore
 import SealedPush
 import SendPlanning

@@ -9,7 +9,7 @@ import Testing
 
 @testable import GateSteps
 @testable import GatewayPipeline
-@testable import RecipientModel
+@testable import GateRecords
 
 /// Whoever holds the trail's key can take an entry out, write it twice or move it, and sign all of it again.
 @Suite struct TornActTests {

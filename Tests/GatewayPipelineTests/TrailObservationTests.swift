@@ -2,6 +2,7 @@ import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import GateRecords
 import GateTestKit
 import GateVocabulary
 import SQLiteStore

@@ -1,7 +1,7 @@
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 
 /// A write that goes with nothing that is there.
 struct UnfitWrite: Error, CustomStringConvertible {

@@ -2,7 +2,7 @@ package import GateSteps
 package import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
-package import RecipientModel
+package import GateRecords
 
 extension StepView {
     /// The pseudonym of a user, or a new one of the test's choice.

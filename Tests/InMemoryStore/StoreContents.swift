@@ -2,7 +2,7 @@ package import GateSteps
 package import GateVocabulary
 import GatewayPipeline
 package import OpenSSLCrypto
-package import RecipientModel
+package import GateRecords
 
 /// Everything that a store holds, as one value: a copy is a snapshot.
 package struct StoreContents: Sendable {

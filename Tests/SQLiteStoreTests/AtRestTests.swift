@@ -4,7 +4,7 @@ import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import Testing
 
 @testable import SQLiteStore

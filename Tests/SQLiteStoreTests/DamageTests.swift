@@ -4,7 +4,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
-@testable import RecipientModel
+@testable import GateRecords
 import Testing
 
 @testable import SQLiteStore

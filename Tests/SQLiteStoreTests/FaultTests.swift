@@ -4,7 +4,7 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
-import RecipientModel
+import GateRecords
 import Testing
 
 @testable import SQLiteStore

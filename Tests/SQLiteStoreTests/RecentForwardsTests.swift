@@ -3,7 +3,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
-import RecipientModel
+import GateRecords
 import Testing
 
 @testable import SQLiteStore

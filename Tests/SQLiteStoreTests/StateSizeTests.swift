@@ -5,7 +5,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
-import RecipientModel
+import GateRecords
 import Testing
 
 @testable import SQLiteStore

@@ -1,7 +1,7 @@
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
-import RecipientModel
+import GateRecords
 import Testing
 
 @testable import SQLiteStore

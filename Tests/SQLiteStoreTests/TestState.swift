@@ -7,7 +7,7 @@ import InMemoryStore
 import OpenSSLCrypto
 
 @testable import SQLiteStore
-import RecipientModel
+import GateRecords
 
 /// A folder that goes away with the test.
 final class TemporaryFolder: Sendable {

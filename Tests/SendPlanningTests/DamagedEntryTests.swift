@@ -1,5 +1,6 @@
 import AuditTrail
 import CompliancePolicy
+import GateRecords
 import GateTestKit
 import GateVocabulary
 import SendPlanning

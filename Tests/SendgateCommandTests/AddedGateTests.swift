@@ -12,6 +12,7 @@ import SendPlanning
 import Testing
 import TrailDirectory
 
+@testable import GateRecords
 @testable import sendgate
 
 /// A build with one gate more than this one: it sends nothing to Android.

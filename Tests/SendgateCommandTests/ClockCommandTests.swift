@@ -1,6 +1,7 @@
 import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline

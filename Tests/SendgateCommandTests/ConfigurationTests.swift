@@ -1,4 +1,5 @@
 import BundleModel
+import GateRecords
 import GateSteps
 import GateTestKit
 import AuditTrail

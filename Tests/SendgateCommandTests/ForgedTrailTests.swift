@@ -3,6 +3,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateRecords
 import GateSteps
 import GateTestKit
 import GateVocabulary

@@ -6,7 +6,7 @@ import GateVocabulary
 import GatewayPipeline
 import KeyLifecycle
 import Logging
-import RecipientModel
+import GateRecords
 import Synchronization
 import Testing
 import UnixSocketEndpoint

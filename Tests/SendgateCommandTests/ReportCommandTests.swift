@@ -1,6 +1,7 @@
 import AuditTrail
 import CanonicalJSON
 import Foundation
+import GateRecords
 import GateSteps
 import GateVocabulary
 import Testing

@@ -2,6 +2,7 @@ import AuditTrail
 import CanonicalJSON
 import CommandTerminal
 import Foundation
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline

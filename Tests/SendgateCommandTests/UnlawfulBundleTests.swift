@@ -3,6 +3,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateRecords
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto

@@ -4,7 +4,7 @@ import CompliancePolicy
 import GateTestKit
 import GateVocabulary
 import InMemoryStore
-import RecipientModel
+import GateRecords
 import Testing
 
 @testable import GateSteps

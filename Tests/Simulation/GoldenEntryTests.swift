@@ -3,6 +3,7 @@ import GateVocabulary
 import Testing
 
 @testable import AuditTrail
+@testable import GateRecords
 
 /// Entries of every kind: one with every member that the kind may have, and one with those that it must.
 @Suite struct GoldenEntryTests {

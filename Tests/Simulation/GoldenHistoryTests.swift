@@ -5,7 +5,7 @@ import GateTestKit
 import GateVocabulary
 import InMemoryStore
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import Testing
 
 @testable import GateSteps

@@ -8,7 +8,7 @@ import Testing
 
 @testable import GateSteps
 @testable import GatewayPipeline
-@testable import RecipientModel
+@testable import GateRecords
 
 /// The engine over a store in memory: what steps leave that fail, or that come again.
 @Suite struct PortTests {

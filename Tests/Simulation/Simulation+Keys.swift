@@ -3,7 +3,7 @@ import Crypto
 import GateTestKit
 import GateVocabulary
 import InMemoryStore
-import RecipientModel
+import GateRecords
 import SealedFormat
 import SealedPush
 

@@ -4,7 +4,7 @@ import CompliancePolicy
 import GateTestKit
 import GateVocabulary
 import InMemoryStore
-import RecipientModel
+import GateRecords
 
 @testable import GateSteps
 

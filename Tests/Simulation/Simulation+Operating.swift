@@ -3,7 +3,7 @@ import GateTestKit
 import GateVocabulary
 import InMemoryStore
 import KeyLifecycle
-import RecipientModel
+import GateRecords
 import SealedFormat
 
 @testable import GateSteps

@@ -16,7 +16,7 @@ import WireProtocol
 
 @testable import GateSteps
 @testable import GatewayPipeline
-@testable import RecipientModel
+@testable import GateRecords
 
 // Random commands of a few people, on a store in memory, from a seed: what the law and the answers promise holds over every
 // sequence, with hops that fail, clocks that step, crashes before and after a commit, and policies that change. Eight

@@ -3,7 +3,7 @@ import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
 import OpenSSLCrypto
-@testable import RecipientModel
+@testable import GateRecords
 import Testing
 
 @Suite struct ErasurePromises {

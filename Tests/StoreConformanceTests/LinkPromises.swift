@@ -2,7 +2,7 @@ import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
-import RecipientModel
+import GateRecords
 import Testing
 
 @Suite struct LinkPromises {

@@ -3,7 +3,7 @@ import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import Testing
 
 @Suite struct TransactionPromises {

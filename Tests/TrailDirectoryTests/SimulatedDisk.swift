@@ -1,4 +1,5 @@
 import AuditTrail
+import GateRecords
 
 @testable import TrailDirectory
 

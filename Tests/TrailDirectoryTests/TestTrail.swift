@@ -6,6 +6,7 @@ import GateVocabulary
 import Glibc
 import OpenSSLCrypto
 
+@testable import GateRecords
 @testable import TrailDirectory
 
 enum TestTrail {

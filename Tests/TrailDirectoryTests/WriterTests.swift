@@ -1,4 +1,5 @@
 import AuditTrail
+import GateRecords
 import GateVocabulary
 import Glibc
 import OpenSSLCrypto

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateRecords
 import GateVocabulary
 import SealedFormat
 import Testing
@@ -134,8 +135,8 @@ import Testing
             #expect(accepts(kind, value))
             #expect(!accepts(kind, "") && !accepts(kind, "\(value)\n") && !accepts(kind, "\(value)\u{85}"))
         }
-        #expect(!accepts("sms", String(repeating: "4", count: WireLimits.phoneNumberCharacterCountMax + 1)))
-        #expect(!accepts("email", String(repeating: "a", count: WireLimits.emailCharacterCountMax + 1)))
+        #expect(!accepts("sms", String(repeating: "4", count: TextLimits.phoneNumberCharacterCountMax + 1)))
+        #expect(!accepts("email", String(repeating: "a", count: TextLimits.emailCharacterCountMax + 1)))
         // Whether it is an address that can be is the registration's to say, with what is wrong (`AddressSpellingTests`).
         func isAddress(_ channel: Channel, _ value: String) -> Bool {
             (try? RegisteredAddress(channel, value)) != nil

@@ -3,7 +3,7 @@ import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import KeyLifecycle
-import RecipientModel
+import GateRecords
 import SealedFormat
 import WireProtocol
 

@@ -2,7 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 package import WireProtocol
 
 /// What an audit found of one person, and what of it was not on record so far.

@@ -1,7 +1,7 @@
 import BundleModel
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 
 /// The drifts of one person, and what has to be done about each. Pure: depends on its arguments alone.
 ///

@@ -1,6 +1,6 @@
 import CanonicalJSON
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 
 /// One pass of the drift audit over all people: where it stands, and what it has found so far.
 ///

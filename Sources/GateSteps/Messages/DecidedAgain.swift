@@ -3,7 +3,7 @@ import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import KeyLifecycle
-import RecipientModel
+import GateRecords
 
 /// Deciding once more about a message that waits (decision SG-0005).
 ///

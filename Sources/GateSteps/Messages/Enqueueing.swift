@@ -2,7 +2,7 @@ import BundleModel
 import CompliancePolicy
 import GateVocabulary
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SealedFormat
 import SendPlanning
 

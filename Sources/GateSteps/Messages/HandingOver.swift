@@ -1,7 +1,7 @@
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 extension StepContext {

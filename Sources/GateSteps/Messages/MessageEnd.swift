@@ -1,4 +1,4 @@
-import AuditTrail
+import GateRecords
 package import GateVocabulary
 
 /// How a message left the outbox: what ended it, and what is known of whether the next hop has it.

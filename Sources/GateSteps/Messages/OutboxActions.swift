@@ -1,6 +1,6 @@
 import CanonicalJSON
 import GateVocabulary
-import RecipientModel
+import GateRecords
 
 /// Carrying out what ``OutboxState/after(_:)`` answers.
 extension StepContext {

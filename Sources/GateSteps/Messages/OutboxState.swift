@@ -1,5 +1,5 @@
 import GateVocabulary
-import RecipientModel
+import GateRecords
 
 /// Where one message stands between its decision and its end, as far as what happens to it next depends on that.
 ///

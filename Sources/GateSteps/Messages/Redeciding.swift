@@ -1,8 +1,7 @@
-import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 extension StepContext {

@@ -1,8 +1,7 @@
-import AuditTrail
 import BundleModel
 import CompliancePolicy
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 import WireProtocol
 

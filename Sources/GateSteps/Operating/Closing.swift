@@ -1,6 +1,6 @@
 import BundleModel
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 extension StepContext {
     /// Switches marketing off on a channel for a person of whom is stored what did not happen: a no may be missing. It stays off

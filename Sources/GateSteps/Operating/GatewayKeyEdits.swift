@@ -1,4 +1,4 @@
-package import AuditTrail
+package import GateRecords
 package import GateVocabulary
 package import KeyLifecycle
 import SealedFormat

@@ -1,5 +1,6 @@
 package import AuditTrail
 import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 package import KeyLifecycle
 import OpenSSLCrypto

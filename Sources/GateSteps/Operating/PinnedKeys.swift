@@ -1,6 +1,6 @@
-package import AuditTrail
 package import BundleModel
 import CanonicalJSON
+package import GateRecords
 import GateVocabulary
 
 /// A public key that the gateway's configuration pins: a role's that approves bundles, or an authority's.

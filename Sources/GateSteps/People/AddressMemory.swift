@@ -2,7 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 
 /// Noes and verifications that outlive those who have a number or a mailbox (SG-0065).
 ///

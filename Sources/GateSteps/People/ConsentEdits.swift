@@ -1,10 +1,9 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 package import WireProtocol
 
 /// Consent and preference are one will: whatever changes one changes the other in the same transaction.

@@ -1,7 +1,7 @@
 import BundleModel
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 
 // Numbers and mailboxes get new owners, and families share them. What opens an account, or warns of an attack on it, goes to
 // whoever verified the address last (decision SG-0044).

@@ -1,9 +1,8 @@
-import AuditTrail
 package import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 package import WireProtocol
 

@@ -1,5 +1,5 @@
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 extension Destination {

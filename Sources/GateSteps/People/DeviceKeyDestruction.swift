@@ -1,7 +1,7 @@
 import CanonicalJSON
 package import GateVocabulary
 import KeyLifecycle
-package import RecipientModel
+package import GateRecords
 
 /// The proposal of one caller to destroy a device key, which another has to follow.
 ///

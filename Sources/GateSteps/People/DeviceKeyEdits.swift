@@ -1,9 +1,8 @@
-import AuditTrail
 import CanonicalJSON
 package import GateVocabulary
 package import KeyLifecycle
 import OpenSSLCrypto
-package import RecipientModel
+package import GateRecords
 import SealedFormat
 package import WireProtocol
 

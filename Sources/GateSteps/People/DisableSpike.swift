@@ -1,7 +1,7 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import GateRecords
 package import GateVocabulary
 
 /// Counts, day by day, the people who switched a category off within 24 hours of a send of it, and remembers the days

@@ -1,8 +1,7 @@
-import AuditTrail
 import BundleModel
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 
 /// Records when a person switches notifications off soon after a send: what S0 watches as the disable rate.
 ///

@@ -2,7 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 // A duty to tell is owed until a message that discharges it was promised: on a channel of its type's `discharged_by`,

@@ -1,5 +1,5 @@
 import GateVocabulary
-package import RecipientModel
+package import GateRecords
 import SealedFormat
 import WireProtocol
 

@@ -3,7 +3,7 @@ import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
 import KeyLifecycle
-package import RecipientModel
+package import GateRecords
 
 /// Derives the facts of a decision from the stored records.
 ///

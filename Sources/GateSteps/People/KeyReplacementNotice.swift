@@ -2,7 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 // A session is stolen more easily than a key. When another key takes the place of the one in use, the old key's holder

@@ -1,7 +1,7 @@
 import BundleModel
 import CompliancePolicy
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 
 /// Whether a choice has its effect, and if not, why not, as the gates that decide sends say.
 package struct PreferenceEffect {

@@ -1,9 +1,8 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 package import WireProtocol
 
 /// Registering people, their devices and addresses.

@@ -1,7 +1,7 @@
 package import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 /// A registered person as they are in the transaction that decides.
 ///

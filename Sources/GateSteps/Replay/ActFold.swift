@@ -1,11 +1,10 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 import KeyLifecycle
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SealedFormat
 import WireProtocol
 

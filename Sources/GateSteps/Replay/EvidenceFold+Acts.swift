@@ -4,7 +4,7 @@ import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import KeyLifecycle
-import RecipientModel
+import GateRecords
 import SealedFormat
 import SendPlanning
 import WireProtocol

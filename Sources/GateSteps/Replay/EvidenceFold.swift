@@ -1,10 +1,9 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
-package import RecipientModel
+package import GateRecords
 package import SendPlanning
 import WireProtocol
 

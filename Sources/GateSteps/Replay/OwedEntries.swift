@@ -1,10 +1,9 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SendPlanning
 import WireProtocol
 

@@ -1,5 +1,5 @@
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 /// What the trail alone tells of people.
 package struct PeopleFold {

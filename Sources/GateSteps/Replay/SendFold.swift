@@ -1,5 +1,5 @@
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 /// The state of sends as the trail alone tells it: what each told its recipient, and whether anything of it can still

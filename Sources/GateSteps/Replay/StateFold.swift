@@ -1,8 +1,7 @@
-import AuditTrail
 import CanonicalJSON
 package import GateVocabulary
 package import KeyLifecycle
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 /// What the trail tells that a store is held against (``StateAudit``), of the people of one share.

@@ -1,6 +1,6 @@
-package import AuditTrail
 import BundleModel
 package import CompliancePolicy
+package import GateRecords
 package import GateVocabulary
 import SendPlanning
 import WireProtocol

@@ -1,10 +1,9 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 package import WireProtocol
 
 /// What a recipient's reply to a text or an e-mail can do: withdraw consent, and nothing else.

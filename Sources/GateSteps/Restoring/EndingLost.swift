@@ -1,7 +1,6 @@
-import AuditTrail
 import BundleModel
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 
 // What `sendgate restore` records itself, after the entries that a store lacked.
 

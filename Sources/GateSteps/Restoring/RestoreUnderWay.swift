@@ -1,5 +1,5 @@
-package import AuditTrail
 package import CanonicalJSON
+package import GateRecords
 import GateVocabulary
 
 /// A restore between its first commit and its last: what its entry will say, and whether that is recorded.

@@ -1,9 +1,8 @@
-package import AuditTrail
 import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
 package import KeyLifecycle
-package import RecipientModel
+package import GateRecords
 import SendPlanning
 import SealedFormat
 import WireProtocol

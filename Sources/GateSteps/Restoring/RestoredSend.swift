@@ -1,7 +1,7 @@
 import BundleModel
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 import WireProtocol
 

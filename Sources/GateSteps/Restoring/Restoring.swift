@@ -1,9 +1,8 @@
-import AuditTrail
 import CompliancePolicy
 package import GateVocabulary
 import KeyLifecycle
 import OpenSSLCrypto
-package import RecipientModel
+package import GateRecords
 import SealedFormat
 import SendPlanning
 

@@ -1,4 +1,3 @@
-import AuditTrail
 import CanonicalJSON
 package import GateVocabulary
 

@@ -1,7 +1,7 @@
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 import WireProtocol
 

@@ -2,7 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 package import SendPlanning
 
 /// One send with the decision at each of its destinations; nothing of it is written yet.

@@ -1,5 +1,5 @@
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 import SendPlanning
 
 /// One destination of a send, decided and composed, not yet written anywhere.

@@ -1,9 +1,8 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 extension StepContext {

@@ -1,4 +1,4 @@
-import AuditTrail
+import GateRecords
 import GateVocabulary
 import WireProtocol
 

@@ -1,7 +1,6 @@
-import AuditTrail
 import BundleModel
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SendPlanning
 
 /// Writing what was evaluated. Every send is written here, a caller's and the gateway's own.

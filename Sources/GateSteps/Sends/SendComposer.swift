@@ -2,7 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import SealedFormat
 import SendPlanning
 import WireProtocol

@@ -1,9 +1,8 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 package import WireProtocol
 
 /// Cancelling a send, and what was observed of it.

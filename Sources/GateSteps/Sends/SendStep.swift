@@ -3,7 +3,7 @@ package import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SendPlanning
 package import WireProtocol
 

@@ -1,6 +1,6 @@
 import CanonicalJSON
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 
 /// What an unsubscribe link is about: one category at one destination of one person.
 ///

@@ -1,7 +1,7 @@
 import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 
 /// What a link can do: switch its one category off at its one destination, and take that back once.
 extension StepContext {

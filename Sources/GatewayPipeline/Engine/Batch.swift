@@ -4,7 +4,7 @@ import Dispatch
 package import GateSteps
 package import GateVocabulary
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SealedFormat
 
 /// Steps that are committed together, each seeing what those before it did.

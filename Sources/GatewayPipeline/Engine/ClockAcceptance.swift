@@ -1,4 +1,4 @@
-import AuditTrail
+import GateRecords
 package import GateSteps
 package import GateVocabulary
 

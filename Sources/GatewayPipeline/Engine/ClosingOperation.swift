@@ -1,6 +1,6 @@
 package import GateSteps
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 /// Switches marketing off for a person of whom is stored what did not happen (``StateAudit``). The next pass does it again, where
 /// they switched it on and the difference is still there.

@@ -1,7 +1,7 @@
 import CompliancePolicy
 package import GateSteps
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import Synchronization
 
 /// How many recipients there are, and how many of them would get what a category sends, by the gates that decide sends.

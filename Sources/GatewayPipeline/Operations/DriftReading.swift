@@ -1,6 +1,6 @@
 import GateSteps
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import WireProtocol
 
 extension GatewayReading {

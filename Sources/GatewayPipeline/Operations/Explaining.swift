@@ -1,7 +1,7 @@
-import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import GateRecords
 import GateSteps
 import GateVocabulary
 import SendPlanning

@@ -4,7 +4,7 @@ import CompliancePolicy
 import GateSteps
 import GateVocabulary
 import KeyLifecycle
-import RecipientModel
+import GateRecords
 import SendPlanning
 import WireProtocol
 

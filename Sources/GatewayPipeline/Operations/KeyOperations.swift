@@ -2,7 +2,7 @@ import AuditTrail
 import GateSteps
 import GateVocabulary
 import KeyLifecycle
-import RecipientModel
+import GateRecords
 import SealedFormat
 import WireProtocol
 

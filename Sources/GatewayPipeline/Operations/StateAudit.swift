@@ -1,7 +1,7 @@
 package import GateSteps
 package import GateVocabulary
 import KeyLifecycle
-import RecipientModel
+import GateRecords
 import SealedFormat
 
 /// Holds what is stored against what the trail tells: whether the state is what happened.

@@ -2,7 +2,7 @@ import BundleModel
 import CompliancePolicy
 import GateSteps
 package import GateVocabulary
-import RecipientModel
+import GateRecords
 import Synchronization
 
 /// Looks links up on the readers' threads and has the engine carry out their changes, with a bound on both.

@@ -1,6 +1,6 @@
 import GateSteps
 import GateVocabulary
-import RecipientModel
+import GateRecords
 import Synchronization
 
 /// Messages between their commit and the hop's result, and when the next of those that wait in the store is due.

@@ -1,4 +1,3 @@
-import AuditTrail
 import CanonicalJSON
 import CompliancePolicy
 import GateSteps

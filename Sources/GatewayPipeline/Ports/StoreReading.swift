@@ -1,6 +1,6 @@
 package import GateSteps
 package import GateVocabulary
-package import RecipientModel
+package import GateRecords
 
 /// Look-ups in the store, on one consistent snapshot.
 package protocol StoreReading: HistoryReading {

@@ -1,8 +1,7 @@
-package import AuditTrail
 package import CompliancePolicy
 package import GateSteps
 package import GateVocabulary
-import RecipientModel
+package import GateRecords
 
 /// Brings the entries that a store lacks back into it, from a trail that was verified, while no engine runs.
 ///

@@ -2,7 +2,6 @@ import Glibc
 import NIOCore
 import Synchronization
 package import UnixSockets
-import WireProtocol
 
 /// An address to listen on.
 package enum PageAddress: Hashable, Sendable, CustomStringConvertible {
@@ -17,7 +16,7 @@ package enum PageAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    package static let pathByteCountMax = WireLimits.socketPathByteCountMax
+    package static let pathByteCountMax = SocketFile.pathByteCountMax
 }
 
 /// A bound socket that does not accept connections yet: its port is known before anything is served.

@@ -1,5 +1,6 @@
 import AuditTrail
 import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 extension SendEntry {

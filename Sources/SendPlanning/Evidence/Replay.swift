@@ -1,7 +1,7 @@
-import AuditTrail
 import BundleModel
 package import CanonicalJSON
 package import CompliancePolicy
+import GateRecords
 package import GateVocabulary
 
 /// What deciding again on the recorded facts gave.

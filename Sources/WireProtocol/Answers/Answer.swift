@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 
 /// One answer. The endpoint adds framing headers; for a line of a stream it writes only ``body`` and a newline.
 package struct Answer: Sendable {

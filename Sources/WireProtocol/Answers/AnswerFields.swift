@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 /// An object in an answer, whose fields are declared once, in ``show(_:to:)``: its bytes and its schema follow from there.

@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 import GateVocabulary
 
 /// A problem document (RFC 9457).

@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 /// `GET /v1/recipients/{user}`: all that is held of a person (GDPR Art. 15).

@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 import SealedFormat
 

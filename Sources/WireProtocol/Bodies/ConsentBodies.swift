@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 /// `POST …/consents`: one record for the ledger (ISO/IEC TS 27560), what was said and what was shown.

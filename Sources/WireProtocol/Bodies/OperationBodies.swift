@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 /// `POST /v1/receipts`: what the delivery layer or the app observed of one message.

@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 /// `PUT /v1/recipients/{user}`: what is known of a person, wholly. What is left out is unknown again.

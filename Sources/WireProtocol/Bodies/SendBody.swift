@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 /// The fields that a send and an explanation of one share: everything but `id` and `recipient`, which only a real send

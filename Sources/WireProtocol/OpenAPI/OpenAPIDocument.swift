@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 import GateVocabulary
 
 /// The reference of the socket: OpenAPI 3.1, printed from the shapes the parser checks and the routes the

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 /// The example answers of the reference: real values, encoded by the code that encodes real answers.

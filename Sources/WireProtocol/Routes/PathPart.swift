@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 /// A part of a path that holds a value: `{user}` in `/v1/recipients/{user}`.

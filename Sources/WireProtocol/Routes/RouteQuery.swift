@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateRecords
 package import GateVocabulary
 
 /// The query of a route: its parameters as the reference lists them, and their values.

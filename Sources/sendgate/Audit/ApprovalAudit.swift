@@ -1,6 +1,7 @@
 import AuditTrail
 import BundleModel
 import CompliancePolicy
+import GateRecords
 import GateVocabulary
 import KeyLifecycle
 import OpenSSLCrypto

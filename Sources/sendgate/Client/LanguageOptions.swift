@@ -1,5 +1,6 @@
 import ArgumentParser
 import CanonicalJSON
+import GateRecords
 import WireProtocol
 
 /// In which language a decision is explained. `--locale` is taken: it is the language of a send's own text.

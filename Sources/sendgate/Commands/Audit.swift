@@ -1,4 +1,5 @@
 import CommandTerminal
+import GateRecords
 import SealedFormat
 import ArgumentParser
 import AuditTrail

@@ -3,6 +3,7 @@ import AuditTrail
 import CanonicalJSON
 import CommandTerminal
 import Foundation
+import GateRecords
 import GateSteps
 import GateVocabulary
 import Logging

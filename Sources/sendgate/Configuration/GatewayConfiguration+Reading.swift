@@ -5,6 +5,7 @@ import CompliancePolicy
 import ConfigurationPages
 import Foundation
 import DeliveryRelay
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline

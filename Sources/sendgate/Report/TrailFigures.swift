@@ -1,5 +1,6 @@
 import AuditTrail
 import CompliancePolicy
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline

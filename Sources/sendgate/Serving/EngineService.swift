@@ -8,7 +8,7 @@ import GateVocabulary
 import GatewayPipeline
 import KeyLifecycle
 import Logging
-import RecipientModel
+import GateRecords
 import ServiceLifecycle
 import Synchronization
 import WireProtocol

@@ -1,5 +1,5 @@
-import AuditTrail
 import CompliancePolicy
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline

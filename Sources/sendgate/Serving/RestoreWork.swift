@@ -4,6 +4,7 @@ import CanonicalJSON
 import CompliancePolicy
 import CommandTerminal
 import Foundation
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
@@ -104,7 +105,7 @@ struct RestoreWork {
         let (checkpoint, changedKeys) = try verifiedCheckpoint(
             readingFrom: begun?.entry.backupSize ?? count, progress: progress)
         if let underWay = begun {
-            guard underWay.entry.previous == checkpoint else {
+            guard underWay.entry.previous == checkpoint.head else {
                 throw CommandFailure(
                     "the restore that was begun is of \(underWay.entry.previous.size) entries of `\(underWay.entry.previous.origin)`, and this is another trail",
                     hint: "put back the trail that it was begun with")
@@ -136,7 +137,7 @@ struct RestoreWork {
             RestoreUnderWay(
                 RestoreEntry(
                     origin: TrailName.restored(configuration.trailOrigin, at: SystemClock().now()),
-                    previous: checkpoint, backupSize: count, isTailLost: isTailLost, user: getuid())))
+                    previous: checkpoint.head, backupSize: count, isTailLost: isTailLost, user: getuid())))
     }
 
     /// - Parameter first: The archive must have the bundles that this entry and the ones after it were decided under.

@@ -3,7 +3,7 @@ import GateVocabulary
 import GatewayPipeline
 import Glibc
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SQLiteStore
 
 /// Loading what is known of one person, among ten thousand and among a million.

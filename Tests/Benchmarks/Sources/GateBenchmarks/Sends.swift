@@ -10,7 +10,7 @@ import GatewayPipeline
 import KeyLifecycle
 import OpenSSLCrypto
 import PolicyFiles
-import RecipientModel
+import GateRecords
 import SQLiteStore
 import Synchronization
 import WireProtocol

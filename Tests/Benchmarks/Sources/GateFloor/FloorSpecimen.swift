@@ -5,7 +5,7 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
-import RecipientModel
+import GateRecords
 import SQLiteStore
 
 /// What one transaction of the store changes, row by row, taken from a store that ran it: a batch of sends, and the results

@@ -1,6 +1,5 @@
 package import CanonicalJSON
 package import GateVocabulary
-package import OpenSSLCrypto
 
 /// What an entry records, e.g. `send`; the string is its identity. ``EntrySchema`` lists the kinds there are.
 package struct EntryKind: TextIdentifier {
@@ -14,6 +13,8 @@ package struct EntryKind: TextIdentifier {
 package struct TrailEntry: Hashable, Sendable {
     /// The envelope's format.
     package static let version = EntryEnvelope.version
+    /// What the two bytes of an entry's length in a bundle of the trail can say (C2SP tlog-tiles, "Log entries").
+    package static let byteCountMax = 65_535
     /// The envelope's member names, in canonical order, which no kind may use for its own.
     package static let envelopeKeys = EntryEnvelope.names
 
@@ -25,11 +26,6 @@ package struct TrailEntry: Hashable, Sendable {
     /// What the kind adds.
     package var members: JSONObject
 
-    /// Whether this is an operator's word that time goes on from another moment than that of the entry before.
-    func stepsClock(from last: Instant) -> Bool {
-        kind == .clock && (try? knownBody(ClockEntry.self))?.previous == last
-    }
-
     /// The whole object, envelope included.
     package var object: JSONObject {
         var object = members
@@ -39,15 +35,6 @@ package struct TrailEntry: Hashable, Sendable {
         object["time"] = .integer(time.milliseconds)
         return object
     }
-
-    /// The bytes that are hashed, stored and published.
-    package func encoded() throws(TrailEntryError) -> EncodedEntry {
-        let bytes = CanonicalJSON.write(object)
-        guard bytes.count <= EntryBundle.entryByteCountMax else {
-            throw .tooLong(byteCount: bytes.count, byteCountMax: EntryBundle.entryByteCountMax)
-        }
-        return EncodedEntry(bytes: bytes)
-    }
 }
 
 extension TrailEntry {
@@ -56,8 +43,8 @@ extension TrailEntry {
     }
 
     package init(reading bytes: ArraySlice<UInt8>) throws(TrailEntryError) {
-        guard bytes.count <= EntryBundle.entryByteCountMax else {
-            throw .tooLong(byteCount: bytes.count, byteCountMax: EntryBundle.entryByteCountMax)
+        guard bytes.count <= Self.byteCountMax else {
+            throw .tooLong(byteCount: bytes.count, byteCountMax: Self.byteCountMax)
         }
         let value: JSONValue
         do throws(JSONError) {
@@ -77,16 +64,13 @@ extension TrailEntry {
     }
 }
 
-/// An entry's bytes and its hash in the tree.
-package struct EncodedEntry: Hashable, Sendable {
-    /// At most 65,535.
-    package let bytes: [UInt8]
-    /// SHA-256(0x00 ‖ bytes): the `leaf` a producer holds as its evidence.
-    package let leafHash: SHA256Digest
-
-    init(bytes: [UInt8]) {
-        self.bytes = bytes
-        leafHash = TreeHash.leaf(bytes)
+extension TrailEntry {
+    /// - Throws: Where an entry is too long for a bundle.
+    static func checked(_ entry: [UInt8]) throws(TrailEntryError) -> [UInt8] {
+        guard entry.count <= byteCountMax else {
+            throw .tooLong(byteCount: entry.count, byteCountMax: byteCountMax)
+        }
+        return entry
     }
 }
 

@@ -11,12 +11,12 @@ extension TextRule {
     package static let identifier = TextRule(
         "1 to 128 printable ASCII characters, or 1 to 32 characters of any script, without control characters, and not `.` or `..`",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.identifierByteCountMax)), "minLength": 1,
+            "maxLength": .integer(Int64(TextLimits.identifierByteCountMax)), "minLength": 1,
             "not": ["enum": [".", ".."]],
             "pattern": #"^(?:[ -~]{1,128}|[^\u0000-\u001f\u007f-\u009f]{1,32})$"#,
         ]
     ) { bytes in
-        guard bytes.count >= 1, bytes.count <= WireLimits.identifierByteCountMax else { return false }
+        guard bytes.count >= 1, bytes.count <= TextLimits.identifierByteCountMax else { return false }
         var isASCII = true
         var characterCount = 0
         for index in 0..<bytes.count {
@@ -27,7 +27,7 @@ extension TextRule {
             if byte == 0xC2, index + 1 < bytes.count, bytes[index + 1] < 0xA0 { return false }
             if byte & 0xC0 != 0x80 { characterCount += 1 }
         }
-        guard isASCII || characterCount <= WireLimits.identifierCharacterCountMax else { return false }
+        guard isASCII || characterCount <= TextLimits.identifierCharacterCountMax else { return false }
         return
             !(bytes[0] == UInt8(ascii: ".")
             && (bytes.count == 1 || (bytes.count == 2 && bytes[1] == UInt8(ascii: "."))))
@@ -63,7 +63,7 @@ extension TextRule {
     package static let paramName = TextRule(
         "1 to 64 characters without control characters",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.paramNameCharacterCountMax)), "minLength": 1,
+            "maxLength": .integer(Int64(TextLimits.paramNameCharacterCountMax)), "minLength": 1,
             "pattern": #"^[^\u0000-\u001f\u007f-\u009f]{1,64}$"#,
         ]
     ) { bytes in
@@ -75,14 +75,14 @@ extension TextRule {
             if byte == 0xC2, index + 1 < bytes.count, bytes[index + 1] < 0xA0 { return false }
             if byte & 0xC0 != 0x80 { characterCount += 1 }
         }
-        return characterCount <= WireLimits.paramNameCharacterCountMax
+        return characterCount <= TextLimits.paramNameCharacterCountMax
     }
 
     /// A C2SP signed note: the only control character in it is the line feed.
     package static let signedNote = TextRule(
         "a signed note: 1 to 40000 characters without control characters but line feeds",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.signedNoteCharacterCountMax)), "minLength": 1,
+            "maxLength": .integer(Int64(TextLimits.signedNoteCharacterCountMax)), "minLength": 1,
             "pattern": #"^[^\u0000-\u0009\u000b-\u001f]{1,40000}$"#,
         ]
     ) { bytes in
@@ -92,14 +92,14 @@ extension TextRule {
             if bytes[index] < 0x20, bytes[index] != 0x0A { return false }
             if bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
         }
-        return characterCount <= WireLimits.signedNoteCharacterCountMax
+        return characterCount <= TextLimits.signedNoteCharacterCountMax
     }
 
     /// A text of `params`; its type says what it may hold.
     package static let paramText = TextRule(
         "at most 4096 characters without U+0000",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.paramTextCharacterCountMax)),
+            "maxLength": .integer(Int64(TextLimits.paramTextCharacterCountMax)),
             "pattern": #"^[^\u0000]*$"#,
         ]
     ) { bytes in
@@ -108,7 +108,7 @@ extension TextRule {
             if bytes[index] == 0 { return false }
             if bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
         }
-        return characterCount <= WireLimits.paramTextCharacterCountMax
+        return characterCount <= TextLimits.paramTextCharacterCountMax
     }
 
     // MARK: Keys and proofs
@@ -191,11 +191,11 @@ extension TextRule {
     package static let locale = TextRule(
         "a BCP 47 tag such as `nb`, `en-GB` or `zh-Hant-TW`",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.localeCharacterCountMax)), "minLength": 2,
+            "maxLength": .integer(Int64(TextLimits.localeCharacterCountMax)), "minLength": 2,
             "pattern": "^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$",
         ]
     ) { bytes in
-        guard bytes.count <= WireLimits.localeCharacterCountMax else { return false }
+        guard bytes.count <= TextLimits.localeCharacterCountMax else { return false }
         var partCount = 0
         var partLength = 0
         for index in 0...bytes.count {
@@ -215,11 +215,11 @@ extension TextRule {
     package static let timeZone = TextRule(
         "an IANA time zone name such as `Europe/Oslo`",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.timeZoneCharacterCountMax)), "minLength": 1,
+            "maxLength": .integer(Int64(TextLimits.timeZoneCharacterCountMax)), "minLength": 1,
             "pattern": "^[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,3}$",
         ]
     ) { bytes in
-        guard bytes.count >= 1, bytes.count <= WireLimits.timeZoneCharacterCountMax, bytes[0].isLetter else {
+        guard bytes.count >= 1, bytes.count <= TextLimits.timeZoneCharacterCountMax, bytes[0].isLetter else {
             return false
         }
         var slashCount = 0
@@ -243,11 +243,11 @@ extension TextRule {
     package static let deepLink = TextRule(
         "an absolute URI such as `drop://send`, at most 512 printable ASCII characters without spaces",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.deepLinkCharacterCountMax)), "minLength": 3,
+            "maxLength": .integer(Int64(TextLimits.deepLinkCharacterCountMax)), "minLength": 3,
             "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$",
         ]
     ) { bytes in
-        guard bytes.count >= 3, bytes.count <= WireLimits.deepLinkCharacterCountMax, bytes[0].isLetter else {
+        guard bytes.count >= 3, bytes.count <= TextLimits.deepLinkCharacterCountMax, bytes[0].isLetter else {
             return false
         }
         var inScheme = true
@@ -270,11 +270,11 @@ extension TextRule {
     package static let app = TextRule(
         "a bundle id or package name such as `no.getdrop.app`, at most 155 of `A-Z`, `a-z`, `0-9`, `.`, `_` and `-`",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.appCharacterCountMax)), "minLength": 1,
+            "maxLength": .integer(Int64(TextLimits.appCharacterCountMax)), "minLength": 1,
             "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$",
         ]
     ) { bytes in
-        bytes.count >= 1 && bytes.count <= WireLimits.appCharacterCountMax && bytes[0].isAlphanumeric
+        bytes.count >= 1 && bytes.count <= TextLimits.appCharacterCountMax && bytes[0].isAlphanumeric
             && bytes.all { $0.isAlphanumeric || $0.isOneOf("._-") }
     }
 
@@ -283,7 +283,7 @@ extension TextRule {
     package static let apnsToken = TextRule(
         "an APNs device token: 1 to 100 bytes in hexadecimal",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.apnsTokenCharacterCountMax)), "minLength": 2,
+            "maxLength": .integer(Int64(TextLimits.apnsTokenCharacterCountMax)), "minLength": 2,
             "pattern": "^(?:[0-9A-Fa-f]{2})+$",
         ],
         advice: {
@@ -291,7 +291,7 @@ extension TextRule {
                 ? addExpo : "write the bytes of the token that the system gives the app, two digits each"
         }
     ) { bytes in
-        bytes.count >= 2 && bytes.count <= WireLimits.apnsTokenCharacterCountMax && bytes.count % 2 == 0
+        bytes.count >= 2 && bytes.count <= TextLimits.apnsTokenCharacterCountMax && bytes.count % 2 == 0
             && bytes.all { $0.isDigit || $0.isOneOf("abcdefABCDEF") }
     }
 
@@ -299,12 +299,12 @@ extension TextRule {
     package static let fcmToken = TextRule(
         "an FCM registration token: 1 to 2048 of `A-Z`, `a-z`, `0-9`, `_`, `-` and `:`",
         schema: [
-            "maxLength": .integer(Int64(WireLimits.fcmTokenCharacterCountMax)), "minLength": 1,
+            "maxLength": .integer(Int64(TextLimits.fcmTokenCharacterCountMax)), "minLength": 1,
             "pattern": "^[A-Za-z0-9_:-]+$",
         ],
         advice: { ExpoPushToken.isBegunBy($0) ? addExpo : nil }
     ) { bytes in
-        bytes.count >= 1 && bytes.count <= WireLimits.fcmTokenCharacterCountMax
+        bytes.count >= 1 && bytes.count <= TextLimits.fcmTokenCharacterCountMax
             && bytes.all { $0.isAlphanumeric || $0.isOneOf("_-:") }
     }
 
@@ -325,24 +325,24 @@ extension TextRule {
 
     /// What a recipient answered. Anything, an empty text included: what it says decides what becomes of it.
     package static let replyText = TextRule(
-        "a text of at most \(WireLimits.replyCharacterCountMax) characters: a longer one is passed on cut short, because only its beginning counts",
-        schema: ["maxLength": .integer(Int64(WireLimits.replyCharacterCountMax))]
+        "a text of at most \(TextLimits.replyCharacterCountMax) characters: a longer one is passed on cut short, because only its beginning counts",
+        schema: ["maxLength": .integer(Int64(TextLimits.replyCharacterCountMax))]
     ) { bytes in
         var characterCount = 0
         for index in 0..<bytes.count where bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
-        return characterCount <= WireLimits.replyCharacterCountMax
+        return characterCount <= TextLimits.replyCharacterCountMax
     }
 
     /// A phone number as somebody wrote it. Which country codes and national numbers there are is
     /// ``GateVocabulary/PhoneNumber``'s to say.
     package static let phoneNumber = written(
-        "a phone number with its country code such as `+4790000000`, at most \(WireLimits.phoneNumberCharacterCountMax) characters",
-        characterCountMax: WireLimits.phoneNumberCharacterCountMax)
+        "a phone number with its country code such as `+4790000000`, at most \(TextLimits.phoneNumberCharacterCountMax) characters",
+        characterCountMax: TextLimits.phoneNumberCharacterCountMax)
 
     /// An e-mail address as somebody wrote it. Its form is ``GateVocabulary/RegisteredMailbox``'s to say.
     package static let email = written(
-        "an e-mail address such as `name@example.org`, at most \(WireLimits.emailCharacterCountMax) characters",
-        characterCountMax: WireLimits.emailCharacterCountMax)
+        "an e-mail address such as `name@example.org`, at most \(TextLimits.emailCharacterCountMax) characters",
+        characterCountMax: TextLimits.emailCharacterCountMax)
 
     private static func written(_ means: String, characterCountMax: Int) -> TextRule {
         TextRule(
@@ -365,12 +365,12 @@ extension TextRule {
 
     /// Who answered. Anything, also what is no address: no reply is refused for how its sender is written.
     package static let sender = TextRule(
-        "at most \(WireLimits.senderCharacterCountMax) characters, as long as a line of a message may be",
-        schema: ["maxLength": .integer(Int64(WireLimits.senderCharacterCountMax))]
+        "at most \(TextLimits.senderCharacterCountMax) characters, as long as a line of a message may be",
+        schema: ["maxLength": .integer(Int64(TextLimits.senderCharacterCountMax))]
     ) { bytes in
         var characterCount = 0
         for index in 0..<bytes.count where bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
-        return characterCount <= WireLimits.senderCharacterCountMax
+        return characterCount <= TextLimits.senderCharacterCountMax
     }
 }
 

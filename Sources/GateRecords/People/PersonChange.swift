@@ -1,4 +1,3 @@
-package import AuditTrail
 import CanonicalJSON
 package import GateVocabulary
 

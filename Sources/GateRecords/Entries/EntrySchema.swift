@@ -58,7 +58,7 @@ package struct EntrySchema: Sendable {
     package func violation(in entry: TrailEntry) -> Violation? { violations(in: entry).first }
 
     /// Every violation, in canonical order.
-    func violations(in entry: TrailEntry) -> [Violation] {
+    package func violations(in entry: TrailEntry) -> [Violation] {
         guard let members = members(of: entry.kind) else {
             return [.here("no entry kind of this name is known").inside(JSONPointer.root.appending("kind"))]
         }

@@ -1,7 +1,6 @@
 package import CanonicalJSON
 package import GateVocabulary
 package import OpenSSLCrypto
-import SealedFormat
 
 /// The body of a `restore` entry: from here on the tree has another name, and what stands before it is cited.
 ///
@@ -14,7 +13,7 @@ package struct RestoreEntry: EntryBody {
     /// The name of the trail from this entry on.
     package var origin: String
     /// The tree before this entry: its name, size and root. The size is this entry's index.
-    package var previous: Checkpoint
+    package var previous: TreeHead
     /// How many entries the backup had.
     package var backupSize: UInt64
     /// What was brought back, and what could not be, by ``Item``; none is 0.
@@ -35,7 +34,7 @@ package struct RestoreEntry: EntryBody {
     }
 
     package init(
-        origin: String, previous: Checkpoint, backupSize: UInt64, isTailLost: Bool, user: UInt32
+        origin: String, previous: TreeHead, backupSize: UInt64, isTailLost: Bool, user: UInt32
     ) {
         self.origin = origin
         self.previous = previous
@@ -49,7 +48,7 @@ package struct RestoreEntry: EntryBody {
     /// - Parameter members: Of an entry; of a restore that is under way, with others beside them.
     package init(_ members: JSONObject) throws(JSONShapeError) {
         self = try Self.read(knownIn: members)
-        guard Checkpoint.isLine(origin), Checkpoint.isLine(previous.origin) else {
+        guard TreeHead.isLine(origin), TreeHead.isLine(previous.origin) else {
             throw JSONShapeError(JSONPointer(["origin"]), "expected a line of text")
         }
     }
@@ -65,10 +64,32 @@ package struct RestoreEntry: EntryBody {
     }
 }
 
-/// The name, the size and the root of a tree, as an entry has them.
-extension Checkpoint: FieldObject {
+/// The name, the size and the root of a tree.
+package struct TreeHead: FieldObject, Hashable {
     package static let means = ""
-    package static let blank = Checkpoint(origin: "-", size: 0, root: TreeHash.empty)
+    package static let blank = Self(origin: "", size: 0, root: SHA256.digest([] as [UInt8]))
+
+    package var origin: String
+    package var size: UInt64
+    package var root: SHA256Digest
+
+    package init(origin: String, size: UInt64, root: SHA256Digest) {
+        (self.origin, self.size, self.root) = (origin, size, root)
+    }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        left.size == right.size && left.root == right.root && CodeUnits.equal(left.origin, right.origin)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(size)
+        hasher.combine(root)
+    }
+
+    /// Whether a text may be the name of a trail, which is a line of its checkpoint.
+    package static func isLine(_ text: String) -> Bool {
+        !text.utf8.isEmpty && text.utf8.allSatisfy { $0 >= 0x20 }
+    }
 
     package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
         try fields.required("origin", \.origin, as: .text(byteCountMax: 320))
@@ -100,39 +121,5 @@ extension SHA256Digest: FieldValue {
     private init?(hexadecimal: String) {
         guard let bytes = Hexadecimal.decode(hexadecimal) else { return nil }
         self.init(bytes: bytes)
-    }
-}
-
-/// The names that one trail has had: the configured one, and one more for each restore.
-package enum TrailName {
-    private static let mark = "/restored-"
-
-    /// The name after a restore at a moment: `gate.example.com/prod/restored-20261121T120000Z`.
-    package static func restored(_ gateway: String, at now: Instant) -> String {
-        let time = now.rfc3339.prefix(19).filter { $0 != "-" && $0 != ":" }
-        return gateway + mark + time + "Z"
-    }
-
-    /// The configured name that a name began with.
-    package static func gateway(of origin: String) -> String {
-        guard let mark = origin.firstRange(of: mark) else { return origin }
-        return String(origin[..<mark.lowerBound])
-    }
-
-    /// Whether a name is that of a gateway's trail, before or after a restore.
-    package static func isName(_ origin: String, of gateway: String) -> Bool {
-        CodeUnits.equal(Self.gateway(of: origin), gateway)
-    }
-}
-
-extension TrailTrust {
-    /// The same public keys under another name of the trail.
-    package func renamed(_ origin: String) -> TrailTrust {
-        TrailTrust(
-            origin: origin,
-            keys: keys.compactMap { key in
-                key.algorithm == .cosignature
-                    ? key : NoteVerifierKey(name: origin, algorithm: key.algorithm, publicKey: key.publicKey)
-            })
     }
 }

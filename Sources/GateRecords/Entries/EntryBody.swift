@@ -33,7 +33,7 @@ extension EntryBody {
                 json.byte(UInt8(ascii: "}"))
             }
         }
-        return try EntryBundle.checked(bytes)
+        return try TrailEntry.checked(bytes)
     }
 }
 
@@ -43,7 +43,7 @@ extension SendEntry: EntryBody {
     package static let kind = EntryKind.send
 
     package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
-        try EntryBundle.checked(bytes(in: EntryEnvelope(kind: Self.kind.text, index: index, time: time)))
+        try TrailEntry.checked(bytes(in: EntryEnvelope(kind: Self.kind.text, index: index, time: time)))
     }
 }
 
@@ -51,7 +51,7 @@ extension RedecisionEntry: EntryBody {
     package static let kind = EntryKind.redecision
 
     package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
-        try EntryBundle.checked(bytes(in: EntryEnvelope(kind: Self.kind.text, index: index, time: time)))
+        try TrailEntry.checked(bytes(in: EntryEnvelope(kind: Self.kind.text, index: index, time: time)))
     }
 }
 
