@@ -313,6 +313,9 @@ let package = Package(
                 "AuditTrail", "GateRecords", "CanonicalJSON", "GateTestKit", "GateVocabulary",
                 "OpenSSLCrypto", "SealedFormat",
             ]),
+        tests(
+            "GateRecordsTests",
+            ["CanonicalJSON", "GateRecords", "GateTestKit", "GateVocabulary"]),
         tests("KeyLifecycleTests", ["GateVocabulary", "KeyLifecycle", "SealedFormat"]),
         tests(
             "CourierModelTests",

@@ -1,3 +1,4 @@
+import GateRecords
 import GateSteps
 import GateVocabulary
 
@@ -16,12 +17,12 @@ struct EntrySegment: ~Copyable {
     /// Index of the first.
     private(set) var first: UInt64 = 0
     private(set) var count: Int64 = 0
-    private(set) var bytes: FieldWriter
+    private(set) var bytes: RowWriter
     private(set) var newestTime: Instant?
 
     /// - Parameter expectedCount: The expected number of entries, to reserve memory for.
     init(expectedCount: Int) {
-        bytes = FieldWriter(capacity: min(expectedCount, Int(Self.countMax)) * Self.expectedByteCount)
+        bytes = RowWriter(capacity: min(expectedCount, Int(Self.countMax)) * Self.expectedByteCount)
     }
 
     mutating func append(_ entry: StoredEntry) {

@@ -1,3 +1,4 @@
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
@@ -12,7 +13,7 @@ enum SendColumns {
     /// together with it. A deferred request that passed for a finished body would leave the gateway as it is. Its times of trying are
     /// not among them, which change without the content being opened.
     static func outboxRow(_ record: OutboxRecord, number: Int64, rank: Int64) -> [UInt8] {
-        var fields = FieldWriter(version: 1)
+        var fields = RowWriter(version: 1)
         fields.put(number)
         fields.put(rank)
         fields.put(record.message)
@@ -44,13 +45,13 @@ enum SendColumns {
 
     /// The columns that the sealed part of a send is bound to: every column in clear that never changes.
     static func sendRow(_ record: SendRecord, _ numbers: SendNumbers) -> [UInt8] {
-        var fields = FieldWriter(capacity: 128)
+        var fields = RowWriter(capacity: 128)
         writeSendRow(record, numbers, to: &fields)
         return fields.bytes
     }
 
     /// Writes ``sendRow(_:_:)``.
-    static func writeSendRow(_ record: SendRecord, _ numbers: SendNumbers, to fields: inout FieldWriter) {
+    static func writeSendRow(_ record: SendRecord, _ numbers: SendNumbers, to fields: inout RowWriter) {
         fields.put(byte: 1)
         fields.put(numbers.number)
         fields.put(record.id)
@@ -68,7 +69,7 @@ enum SendColumns {
 
     /// The columns that the sealed part of an event is bound to: all others.
     static func eventRow(_ record: EventRecord, caller: Int64, sendNumber: Int64?) -> [UInt8] {
-        var fields = FieldWriter(version: 1)
+        var fields = RowWriter(version: 1)
         fields.put(record.cursor)
         fields.put(caller)
         fields.put(record.send)

@@ -1,3 +1,4 @@
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline

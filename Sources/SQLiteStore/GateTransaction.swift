@@ -16,7 +16,7 @@ final class GateTransaction: GateReading {
     /// Of the sends of this transaction and of the offers that ended in it: the statements about them need these.
     var sendNumbers: [SendID: Int64] = [:]
     /// What the sealed part of the next send is made from.
-    var sendFields = FieldWriter(capacity: 512)
+    var sendFields = RowWriter(capacity: 512)
     let prunedRowCountMax: Int
     /// States as this transaction has them so far; their rows are written once, at its end.
     private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]

@@ -1,3 +1,4 @@
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
@@ -215,14 +216,14 @@ struct OfferedSegment: ~Copyable {
     private(set) var number: Int64?
     private(set) var last: Int64 = 0
     private(set) var count = 0
-    private(set) var heads: FieldWriter
-    private(set) var contents: FieldWriter
+    private(set) var heads: RowWriter
+    private(set) var contents: RowWriter
 
     /// - Parameter expectedCount: The expected number of messages, to reserve memory for.
     init(expectedCount: Int) {
         let expectedCount = min(expectedCount, Self.countMax)
-        heads = FieldWriter(capacity: expectedCount * 200)
-        contents = FieldWriter(capacity: expectedCount * 2_500)
+        heads = RowWriter(capacity: expectedCount * 200)
+        contents = RowWriter(capacity: expectedCount * 2_500)
     }
 
     mutating func removeAll() {
@@ -255,14 +256,14 @@ struct OfferedSegment: ~Copyable {
     ///
     /// - Throws: `StoreError.damaged` where the bytes are not of so many messages.
     static func contents(_ bytes: [UInt8], of numbers: [Int64]) throws -> [Int64: OutboxRecord.Content] {
-        var fields = try FieldReader(bytes, version: layout, table: "offered")
-        var contents: [Int64: OutboxRecord.Content] = [:]
-        for number in numbers {
-            contents[number] = try OutboxRecord.Content(
-                sealedFields: try fields.bytes(count: try fields.integer()), table: "offered")
+        try RowReader.read(bytes, layout: layout, of: "offered") { fields in
+            var contents: [Int64: OutboxRecord.Content] = [:]
+            for number in numbers {
+                contents[number] = try OutboxRecord.Content(
+                    sealedFields: try fields.bytes(count: try fields.integer()), table: "offered")
+            }
+            return contents
         }
-        try fields.finish()
-        return contents
     }
 }
 
@@ -271,7 +272,7 @@ extension StoredMessage {
     var bound: [UInt8] { SendColumns.outboxRow(head, number: number, rank: rank) }
 
     /// Writes the clear part: the columns of `outbox` by which a message is found.
-    func write(to fields: inout FieldWriter) {
+    func write(to fields: inout RowWriter) {
         fields.put(number)
         fields.put(head.message)
         fields.put(head.send)
@@ -313,19 +314,20 @@ extension GateReading {
 
     /// The messages of a row.
     private func offers(in segment: Int64, last: Int64, heads: [UInt8]) throws -> [StoredMessage] {
-        var fields = try FieldReader(heads, version: OfferedSegment.layout, table: "offered")
-        var rows: [StoredMessage] = []
-        while !fields.isAtEnd {
-            let row = try offer(from: &fields, in: segment)
-            guard row.number >= segment, row.number > rows.last?.number ?? -1, row.number <= last else {
-                throw StoreError.damaged(table: "offered", "a message has a number of another row")
+        try RowReader.read(heads, layout: OfferedSegment.layout, of: "offered") { fields in
+            var rows: [StoredMessage] = []
+            while !fields.isAtEnd {
+                let row = try offer(from: &fields, in: segment)
+                guard row.number >= segment, row.number > rows.last?.number ?? -1, row.number <= last else {
+                    throw StoreError.damaged(table: "offered", "a message has a number of another row")
+                }
+                rows.append(row)
             }
-            rows.append(row)
+            return rows
         }
-        return rows
     }
 
-    private func offer(from fields: inout FieldReader, in segment: Int64) throws -> StoredMessage {
+    private func offer(from fields: inout RowReader, in segment: Int64) throws -> StoredMessage {
         let number = try fields.integer(in: 0...StoredRow.countMax)
         let (message, send) = (try fields.id(MessageID.self), try fields.id(SendID.self))
         let (subject, destination) = (try fields.id(SubjectID.self), try fields.id(Tag.self))

@@ -1,4 +1,5 @@
 import CSQLite
+import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline

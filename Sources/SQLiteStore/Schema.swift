@@ -5,22 +5,32 @@ import OpenSSLCrypto
 ///
 /// `application_id` says whose file it is and `user_version` how many steps have run. Each step runs in
 /// a transaction with its number, so a crash leaves the file before it or after it. A file with more steps
-/// than this build knows was written by a newer one and is refused.
+/// than this build knows was written by a newer one and is refused; so is one of a layout that no step leads on from.
 struct Schema: Sendable {
     let file: String
     /// Four ASCII letters as a big-endian integer.
     let applicationID: Int32
+    /// How many versions before the first step are refused.
+    let refusedVersionCount: Int
     let steps: [String]
+
+    /// The version that this build writes.
+    var version: Int { refusedVersionCount + steps.count }
+
+    init(file: String, applicationID: Int32, refusedVersionCount: Int = 0, steps: [String]) {
+        (self.file, self.applicationID, self.refusedVersionCount) = (file, applicationID, refusedVersionCount)
+        self.steps = steps
+    }
 
     /// Brings the file up to date. Call inside the writing connection.
     func prepare(_ connection: Connection) throws {
-        let version = try stepCount(of: connection)
-        for (number, step) in steps.enumerated().dropFirst(version) {
+        let found = try version(of: connection)
+        for (number, step) in steps.enumerated().dropFirst(max(found - refusedVersionCount, 0)) {
             try connection.begin(writing: true)
             do {
                 try connection.script(step)
                 try connection.script("PRAGMA application_id = \(applicationID)")
-                try connection.script("PRAGMA user_version = \(number + 1)")
+                try connection.script("PRAGMA user_version = \(refusedVersionCount + number + 1)")
                 try connection.commit()
             } catch {
                 connection.rollBack()
@@ -31,24 +41,28 @@ struct Schema: Sendable {
 
     /// Requires that a file is up to date, of which nothing may change.
     func require(_ connection: Connection) throws {
-        let version = try stepCount(of: connection)
-        guard version == steps.count else {
-            throw StoreOpeningError.olderSchema(file: file, found: version, newestKnown: steps.count)
+        let found = try version(of: connection)
+        guard found == version else {
+            throw StoreOpeningError.olderSchema(file: file, found: found, newestKnown: version)
         }
     }
 
-    /// How many steps have run.
-    private func stepCount(of connection: Connection) throws -> Int {
+    /// - Returns: The version of a file; 0 of an empty one.
+    private func version(of connection: Connection) throws -> Int {
         let found = Int32(try connection.pragma("PRAGMA application_id")) ?? 0
-        let version = Int(try connection.pragma("PRAGMA user_version")) ?? 0
+        let foundVersion = Int(try connection.pragma("PRAGMA user_version")) ?? 0
         let objectCount = Int(try connection.pragma("SELECT count(*) FROM sqlite_schema")) ?? 0
-        guard found == applicationID || (found == 0 && version == 0 && objectCount == 0) else {
+        guard found == applicationID || (found == 0 && foundVersion == 0 && objectCount == 0) else {
             throw StoreOpeningError.notOurs(file: file, applicationID: found)
         }
-        guard version <= steps.count else {
-            throw StoreOpeningError.newerSchema(file: file, found: version, newestKnown: steps.count)
+        guard foundVersion <= version else {
+            throw StoreOpeningError.newerSchema(file: file, found: foundVersion, newestKnown: version)
         }
-        return version
+        guard foundVersion == 0 || foundVersion > refusedVersionCount else {
+            throw StoreOpeningError.earlierLayout(
+                file: file, found: foundVersion, oldestKnown: refusedVersionCount + 1)
+        }
+        return foundVersion
     }
 }
 
@@ -216,7 +230,7 @@ extension Schema {
     ///
     /// Constraints on values catch a slip; what is damaged is noticed by the code of its page (see ``PageFile``).
     static let gate = Schema(
-        file: "gate.db", applicationID: 0x5347_6742,
+        file: "gate.db", applicationID: 0x5347_6742, refusedVersionCount: 1,
         steps: [
             [
                 table("word", ["id": "INTEGER PRIMARY KEY", "text": "TEXT NOT NULL UNIQUE"]),

@@ -1,47 +1,35 @@
-import GateSteps
+package import GateRecords
+package import GateSteps
 import GateVocabulary
-import GatewayPipeline
-import GateRecords
 
 // How each record's private fields lie in its sealed column.
 
+extension RecipientState: SealedRow {
+    /// Bytes of one state at most, before they are sealed: 20 devices with as many keys as are kept, 20 addresses and every
+    /// consent and choice at each of them take less than half of it.
+    static let byteCountMax = 1 << 20
+
+    static let table = "person"
+    static let layout: UInt8 = 5
+    var fieldByteCount: Int { 1024 }
+}
+
+/// One line of the history.
+extension PreferenceRecord: SealedRow {
+    static let table = LedgerKind.choice.name
+    static let layout: UInt8 = 2
+    var fieldByteCount: Int { 128 }
+}
+
 extension ConsentRecord: SealedRow {
     static let table = "consent"
-    static let layouts: ClosedRange<UInt8> = 1...1
+    static let layout: UInt8 = 2
     var fieldByteCount: Int { 320 }
-
-    static func exchange<Coder: FieldCoder & ~Copyable>(
-        _ record: Self?, with fields: inout Coder
-    ) throws(Coder.Failure) -> Self {
-        Self(
-            subject: fields.subject(record?.subject), id: try fields.required(record?.id),
-            idTag: try fields.required(record?.idTag), purpose: try fields.required(record?.purpose),
-            channel: try fields.required(record?.channel), address: try fields.optional(record?.address),
-            state: try fields.required(record?.state), eventTime: try fields.required(record?.eventTime),
-            statedTime: try fields.optional(record?.statedTime),
-            receivedAt: try fields.required(record?.receivedAt), method: try fields.required(record?.method),
-            source: try fields.required(record?.source),
-            jurisdiction: try fields.optional(record?.jurisdiction),
-            notice: try fields.optional(record?.notice), expiresAt: try fields.optional(record?.expiresAt),
-            withdraws: try fields.optional(record?.withdraws),
-            previousHash: try fields.required(record?.previousHash),
-            entryIndex: try fields.integer(record?.entryIndex, in: 0...StoredRow.countMax))
-    }
 
     /// - Parameter sequence: The column in clear.
     init(sealedFields: [UInt8], subject: SubjectID, sequence: Int64) throws {
         try self.init(sealedFields: sealedFields, subject: subject)
         self.sequence = sequence
-    }
-}
-
-extension ConsentRecord.NoticeReference: SealedValue {
-    static func exchange<Coder: FieldCoder & ~Copyable>(
-        _ notice: Self?, with fields: inout Coder
-    ) throws(Coder.Failure) -> Self {
-        Self(
-            id: try fields.required(notice?.id), version: try fields.required(notice?.version),
-            sha256: try fields.required(notice?.sha256), language: try fields.required(notice?.language))
     }
 }
 
@@ -53,32 +41,31 @@ extension SendRecord {
         var destinationNames: DestinationNames
 
         static let table = "send"
-        static let layouts: ClosedRange<UInt8> = 1...1
+        static let layout: UInt8 = 1
         var fieldByteCount: Int { 192 }
 
-        static func exchange<Coder: FieldCoder & ~Copyable>(
-            _ details: Self?, with fields: inout Coder
-        ) throws(Coder.Failure) -> Self {
+        func write(row: inout RowWriter) {
+            row.put(type.text)
+            row.put(requestID)
+            destinationNames.list.write(row: &row)
+        }
+
+        static func read(row: inout RowReader) throws(DamagedRow) -> Self {
             Self(
-                type: try fields.required(details?.type), requestID: try fields.required(details?.requestID),
-                destinationNames: try fields.required(details?.destinationNames))
+                type: TypeID(try row.text()), requestID: try row.text(),
+                destinationNames: DestinationNames(try [DestinationNames.Name].read(row: &row)))
         }
     }
 }
 
-extension DestinationNames: SealedValue {
-    static func exchange<Coder: FieldCoder & ~Copyable>(
-        _ names: Self?, with fields: inout Coder
-    ) throws(Coder.Failure) -> Self {
-        Self(try fields.list(names?.list))
+extension DestinationNames.Name: StoredValue {
+    package func write(row: inout RowWriter) {
+        row.put(tag)
+        row.put(text)
     }
-}
 
-extension DestinationNames.Name: SealedValue {
-    static func exchange<Coder: FieldCoder & ~Copyable>(
-        _ name: Self?, with fields: inout Coder
-    ) throws(Coder.Failure) -> Self {
-        Self(tag: try fields.required(name?.tag), text: try fields.required(name?.text))
+    package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
+        Self(tag: try row.id(), text: try row.text())
     }
 }
 
@@ -95,19 +82,24 @@ extension OutboxRecord {
         var byteCount: Int { headers.count + body.count + facts.count }
 
         static let table = "outbox"
-        static let layouts: ClosedRange<UInt8> = 1...3
+        static let layout: UInt8 = 4
         /// Exact: messages that are offered together are parted by it.
-        var fieldByteCount: Int { 1 + 4 * 4 + byteCount + (eventTag == nil ? 0 : 16) + 2 }
+        var fieldByteCount: Int { 1 + 3 * 4 + byteCount + (eventTag == nil ? 1 : 17) + 2 }
 
-        static func exchange<Coder: FieldCoder & ~Copyable>(
-            _ content: Self?, with fields: inout Coder
-        ) throws(Coder.Failure) -> Self {
+        func write(row: inout RowWriter) {
+            row.put(headers)
+            row.put(body)
+            row.put(facts)
+            row.put(eventTag) { $0.put($1) }
+            row.put(mayHaveArrived)
+            row.put(isCancelled)
+        }
+
+        static func read(row: inout RowReader) throws(DamagedRow) -> Self {
             Self(
-                headers: try fields.required(content?.headers), body: try fields.required(content?.body),
-                facts: try fields.required(content?.facts),
-                eventTag: fields.hasLayout(2) ? try fields.countedTag(content?.eventTag) : nil,
-                mayHaveArrived: fields.hasLayout(2) ? try fields.required(content?.mayHaveArrived) : false,
-                isCancelled: fields.hasLayout(3) ? try fields.required(content?.isCancelled) : false)
+                headers: try row.byteArray(), body: try row.byteArray(), facts: try row.byteArray(),
+                eventTag: try row.flag() ? try row.id() : nil, mayHaveArrived: try row.flag(),
+                isCancelled: try row.flag())
         }
     }
 }

@@ -21,6 +21,8 @@ package enum StoreOpeningError: Error, Equatable, Sendable {
     case newerSchema(file: String, found: Int, newestKnown: Int)
     /// An older build wrote this file, and it is opened to be read only; both are schema versions.
     case olderSchema(file: String, found: Int, newestKnown: Int)
+    /// A build from before the first release wrote this file, whose rows are laid out otherwise; both are schema versions.
+    case earlierLayout(file: String, found: Int, oldestKnown: Int)
     /// Neither database is there.
     case noDatabases(path: String)
     /// There is a `gate.db` and no `subjects.db`.
@@ -67,6 +69,8 @@ extension StoreOpeningError: CustomStringConvertible {
             "`\(file)` has schema version \(found); this build knows versions up to \(newestKnown)"
         case .olderSchema(let file, let found, let newestKnown):
             "`\(file)` has schema version \(found), and \(newestKnown) is what this build reads"
+        case .earlierLayout(let file, let found, let oldestKnown):
+            "`\(file)` has schema version \(found), whose rows an earlier build laid out; this build reads versions from \(oldestKnown) on"
         case .noDatabases(let path): "there are no databases in `\(path)`"
         case .subjectsMissing(let file, let gate, let path):
             "`\(path)` has `\(gate)` but no `\(file)`: who everybody in it is would be lost"
@@ -105,6 +109,8 @@ extension StoreOpeningError: CustomStringConvertible {
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"
         case .newerSchema: "install the build that wrote it; schemas only go forward"
         case .olderSchema: "start the gateway once with this build, which brings it up to date"
+        case .earlierLayout:
+            "start with an empty state directory, or go on with the build that wrote this one"
         case .noDatabases:
             "name the state directory of a gateway that has run, or restore both databases into it"
         case .subjectsMissing(let file, let gate, _), .subjectsBehind(let file, let gate, _),

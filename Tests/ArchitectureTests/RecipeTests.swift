@@ -42,8 +42,8 @@ import Testing
 
     @Test func `every thing that a recipe names stands in one of the files of its step`() throws {
         let folders = [
-            "AuditTrailTests", "CompliancePolicyTests", "GatewayPipelineTests", "PolicyFilesTests",
-            "SendgateCommandTests",
+            "AuditTrailTests", "CompliancePolicyTests", "GateRecordsTests", "GatewayPipelineTests",
+            "PolicyFilesTests", "SendgateCommandTests",
         ]
         let suites = try folders.flatMap {
             try FileManager.default.contentsOfDirectory(

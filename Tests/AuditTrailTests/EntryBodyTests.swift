@@ -5,7 +5,7 @@ import GateVocabulary
 import Testing
 
 /// Notes the names of fields as they are shown.
-private struct ShownNames<Object: EntryBody>: FieldVisitor {
+private struct ShownNames<Object: FieldObject>: FieldVisitor {
     var names: [String] = []
 
     init(_: Object.Type) { Object.show(to: &self) }
@@ -47,9 +47,14 @@ private struct ShownNames<Object: EntryBody>: FieldVisitor {
         owed: [.letter])
 
     @Test func `the fields of every kind are shown in canonical order, each once`() {
-        func names<Body: EntryBody>(of body: Body.Type) -> [String] { ShownNames(body).names }
+        func names<Body: FieldObject>(of body: Body.Type) -> [String] { ShownNames(body).names }
         for body in EntrySchema.bodies {
-            let names = names(of: body)
+            // A list of fields sorts them itself.
+            guard let object = body as? any FieldObject.Type else {
+                #expect(body is any RecordEntry.Type)
+                continue
+            }
+            let names = names(of: object)
             #expect(names == Set(names).sorted(), "\(body.kind)")
         }
     }
@@ -86,10 +91,11 @@ private struct ShownNames<Object: EntryBody>: FieldVisitor {
                 facts: facts(on: .ios), decision: .blank,
                 policy: PolicyDigest(String(repeating: "0a", count: 32)),
                 cause: "due"),
-        ] as [any EntryBody])
-    func `an entry is written as its envelope and its members are, and read back`(body: any EntryBody) throws
-    {
-        func check<Body: EntryBody>(_ body: Body) throws {
+        ] as [any EntryBody & FieldObject])
+    func `an entry is written as its envelope and its members are, and read back`(
+        body: any EntryBody & FieldObject
+    ) throws {
+        func check<Body: EntryBody & FieldObject>(_ body: Body) throws {
             let bytes = try body.bytes(index: 7, time: Self.time)
             let entry = try TrailEntry(reading: bytes)
             #expect(entry == TrailEntry(kind: Body.kind, index: 7, time: Self.time, members: body.json))

@@ -49,7 +49,7 @@ let package = Package(
         module("GateRecords", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
         module("WireProtocol", ["CanonicalJSON", "GateRecords", "GateVocabulary", "SealedFormat"]),
         module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
-        module("PolicyStatutes", ["BundleModel", "GateVocabulary"]),
+        module("PolicyStatutes", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module(
             "PolicyProof",
             ["BundleModel", "CanonicalJSON", "CompliancePolicy", "GateVocabulary", "PolicyStatutes"]),

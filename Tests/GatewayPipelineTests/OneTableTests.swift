@@ -9,11 +9,6 @@ import WireProtocol
 
 /// Tables of two modules that cannot be one, because neither may import the other, say the same.
 @Suite struct OneTableTests {
-    @Test func `an answer names the states of the ledger`() {
-        #expect(
-            ConsentsAnswer.Record.states.sorted() == ConsentRecord.State.allCases.map(\.rawValue).sorted())
-    }
-
     @Test func `a person whom no push reached is reached by every other means`() {
         let means = Set(DischargeMeans.allCases.filter { $0 != .push }.map(\.rawValue))
         #expect(Set(MandatoryRule.waysOut) == means && MandatoryRule.waysOut.count == means.count)

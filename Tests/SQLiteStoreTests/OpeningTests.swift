@@ -315,18 +315,43 @@ import Testing
         }
     }
 
-    @Test func `a store of an older build, or none at all, is not made to be read`() throws {
+    @Test func `a store that is not there is not made to be read`() throws {
         let folder = try TemporaryFolder()
         #expect(throws: StoreOpeningError.self) { try openToRead(folder.state) }
         #expect(!FileManager.default.fileExists(atPath: folder.state))
+    }
+
+    @Test func `a state directory whose rows an earlier build laid out is refused and left alone`() throws {
+        let folder = try TemporaryFolder()
         try openStore(folder.state).close()
-        let newestKnown = Schema.gate.steps.count
-        let found = newestKnown - 1
+        let found = Schema.gate.refusedVersionCount
+        #expect(found > 0)
         try tamper(folder.state + "/gate.db") { try $0.script("PRAGMA user_version = \(found)") }
         let before = try bytes(folder.state)
-        let error = StoreOpeningError.olderSchema(file: "gate.db", found: found, newestKnown: newestKnown)
+        let error = StoreOpeningError.earlierLayout(file: "gate.db", found: found, oldestKnown: found + 1)
         #expect(throws: error) { try openToRead(folder.state) }
-        #expect(try bytes(folder.state) == before && error.hint.contains("start the gateway once"))
+        #expect(try bytes(folder.state) == before)
+        #expect(throws: error) { try openStore(folder.state) }
+        #expect(try tamper(folder.state + "/gate.db") { try $0.pragma("PRAGMA user_version") } == "\(found)")
+        #expect(
+            "\(error)".contains("schema version \(found)") && error.hint.contains("empty state directory"))
+    }
+
+    @Test func `a file that lacks steps is not brought up to date where it may only be read`() throws {
+        let folder = try TemporaryFolder()
+        let older = Schema(
+            file: "some.db", applicationID: 7, refusedVersionCount: 3, steps: ["CREATE TABLE one (a)"])
+        let newer = Schema(
+            file: "some.db", applicationID: 7, refusedVersionCount: 3,
+            steps: older.steps + ["CREATE TABLE two (a)"])
+        try tamper(folder.path + "/some.db") { connection in
+            try older.prepare(connection)
+            let error = StoreOpeningError.olderSchema(file: "some.db", found: 4, newestKnown: 5)
+            #expect(throws: error) { try newer.require(connection) }
+            #expect(error.hint.contains("start the gateway once"))
+            try newer.prepare(connection)
+            try newer.require(connection)
+        }
     }
 
     // MARK: The right files and keys
@@ -336,7 +361,7 @@ import Testing
         let folder = try TemporaryFolder()
         _ = try openStore(folder.state)
         try tamper(folder.state + "/" + file) { try $0.script("PRAGMA user_version = 99") }
-        let newestKnown = file == "gate.db" ? Schema.gate.steps.count : Schema.subjects.steps.count
+        let newestKnown = file == "gate.db" ? Schema.gate.version : Schema.subjects.version
         #expect(throws: StoreOpeningError.newerSchema(file: file, found: 99, newestKnown: newestKnown)) {
             _ = try openStore(folder.state)
         }

@@ -40,14 +40,13 @@ import Testing
                 state: "active", challenge: nil, createdAt: .sample, changedAt: .sample)
         }
         let places = devices.map { (Channel.push, $0.tag) } + addresses.map { ($0.channel, $0.tag) }
-        var consents: [ConsentsInForce.Scope: ConsentsInForce.Consent] = [:]
-        for purpose in Set(bundle.noticePurposes.values.joined()) {
-            for address in addresses {
-                let scope = ConsentsInForce.Scope(
-                    purpose: purpose, channel: address.channel, address: address.tag)
-                consents[scope] = ConsentsInForce.Consent(
-                    state: .given, method: .webForm, expiresAt: .sample, moment: .sample,
-                    position: Int64(consents.count + 1), withdrawnUntil: .sample)
+        let consents = Set(bundle.noticePurposes.values.joined()).flatMap { purpose in
+            addresses.map { address in
+                ConsentRecord(
+                    subject: subject, id: "", idTag: address.tag, purpose: purpose, channel: address.channel,
+                    address: address.tag, state: .given, eventTime: .sample, receivedAt: .sample,
+                    method: .webForm, source: CallerName("product"), jurisdiction: nil, notice: nil,
+                    expiresAt: .sample, withdraws: nil, previousHash: "")
             }
         }
         let scopes = Category.allCases.map(\.rawValue) + bundle.types.keys.map(\.text).sorted()
@@ -58,15 +57,19 @@ import Testing
                     source: .inAppSettings, at: .sample, caller: CallerName("product"))
             }
         }
-        return RecipientState(
-            subject,
-            record: RecipientRecord(
-                subject: subject, region: nil, age: .adult, locale: "nb-NO", timeZone: "Europe/Oslo",
-                privacy: .full, pushEnabled: true, quietHours: QuietHours(startMinute: 1, endMinute: 2),
-                registeredAt: .sample, updatedAt: .sample),
-            devices: devices, addresses: addresses, keys: keys, consentsInForce: ConsentsInForce(consents),
-            preferences: preferences, prompts: [], drifts: [], consentCount: Int64(consents.count),
-            choiceCount: Int64(preferences.count))
+        var state = RecipientState(subject)
+        state.apply(
+            .recipient(
+                RecipientRecord(
+                    subject: subject, region: nil, age: .adult, locale: "nb-NO", timeZone: "Europe/Oslo",
+                    privacy: .full, pushEnabled: true, quietHours: QuietHours(startMinute: 1, endMinute: 2),
+                    registeredAt: .sample, updatedAt: .sample), action: .registered))
+        for device in devices { state.apply(.device(device, action: .registered)) }
+        for address in addresses { state.apply(.address(address, action: .registered, replaced: nil)) }
+        for key in keys { state.apply(.deviceKey(key, proof: nil, by: nil)) }
+        for consent in consents { state.apply(.consent(consent)) }
+        for preference in preferences { state.apply(.preference(preference)) }
+        return state
     }
 
     @Test func `the largest state that a person comes to is a third of what is held, and reads back`() throws

@@ -23,19 +23,18 @@ import Testing
         #expect(
             ConsentMethod.codes.map(\.rawValue) == [
                 "in_app_toggle", "web_form", "double_opt_in", "paper_form", "phone_call", "sms_keyword",
-                "existing_customer", "express_consent", "written_consent", "email_reply", "shared_address",
+                "email_reply", "existing_customer", "express_consent", "written_consent", "shared_address",
             ])
         #expect(
             PreferenceState.codes.map(\.rawValue) == ["default", "user_on", "user_off", "user_off_step_up"])
         #expect(
             PreferenceSource.codes.map(\.rawValue) == [
                 "in_app_settings", "os_settings_sync", "in_app_step_up", "unsubscribe_link", "admin_override",
-                "drift_audit", "consent", "reply", "shared_address", "restore", "state_audit",
+                "drift_audit", "state_audit", "consent", "reply", "shared_address", "restore",
             ])
         #expect(
             ReplyEffect.codes.map(\.rawValue) == [
-                "withdrawn", "not_a_withdrawal", "nothing_known_here", "already_so",
-                "not_an_address",
+                "withdrawn", "not_a_withdrawal", "not_an_address", "nothing_known_here", "already_so",
             ])
         #expect(
             DriftKind.codes.map(\.rawValue) == [

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateRecords
 import GateVocabulary
 import WireProtocol
 
@@ -25,8 +26,8 @@ struct BodyCase: CustomStringConvertible, Sendable {
 
     static let all: [BodyCase] = [
         BodyCase(SendRequest.self, "SendRequest"), BodyCase(ExplainBody.self, "ExplainRequest"),
-        BodyCase(RecipientBody.self, "Recipient"), BodyCase(DeviceBody.self, "Device"),
-        BodyCase(AddressBody.self, "Address"), BodyCase(DeviceKeyBody.self, "DeviceKey"),
+        BodyCase(Given<RecipientRecord>.self, "Recipient"), BodyCase(Given<DeviceRecord>.self, "Device"),
+        BodyCase(Given<AddressRecord>.self, "Address"), BodyCase(DeviceKeyBody.self, "DeviceKey"),
         BodyCase(KeyConfirmBody.self, "KeyConfirmation"), BodyCase(ConsentBody.self, "Consent"),
         BodyCase(ConsentWithdrawBody.self, "ConsentWithdrawal"), BodyCase(PreferenceBody.self, "Preference"),
         BodyCase(PermissionPromptBody.self, "PermissionPrompt"), BodyCase(ReceiptBody.self, "Receipt"),

@@ -8,25 +8,27 @@ import Testing
 
 @Suite struct BodyTests {
     @Test func `a recipient keeps what was said and defaults the rest to the careful side`() throws {
-        let body = try RecipientBody.read(CanonicalJSON.write(RecipientBody.example)).get()
-        #expect(body.region == RegionCode("DE"))
-        #expect(body.regionSource == .kyc)
-        #expect(body.quietHours == QuietHoursBody(startMinute: 1260, endMinute: 480))
-        let empty = try RecipientBody.read(Array("{}".utf8)).get()
+        let body = try Given<RecipientRecord>.read(CanonicalJSON.write(RecipientRecord.givenExample)).get()
+            .record
+        #expect(body.region?.code == RegionCode("DE"))
+        #expect(body.region?.source == .kyc)
+        #expect(body.quietHours == QuietHours(startMinute: 1260, endMinute: 480))
+        let empty = try Given<RecipientRecord>.read(Array("{}".utf8)).get().record
         #expect(empty.privacy == .generic)
         #expect(empty.pushEnabled)
         #expect(empty.region == nil && empty.age == nil && empty.quietHours == nil)
     }
 
     @Test func `a device says what its operating system allows`() throws {
-        let body = try DeviceBody.read(CanonicalJSON.write(DeviceBody.example)).get()
-        #expect(body.osPermission == .granted)
-        #expect(body.criticalAlerts)
-        #expect(body.regionSource == .device)
-        #expect(body.regionObservedAt == Instant(rfc3339: "2026-11-20T09:30:00Z"))
-        var object = try #require(DeviceBody.example.objectValue)
+        let device = try Given<DeviceRecord>.read(CanonicalJSON.write(DeviceRecord.givenExample)).get().record
+        #expect(device.osPermission == .granted)
+        #expect(device.criticalAlerts)
+        #expect(device.region?.source == .device)
+        #expect(device.region?.observedAt == Instant(rfc3339: "2026-11-20T09:30:00Z"))
+        var object = try #require(DeviceRecord.givenExample.objectValue)
         object["os_permission"] = nil
-        guard case .failure(.invalid(let violations)) = DeviceBody.read(CanonicalJSON.write(object)) else {
+        guard case .failure(.invalid(let violations)) = Given<DeviceRecord>.read(CanonicalJSON.write(object))
+        else {
             Issue.record("a device without its permission was read")
             return
         }
@@ -39,7 +41,7 @@ import Testing
                 "platform": .string(platform), "app": "a.b", "token": .string(token),
                 "os_permission": "granted",
             ]
-            return try? DeviceBody.read(CanonicalJSON.write(body)).get().token
+            return try? Given<DeviceRecord>.read(CanonicalJSON.write(body)).get().record.token
         }
         #expect(token("ios", "00AAbb") == "00aabb")
         #expect(token("android", "Aa:_-0") == "Aa:_-0")
@@ -52,16 +54,18 @@ import Testing
 
     private static func device(
         _ platform: String, _ token: String, by provider: JSONValue? = nil
-    ) -> Result<DeviceBody, BodyError> {
+    ) -> Result<Given<DeviceRecord>, BodyError> {
         var body: JSONObject = [
             "platform": .string(platform), "app": "a.b", "token": .string(token), "os_permission": "granted",
         ]
         body["provider"] = provider
-        return DeviceBody.read(CanonicalJSON.write(body))
+        return Given<DeviceRecord>.read(CanonicalJSON.write(body))
     }
 
     /// What is said of the one member that is wrong.
-    private static func complaint(_ result: Result<DeviceBody, BodyError>, about member: String) -> String? {
+    private static func complaint(_ result: Result<Given<DeviceRecord>, BodyError>, about member: String)
+        -> String?
+    {
         guard case .failure(.invalid(let violations)) = result, violations.count == 1,
             violations[0].place == .body(JSONPointer([member]))
         else { return nil }
@@ -77,7 +81,7 @@ import Testing
         ])
     func `a token of Expo's is taken as it is, on either platform`(_ platform: String, _ token: String) throws
     {
-        let body = try Self.device(platform, token, by: "expo").get()
+        let body = try Self.device(platform, token, by: "expo").get().record
         #expect(body.token == token && body.provider == .expo && body.platform.rawValue == platform)
     }
 
@@ -121,14 +125,15 @@ import Testing
         let body: JSONObject = [
             "provider": "expo", "app": "a.b", "token": "ExponentPushToken[a]", "os_permission": "granted",
         ]
-        let said = try #require(Self.complaint(DeviceBody.read(CanonicalJSON.write(body)), about: "platform"))
+        let said = try #require(
+            Self.complaint(Given<DeviceRecord>.read(CanonicalJSON.write(body)), about: "platform"))
         #expect(said.contains("`ios`") && said.contains("`android`"), "\(said)")
     }
 
     @Test func `an address is checked by its kind`() throws {
         func accepts(_ kind: String, _ value: String) -> Bool {
             let body: JSONObject = ["kind": .string(kind), "value": .string(value)]
-            if case .success = AddressBody.read(CanonicalJSON.write(body)) { return true }
+            if case .success = Given<AddressRecord>.read(CanonicalJSON.write(body)) { return true }
             return false
         }
         for (kind, value) in [("sms", "+47 900 00 000"), ("email", "a@b.no")] {

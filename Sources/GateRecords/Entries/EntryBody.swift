@@ -3,16 +3,29 @@ package import GateVocabulary
 
 /// The members of the entries of one kind. The kind's row in the table of entries, the writing and the reading follow from its
 /// fields.
-package protocol EntryBody: FieldObject, Hashable {
+package protocol EntryBody: Hashable, Sendable {
     static var kind: EntryKind { get }
+    /// Which members entries of the kind may have.
+    static var objectShape: ObjectShape { get }
 
     /// The whole entry, as ``TrailEntry/encoded()`` gives it.
     func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8]
+
+    /// - Parameter isPassingOver: Whether members that this build does not know may stand beside the others.
+    static func read(_ members: JSONObject, isPassingOver: Bool) throws(JSONShapeError) -> Self
 }
 
 extension EntryBody {
     /// The handbook says it (page "Audit format").
     package static var means: String { "" }
+}
+
+extension EntryBody where Self: FieldObject {
+    package static func read(
+        _ members: JSONObject, isPassingOver: Bool
+    ) throws(JSONShapeError) -> Self {
+        isPassingOver ? try read(knownIn: members) : try read(field: .object(members))
+    }
 
     package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
         try written(index: index, time: time)
@@ -56,7 +69,7 @@ extension RedecisionEntry: EntryBody {
 }
 
 /// Writes the fields of a body, and between them those of the envelope.
-private struct EntryWriter<Object: EntryBody>: FieldVisitor {
+private struct EntryWriter<Object: FieldObject>: FieldVisitor {
     let object: UnsafePointer<Object>
     var envelope: EntryEnvelope
     let json: UnsafeMutablePointer<CanonicalWriter>
@@ -92,7 +105,7 @@ extension TrailEntry {
     /// - Precondition: It is of the body's kind.
     package func body<Body: EntryBody>(_: Body.Type = Body.self) throws(JSONShapeError) -> Body {
         precondition(kind == Body.kind, "an entry of kind `\(kind)` was read as one of kind `\(Body.kind)`")
-        return try Body.read(field: .object(members))
+        return try Body.read(members, isPassingOver: false)
     }
 
     /// The members that this build knows; a newer build may have written others beside them.
@@ -100,7 +113,7 @@ extension TrailEntry {
     /// - Precondition: It is of the body's kind.
     package func knownBody<Body: EntryBody>(_: Body.Type = Body.self) throws(JSONShapeError) -> Body {
         precondition(kind == Body.kind, "an entry of kind `\(kind)` was read as one of kind `\(Body.kind)`")
-        return try Body.read(knownIn: members)
+        return try Body.read(members, isPassingOver: true)
     }
 }
 

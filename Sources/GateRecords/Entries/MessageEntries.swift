@@ -4,7 +4,7 @@ package import GateVocabulary
 // What happened to sends and their messages, and what came back.
 
 /// What the next hop made of a message.
-package struct DeliveryEntry: EntryBody {
+package struct DeliveryEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.delivery
     package static let blank = Self(
         send: .blank, message: .blank, subject: .blank, destination: .blank, result: Code(""), attempts: 0)
@@ -49,7 +49,7 @@ package struct DeliveryEntry: EntryBody {
 }
 
 /// A message that waited was taken out without being decided again.
-package struct UnsentEntry: EntryBody {
+package struct UnsentEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.unsent
     package static let blank = Self(
         send: .blank, message: .blank, subject: .blank, destination: .blank, cause: Code(""))
@@ -76,7 +76,7 @@ package struct UnsentEntry: EntryBody {
 }
 
 /// A caller withdrew a send.
-package struct CancelEntry: EntryBody {
+package struct CancelEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.cancel
     package static let blank = Self(send: .blank, caller: CallerName(""), withdrawn: 0)
 
@@ -97,7 +97,7 @@ package struct CancelEntry: EntryBody {
 }
 
 /// An event need not be told any more.
-package struct AcknowledgementEntry: EntryBody {
+package struct AcknowledgementEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.acknowledgement
     package static let blank = Self(
         caller: CallerName(""), type: TypeID(""), subject: .blank, eventTags: [:], withdrawn: 0)
@@ -127,7 +127,7 @@ package struct AcknowledgementEntry: EntryBody {
 }
 
 /// A notice that a law obliges us to send reached its recipient by no channel; names the way it must go instead.
-package struct MandatoryUnreachedEntry: EntryBody {
+package struct MandatoryUnreachedEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.mandatoryUnreached
     package static let blank = Self(
         send: .blank, type: TypeID(""), subject: Nullable(nil), mustGoBy: "", within: "",
@@ -160,7 +160,7 @@ package struct MandatoryUnreachedEntry: EntryBody {
 }
 
 /// What the delivery layer or the app observed.
-package struct ReceiptEntry: EntryBody {
+package struct ReceiptEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.receipt
     package static let blank = Self(
         send: .blank, destination: .blank, event: Code(""), at: Instant(milliseconds: 0),
@@ -209,7 +209,7 @@ package struct ReceiptEntry: EntryBody {
 }
 
 /// A recipient answered a text or an e-mail.
-package struct ReplyEntry: EntryBody {
+package struct ReplyEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.reply
     package static let blank = Self(
         caller: CallerName(""), channel: .sms, idTag: "", at: Instant(milliseconds: 0), effect: Code(""),
@@ -252,7 +252,7 @@ package struct ReplyEntry: EntryBody {
 }
 
 /// A recipient switched notifications off; follows what they did, or stands before it where they answered a text.
-package struct SwitchOffEntry: EntryBody {
+package struct SwitchOffEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.switchOff
     package static let blank = Self(means: Code(""), subject: .blank)
 

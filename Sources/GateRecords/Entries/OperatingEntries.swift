@@ -4,7 +4,7 @@ package import GateVocabulary
 // What the gateway and its operators did.
 
 /// The gateway starts, under this bundle.
-package struct StartEntry: EntryBody {
+package struct StartEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.start
     package static let blank = Self(policy: PolicyDigest(""), approvals: [], tzdata: "", version: "")
 
@@ -35,7 +35,7 @@ package struct StartEntry: EntryBody {
 }
 
 /// The gateway stops.
-package struct StopEntry: EntryBody {
+package struct StopEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.stop
     package static let blank = Self(policy: PolicyDigest(""))
 
@@ -49,7 +49,7 @@ package struct StopEntry: EntryBody {
 }
 
 /// A bundle came into force.
-package struct PolicyEntry: EntryBody {
+package struct PolicyEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.policy
     package static let blank = Self(policy: PolicyDigest(""), approvals: [])
 
@@ -73,7 +73,7 @@ package struct PolicyEntry: EntryBody {
 }
 
 /// A bundle that has problems was asked for; the one in force stayed.
-package struct PolicyRefusedEntry: EntryBody {
+package struct PolicyRefusedEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.policyRefused
     package static let blank = Self(policy: PolicyDigest(""), problems: 0)
 
@@ -178,7 +178,7 @@ package struct ChangedPin: FieldObject, FieldElement, Hashable {
 }
 
 /// One of the gateway's own keys came into another state, or a caller proposed to destroy or promote it.
-package struct GatewayKeyEntry: EntryBody {
+package struct GatewayKeyEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.gatewayKey
     package static let blank = Self(change: .blank)
 
@@ -203,7 +203,7 @@ package struct GatewayKeyEntry: EntryBody {
 }
 
 /// A list of genuine keys that the authority signed was proposed, or put in force.
-package struct KeysetEntry: EntryBody {
+package struct KeysetEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.keyset
     package static let proposed = Code("propose")
     package static let adopted = Code("adopt")
@@ -238,7 +238,7 @@ package struct KeysetEntry: EntryBody {
 }
 
 /// A peer that matched no caller.
-package struct UnknownPeerEntry: EntryBody {
+package struct UnknownPeerEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.unknownPeer
     package static let blank = Self(user: 0, count: 0)
 
@@ -263,7 +263,7 @@ package struct UnknownPeerEntry: EntryBody {
 }
 
 /// Decisions about stored people were explained, aggregated.
-package struct ExplainEntry: EntryBody {
+package struct ExplainEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.explain
     package static let blank = Self(caller: CallerName(""), count: 0)
 
@@ -280,7 +280,7 @@ package struct ExplainEntry: EntryBody {
 
 /// An operator accepted a clock that had stepped; the only entry whose time may be before that of the one in front
 /// of it.
-package struct ClockEntry: EntryBody {
+package struct ClockEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.clock
     package static let blank = Self(previous: Instant(milliseconds: 0), user: 0)
 
@@ -297,7 +297,7 @@ package struct ClockEntry: EntryBody {
 }
 
 /// The gateway found something that a person has to look at.
-package struct ReviewEntry: EntryBody {
+package struct ReviewEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.review
     package static let blank = Self(
         category: Code(""), cause: Code(""), count: 0, since: Instant(milliseconds: 0), usual: 0)

@@ -5,7 +5,7 @@ package import OpenSSLCrypto
 /// The body of a `restore` entry: from here on the tree has another name, and what stands before it is cited.
 ///
 /// Written once by `sendgate restore`, when every entry that a backup lacked is in the store again.
-package struct RestoreEntry: EntryBody {
+package struct RestoreEntry: EntryBody, FieldObject {
     package static let kind = EntryKind.restore
     package static let blank = Self(
         origin: "", previous: .blank, backupSize: 0, isTailLost: false, user: 0)

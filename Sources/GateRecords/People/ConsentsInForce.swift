@@ -7,23 +7,28 @@ package import GateVocabulary
 /// up to ``Consent/withdrawnUntil``.
 package struct ConsentsInForce: Hashable, Sendable {
     /// What one consent reaches.
-    package struct Scope: Hashable, Sendable {
+    package struct Scope: Record, StoredValue {
         package var purpose: Purpose
         package var channel: Channel
         /// `nil` for push, and for a withdrawal of every address of a channel, later ones included.
         package var address: Tag?
 
         package init(purpose: Purpose, channel: Channel, address: Tag?) {
-            self.purpose = purpose
-            self.channel = channel
-            self.address = address
+            (self.purpose, self.channel, self.address) = (purpose, channel, address)
+        }
+
+        package static let blank = Self(purpose: Purpose(""), channel: .push, address: nil)
+        package static let fields = Fields<Self> { fields in
+            fields.kept("purpose", \.purpose, "What for.")
+            fields.kept("channel", \.channel, "Which channel.")
+            fields.kept("address", \.address, "Which number or mailbox; absent for the whole channel.")
         }
 
         fileprivate var ofWholeChannel: Scope { Scope(purpose: purpose, channel: channel, address: nil) }
     }
 
     /// What counts in one scope: a consent, a refusal or a withdrawal.
-    package struct Consent: Hashable, Sendable {
+    package struct Consent: Record, StoredValue {
         /// `given`, `refused` or `withdrawn`.
         package var state: ConsentRecord.State
         package var method: ConsentMethod
@@ -39,12 +44,20 @@ package struct ConsentsInForce: Hashable, Sendable {
             state: ConsentRecord.State, method: ConsentMethod, expiresAt: Instant?, moment: Instant,
             position: Int64, withdrawnUntil: Instant?
         ) {
-            self.state = state
-            self.method = method
-            self.expiresAt = expiresAt
-            self.moment = moment
-            self.position = position
-            self.withdrawnUntil = withdrawnUntil
+            (self.state, self.method, self.expiresAt, self.moment) = (state, method, expiresAt, moment)
+            (self.position, self.withdrawnUntil) = (position, withdrawnUntil)
+        }
+
+        package static let blank = Self(
+            state: .shown, method: .inAppToggle, expiresAt: nil, moment: .unstated, position: 0,
+            withdrawnUntil: nil)
+        package static let fields = Fields<Self> { fields in
+            fields.kept("state", \.state, "Whether it was given, refused or withdrawn.")
+            fields.kept("method", \.method, "How.")
+            fields.kept("expires_at", \.expiresAt, "When it stops counting.")
+            fields.kept("moment", \.moment, "From when it counts.")
+            fields.kept("position", \.position, "The position of its record in the ledger.")
+            fields.kept("withdrawn_until", \.withdrawnUntil, "Grants up to then do not count.")
         }
 
         /// - Parameter end: Until when grants are ended by it, should it be a withdrawal.
@@ -159,5 +172,32 @@ package struct ConsentsInForce: Hashable, Sendable {
             let fact = ConsentFact(state: .given, method: consent.method, expiresAt: consent.expiresAt)
             return !fact.hasExpired(at: now)
         }
+    }
+}
+
+/// In the order of the ledger, so that equal consents lie alike.
+extension ConsentsInForce: RecordValue, StoredValue {
+    package func write(row: inout RowWriter) {
+        let consents = byScope.sorted { one, other in
+            (one.value.position, one.key.channel.rawValue, one.key.address.map(\.hexadecimal) ?? "")
+                < (
+                    other.value.position, other.key.channel.rawValue,
+                    other.key.address.map(\.hexadecimal) ?? ""
+                )
+        }
+        row.put(raw: UInt32(consents.count))
+        for (scope, consent) in consents {
+            scope.write(row: &row)
+            consent.write(row: &row)
+        }
+    }
+
+    package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
+        var byScope: [Scope: Consent] = [:]
+        for _ in 0..<(try row.count()) {
+            let scope = try Scope.read(row: &row)
+            byScope[scope] = try Consent.read(row: &row)
+        }
+        return Self(byScope)
     }
 }

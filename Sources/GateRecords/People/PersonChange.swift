@@ -81,9 +81,7 @@ package enum PersonChange: Hashable, Sendable {
         package init(
             event: Event, cause: Cause? = nil, proposedBy: CallerName? = nil, publicKeyMAC: [UInt8]? = nil
         ) {
-            self.event = event
-            self.cause = cause
-            self.proposedBy = proposedBy
+            (self.event, self.cause, self.proposedBy) = (event, cause, proposedBy)
             self.publicKeyMAC = publicKeyMAC
         }
     }
@@ -104,66 +102,39 @@ extension PersonChange {
     package func entry(of subject: SubjectID, by caller: CallerName, at now: Instant) -> any EntryBody {
         switch self {
         case .recipient(let record, let action):
-            RecipientEntry(
-                subject: subject, caller: caller, action: Code(action), privacy: record.privacy,
-                pushEnabled: record.pushEnabled, region: record.region, age: record.age,
-                timeZone: record.timeZone,
-                quietHours: record.quietHours.map { .init(start: $0.startMinute, end: $0.endMinute) })
+            RecipientEntry(record, subject: subject, caller: caller, action: Code(action))
         case .device(let record, let action, let isTokenChanged):
             DeviceEntry(
-                subject: subject, caller: caller, device: record.tag, action: Code(action),
-                platform: record.platform, provider: record.provider, osPermission: record.osPermission,
-                criticalAlerts: record.criticalAlerts, region: record.region, timeZone: record.timeZone,
-                isTokenChanged: isTokenChanged)
+                record, subject: subject, caller: caller, action: Code(action), isTokenChanged: isTokenChanged
+            )
         case .deviceRemoved(let device):
-            DeviceEntry(subject: subject, caller: caller, device: device, action: Self.removed)
+            DeviceEntry(ending: device, subject: subject, caller: caller, action: Self.removed)
         case .deviceDeactivated(let device, let why):
-            DeviceEntry(subject: subject, caller: caller, device: device, action: Code(why))
+            DeviceEntry(ending: device, subject: subject, caller: caller, action: Code(why))
         case .address(let record, let action, let replaced):
-            AddressEntry(
-                subject: subject, caller: caller, address: record.tag, action: Code(action),
-                channel: record.channel, isVerified: record.verifiedAt != nil,
-                isContested: record.contestedAt == nil ? nil : true,
-                numberPrefix: record.numberPrefix, replaced: replaced)
+            AddressEntry(record, subject: subject, caller: caller, action: Code(action), replaced: replaced)
         case .addressRemoved(let address):
-            AddressEntry(subject: subject, caller: caller, address: address, action: Self.removed)
+            AddressEntry(ending: address, subject: subject, caller: caller, action: Self.removed)
         case .addressContested(let address, _):
-            AddressEntry(subject: subject, caller: caller, address: address, action: Self.contested)
+            AddressEntry(ending: address, subject: subject, caller: caller, action: Self.contested)
         case .permissionPrompt(let prompt, let action):
-            PermissionPromptEntry(
-                subject: subject, caller: caller, device: prompt.device, action: Code(action),
-                shownAt: prompt.shownAt, answer: prompt.answer.map { Code($0) })
+            PermissionPromptEntry(prompt, subject: subject, caller: caller, action: Code(action))
         case .deviceKey(let key, let proof, let transition):
             DeviceKeyEntry(
-                subject: subject, caller: caller, device: key.device, key: key.key, state: key.state,
-                suite: key.suite, event: transition.map { Code($0.event) },
+                key, subject: subject, caller: caller, event: transition.map { Code($0.event) },
                 cause: transition?.cause.map { Code($0) }, proof: proof.map { Code($0) },
                 proposedBy: transition?.proposedBy,
                 publicKeyMAC: transition?.publicKeyMAC.map { Hexadecimal.encode($0) })
         case .deviceKeyForgotten(let key):
-            DeviceKeyEntry(
-                subject: subject, caller: caller, device: key.device, key: key.key, state: key.state,
-                suite: key.suite, isForgotten: true)
-        case .consent(let record):
-            ConsentEntry(
-                subject: subject, caller: caller, consent: record.idTag, purpose: record.purpose,
-                channel: record.channel, address: record.address, state: Code(record.state),
-                eventTime: record.eventTime, method: record.method, jurisdiction: record.jurisdiction,
-                notice: record.notice.map {
-                    .init(id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
-                }, expiresAt: record.expiresAt, statedTime: record.statedTime, withdraws: record.withdraws,
-                previous: record.previousHash)
+            DeviceKeyEntry(key, subject: subject, caller: caller, isForgotten: true)
+        case .consent(let record): ConsentEntry(record, subject: subject, caller: caller)
         case .preference(let choice):
             PreferenceEntry(
-                subject: subject, caller: caller, scope: choice.scope, channel: choice.channel,
-                destination: choice.destination, state: choice.state, source: choice.source,
-                eventTime: choice.at == now ? nil : choice.at)
+                choice, subject: subject, caller: caller, eventTime: choice.at == now ? nil : choice.at)
         case .subscriptions(let device, let subscriptions):
-            SubscriptionEntry(
-                subject: subject, caller: caller, device: device, states: subscriptions.states,
-                observedAt: subscriptions.observedAt)
-        case .drift(let finding): finding.entry(of: subject, by: caller, finding.action)
-        case .driftResolved(let finding): finding.entry(of: subject, by: caller, .resolved)
+            SubscriptionEntry(subscriptions, of: device, subject: subject, caller: caller)
+        case .drift(let finding): DriftEntry(finding, subject: subject, caller: caller)
+        case .driftResolved(let finding): DriftEntry(finding.resolved, subject: subject, caller: caller)
         }
     }
 
@@ -178,11 +149,8 @@ extension PersonChange {
         switch entry.kind {
         case .recipient:
             let read: RecipientEntry = try entry.body()
-            let hours = read.quietHours.map { QuietHours(startMinute: $0.start, endMinute: $0.end) }
-            let record = RecipientRecord(
-                subject: read.subject, region: read.region, age: read.age, locale: nil,
-                timeZone: read.timeZone, privacy: read.privacy, pushEnabled: read.pushEnabled,
-                quietHours: hours, registeredAt: entry.time, updatedAt: entry.time)
+            var record = read.record
+            (record.subject, record.registeredAt, record.updatedAt) = (read.subject, entry.time, entry.time)
             return (read.subject, .recipient(record, action: try read.action.name()))
         case .device:
             let read: DeviceEntry = try entry.body()
@@ -192,100 +160,68 @@ extension PersonChange {
             return (read.subject, try PersonChange(read, at: entry.time))
         case .permissionPrompt:
             let read: PermissionPromptEntry = try entry.body()
-            let prompt = PermissionPrompt(
-                subject: read.subject, device: read.device, shownAt: read.shownAt,
-                answer: try read.answer?.name())
+            var prompt = read.record
+            prompt.subject = read.subject
             return (read.subject, .permissionPrompt(prompt, action: try read.action.name()))
         case .deviceKey:
             let read: DeviceKeyEntry = try entry.body()
             return (read.subject, try PersonChange(read, at: entry.time))
         case .consent:
             let read: ConsentEntry = try entry.body()
-            let record = ConsentRecord(
-                subject: read.subject, id: "", idTag: read.consent, purpose: read.purpose,
-                channel: read.channel, address: read.address, state: try read.state.name(),
-                eventTime: read.eventTime, statedTime: read.statedTime, receivedAt: entry.time,
-                method: read.method, source: read.caller,
-                jurisdiction: read.jurisdiction,
-                notice: read.notice.map {
-                    .init(id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
-                }, expiresAt: read.expiresAt, withdraws: read.withdraws, previousHash: read.previous,
-                entryIndex: entry.index)
+            var record = read.record
+            (record.subject, record.source) = (read.subject, read.caller)
+            (record.receivedAt, record.entryIndex) = (entry.time, entry.index)
             return (read.subject, .consent(record))
         case .preference:
             let read: PreferenceEntry = try entry.body()
-            let record = PreferenceRecord(
-                subject: read.subject, scope: read.scope, channel: read.channel,
-                destination: read.destination, state: read.state, source: read.source,
-                at: read.eventTime ?? entry.time, caller: read.caller)
-            return (read.subject, .preference(record))
+            var choice = read.record
+            (choice.subject, choice.caller) = (read.subject, read.caller)
+            choice.at = read.eventTime ?? entry.time
+            return (read.subject, .preference(choice))
         case .subscription:
             let read: SubscriptionEntry = try entry.body()
-            let subscriptions = ProviderSubscriptions(states: read.states, observedAt: read.observedAt)
-            return (read.subject, .subscriptions(read.device, subscriptions))
+            return (read.subject, .subscriptions(read.device, read.record))
         case .drift:
             let read: DriftEntry = try entry.body()
-            let finding = DriftFinding(
-                read.finding, read.action, device: read.device, category: try read.category?.name(),
-                old: read.old, new: read.new)
-            return (read.subject, read.action == .resolved ? .driftResolved(finding) : .drift(finding))
+            let finding = read.record
+            return (read.subject, finding.action == .resolved ? .driftResolved(finding) : .drift(finding))
         default: return nil
         }
     }
 
     private init(_ entry: DeviceEntry, at time: Instant) throws {
+        var device = entry.record
         let why = entry.action.known(Deactivation.self)
-        if why != nil || entry.action == Self.removed {
-            let bare = DeviceEntry(
-                subject: entry.subject, caller: entry.caller, device: entry.device, action: entry.action)
-            guard entry == bare else {
-                throw Self.misfit("action", "a device that is gone has no properties")
-            }
-            self = why.map { .deviceDeactivated(entry.device, because: $0) } ?? .deviceRemoved(entry.device)
-            return
+        guard entry.isEnding == (why != nil || entry.action == Self.removed) else {
+            throw Self.misfit("action", "a device that is gone has no properties, and any other has them")
         }
-        guard let platform = entry.platform, let permission = entry.osPermission,
-            let criticalAlerts = entry.criticalAlerts
-        else {
-            throw Self.misfit("action", "a device has a platform, a permission and a word on critical alerts")
+        if entry.isEnding {
+            self = why.map { .deviceDeactivated(device.tag, because: $0) } ?? .deviceRemoved(device.tag)
+        } else {
+            (device.subject, device.seenAt) = (entry.subject, time)
+            self = .device(device, action: try entry.action.name(), isTokenChanged: entry.isTokenChanged)
         }
-        self = .device(
-            DeviceRecord(
-                subject: entry.subject, tag: entry.device, id: DestinationID(""), platform: platform,
-                provider: entry.provider, app: "", token: "", region: entry.region, timeZone: entry.timeZone,
-                osPermission: permission,
-                criticalAlerts: criticalAlerts, isActive: true, seenAt: time),
-            action: try entry.action.name(), isTokenChanged: entry.isTokenChanged)
     }
 
     private init(_ entry: AddressEntry, at time: Instant) throws {
-        if entry.action == Self.removed || entry.action == Self.contested {
-            let bare = AddressEntry(
-                subject: entry.subject, caller: entry.caller, address: entry.address, action: entry.action)
-            guard entry == bare else {
-                throw Self.misfit("action", "an address that is gone or contested has no properties")
-            }
+        var address = entry.record
+        guard entry.isEnding == (entry.action == Self.removed || entry.action == Self.contested) else {
+            throw Self.misfit(
+                "action", "an address that is gone or contested has no properties, and any other has them")
+        }
+        if entry.isEnding {
             self =
                 entry.action == Self.removed
-                ? .addressRemoved(entry.address) : .addressContested(entry.address, since: .longAgo)
-            return
+                ? .addressRemoved(address.tag) : .addressContested(address.tag, since: .longAgo)
+        } else {
+            (address.subject, address.updatedAt) = (entry.subject, time)
+            self = .address(address, action: try entry.action.name(), replaced: entry.replaced)
         }
-        guard let channel = entry.channel, let isVerified = entry.isVerified else {
-            throw Self.misfit("action", "an address has a channel and whether it is verified")
-        }
-        self = .address(
-            AddressRecord(
-                subject: entry.subject, tag: entry.address, id: DestinationID(""), channel: channel,
-                value: "",
-                numberPrefix: entry.numberPrefix, verifiedAt: isVerified ? .longAgo : nil,
-                contestedAt: entry.isContested == true ? .longAgo : nil, updatedAt: time),
-            action: try entry.action.name(), replaced: entry.replaced)
     }
 
     private init(_ entry: DeviceKeyEntry, at time: Instant) throws {
-        let key = DeviceKeyRecord(
-            key: entry.key, subject: entry.subject, device: entry.device, suite: entry.suite, publicKey: [],
-            state: entry.state, challenge: nil, createdAt: time, changedAt: time)
+        var key = entry.record
+        (key.subject, key.createdAt, key.changedAt) = (entry.subject, time, time)
         let proof: Proof? = try entry.proof?.name()
         let cause: KeyTransition.Cause? = try entry.cause?.name()
         let transition = try entry.event.map {
@@ -308,11 +244,10 @@ extension PersonChange {
 }
 
 extension DriftFinding {
-    fileprivate func entry(
-        of subject: SubjectID, by caller: CallerName, _ action: DriftAction
-    ) -> DriftEntry {
-        DriftEntry(
-            subject: subject, caller: caller, finding: kind, action: action, device: device,
-            category: category.map { Code($0) }, old: old, new: new)
+    /// What is said of it when the two sides agree again.
+    fileprivate var resolved: Self {
+        var finding = self
+        finding.action = .resolved
+        return finding
     }
 }

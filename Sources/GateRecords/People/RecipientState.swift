@@ -4,7 +4,7 @@ package import GateVocabulary
 ///
 /// The consent ledger and the history of choices are append-only beside it; of each the state has what it comes to
 /// (``consentsInForce``, ``preferences``) and its length.
-package struct RecipientState: Hashable, Sendable {
+package struct RecipientState: Hashable, StoredValue {
     /// Shared by every copy of the state, so that a copy counts one reference: a send makes some five, and looks at a few of
     /// the parts. Never changed; a change of a state makes another.
     private var box: Box
@@ -15,8 +15,8 @@ package struct RecipientState: Hashable, Sendable {
         init(_ parts: Parts) { self.parts = parts }
     }
 
-    fileprivate struct Parts: Hashable, Sendable {
-        let subject: SubjectID
+    fileprivate struct Parts: PersonRecord, StoredValue {
+        var subject: SubjectID
         var record: RecipientRecord?
         var devices: [DeviceRecord] = []
         var addresses: [AddressRecord] = []
@@ -53,20 +53,15 @@ package struct RecipientState: Hashable, Sendable {
 
     package init(_ subject: SubjectID) { self.init(Parts(subject: subject)) }
 
-    /// As it was written before.
-    package init(
-        _ subject: SubjectID, record: RecipientRecord?, devices: [DeviceRecord], addresses: [AddressRecord],
-        keys: [DeviceKeyRecord], consentsInForce: ConsentsInForce, preferences: [PreferenceRecord],
-        prompts: [PermissionPrompt], drifts: [DriftFinding], consentCount: Int64, choiceCount: Int64
-    ) {
-        self.init(
-            Parts(
-                subject: subject, record: record, devices: devices, addresses: addresses, keys: keys,
-                consentsInForce: consentsInForce, preferences: preferences, prompts: prompts, drifts: drifts,
-                consentCount: consentCount, choiceCount: choiceCount))
+    private init(_ parts: Parts) { box = Box(parts) }
+
+    // MARK: As a row
+
+    package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
+        RecipientState(try Parts.read(row: &row))
     }
 
-    private init(_ parts: Parts) { box = Box(parts) }
+    package func write(row: inout RowWriter) { box.parts.write(row: &row) }
 
     private mutating func change<Result>(_ change: (inout Parts) -> Result) -> Result {
         var parts = box.parts
@@ -150,27 +145,30 @@ package struct RecipientState: Hashable, Sendable {
     /// The same state as the trail alone tells it: without tokens, numbers, names, public keys and open challenges.
     package var evidence: RecipientState {
         var parts = box.parts
-        parts.record?.locale = nil
-        for index in parts.devices.indices {
-            parts.devices[index].id = DestinationID("")
-            parts.devices[index].app = ""
-            parts.devices[index].token = ""
-        }
-        for index in parts.addresses.indices {
-            parts.addresses[index].id = DestinationID("")
-            parts.addresses[index].value = ""
-            if parts.addresses[index].verifiedAt != nil { parts.addresses[index].verifiedAt = .longAgo }
-            if parts.addresses[index].contestedAt != nil { parts.addresses[index].contestedAt = .longAgo }
-        }
-        for index in parts.keys.indices {
-            parts.keys[index].publicKey = []
-            parts.keys[index].challenge = nil
-        }
+        parts.record = parts.record?.evidence
+        parts.devices = parts.devices.map(\.evidence)
+        parts.addresses = parts.addresses.map(\.evidence)
+        parts.keys = parts.keys.map(\.evidence)
         return RecipientState(parts)
     }
 }
 
 extension RecipientState.Parts {
+    static let blank = Self(subject: .blank)
+
+    static let fields = Fields<Self> { fields in
+        fields.kept("record", \.record, "What is registered of the person.")
+        fields.kept("devices", \.devices, "The person's devices.")
+        fields.kept("addresses", \.addresses, "The person's numbers and mailboxes.")
+        fields.kept("keys", \.keys, "The keys of the devices.")
+        fields.kept("consents", \.consentsInForce, "What the ledger of consents comes to.")
+        fields.kept("preferences", \.preferences, "The newest choice of each kind.")
+        fields.kept("prompts", \.prompts, "The prompts that were shown.")
+        fields.kept("drifts", \.drifts, "What the newest drift audit found.")
+        fields.kept("consent_count", \.consentCount, "Records in the ledger of consents.")
+        fields.kept("choice_count", \.choiceCount, "Choices that were made.")
+    }
+
     mutating func apply(_ change: PersonChange) {
         switch change {
         case .recipient(var record, _):
@@ -277,7 +275,6 @@ package struct LedgerEnds: Hashable, Sendable {
     package var choiceCount: Int64
 
     package init(consentCount: Int64 = 0, choiceCount: Int64 = 0) {
-        self.consentCount = consentCount
-        self.choiceCount = choiceCount
+        (self.consentCount, self.choiceCount) = (consentCount, choiceCount)
     }
 }

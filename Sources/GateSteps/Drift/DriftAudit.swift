@@ -149,21 +149,21 @@ extension StepContext {
 
     /// Records what the provider has a device subscribed to, as a caller that asked the provider reports it.
     package func putSubscriptions(
-        _ body: SubscriptionsBody, at device: DestinationID, of user: UserID, by caller: CallerName,
+        _ given: Given<ProviderSubscriptions>, at device: DestinationID, of user: UserID,
+        by caller: CallerName,
         at now: Instant
     ) throws -> Recorded {
         let person = try person(user)
         guard let known = person.devices.first(where: { $0.id == device }) else {
             throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
         }
+        var subscriptions = given.record
+        let stated = subscriptions.observedAt == .unstated ? now : subscriptions.observedAt
         // A report that something is off there is a no, which a clock that is ahead does not lose.
-        let isNo = body.states.values.contains(false)
-        let observedAt = isNo ? min(body.observedAt ?? now, now) : body.observedAt ?? now
-        try rules(at: now).requireNewest(observedAt, of: known)
+        subscriptions.observedAt = subscriptions.states.values.contains(false) ? min(stated, now) : stated
+        try rules(at: now).requireNewest(subscriptions.observedAt, of: known)
         return Recorded(
             try record(
-                .subscriptions(
-                    known.tag, ProviderSubscriptions(states: body.states, observedAt: observedAt)),
-                of: person.subject.id, by: caller, at: now))
+                .subscriptions(known.tag, subscriptions), of: person.subject.id, by: caller, at: now))
     }
 }

@@ -2,35 +2,30 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
-import GateRecords
+package import GateRecords
 package import WireProtocol
 
 /// Registering people, their devices and addresses.
 extension StepContext {
     package func putRecipient(
-        _ user: UserID, _ body: RecipientBody, by caller: CallerName, at now: Instant
+        _ user: UserID, _ given: Given<RecipientRecord>, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
-        try rules(at: now).requireKnown(zone: body.timeZone)
-        let region = try body.region.map { code in
-            try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
-        }
+        try rules(at: now).requireKnown(zone: given.record.timeZone)
+        var recipient = given.record
+        recipient.region = try recipient.region.map { try observation($0, now: now) }
         let subject =
             try view.subject(of: user)
             ?? view.makeSubject(for: user)
         let before = try RecipientSnapshot.load(subject, from: view)
         let earlier = before?.record
-        let recipient = RecipientRecord(
-            subject: subject.id, region: region, age: body.age, locale: body.locale, timeZone: body.timeZone,
-            privacy: body.privacy, pushEnabled: body.pushEnabled,
-            quietHours: body.quietHours.map {
-                QuietHours(startMinute: $0.startMinute, endMinute: $0.endMinute)
-            }, registeredAt: earlier?.registeredAt ?? now, updatedAt: now)
+        (recipient.subject, recipient.updatedAt) = (subject.id, now)
+        recipient.registeredAt = earlier?.registeredAt ?? now
         let trail = try record(
             .recipient(recipient, action: earlier == nil ? .registered : .updated), of: subject.id,
             by: caller,
             at: now)
         if earlier != nil { try reconsider(subject, because: .recipientChanged, at: now) }
-        if let before, before.record.pushEnabled, !body.pushEnabled {
+        if let before, before.record.pushEnabled, !recipient.pushEnabled {
             try recordDisabling(by: .pushSwitch, on: [.push], at: nil, before: before, at: now)
         }
         return Recorded(trail)
@@ -48,21 +43,17 @@ extension StepContext {
     }
 
     package func putDevice(
-        _ id: DestinationID, _ body: DeviceBody, of user: UserID, by caller: CallerName, at now: Instant
+        _ id: DestinationID, _ given: Given<DeviceRecord>, of user: UserID, by caller: CallerName,
+        at now: Instant
     ) throws -> Recorded {
         let person = try person(user)
-        try rules(at: now).requireKnown(zone: body.timeZone)
+        try rules(at: now).requireKnown(zone: given.record.timeZone)
         let tag = person.subject.tag(.device, id.text)
         let earlier = person.devices.first { $0.tag == tag }
         if earlier == nil { try rules(at: now).requireRoom(besides: person.devices.count, "devices") }
-        let region = try body.region.map { code in
-            try observation(code, body.regionSource, at: body.regionObservedAt, now: now)
-        }
-        let device = DeviceRecord(
-            subject: person.subject.id, tag: tag, id: id, platform: body.platform,
-            provider: body.provider, app: body.app, token: body.token, region: region,
-            timeZone: body.timeZone, osPermission: body.osPermission,
-            criticalAlerts: body.criticalAlerts, isActive: true, seenAt: now)
+        var device = given.record
+        (device.subject, device.tag, device.id, device.seenAt) = (person.subject.id, tag, id, now)
+        device.region = try device.region.map { try observation($0, now: now) }
         // A token is one app on one phone. A record with it in another account is out of date.
         if let other = try view.device(withToken: device.tokenIdentity),
             (other.subject, other.tag) != (device.subject, device.tag)
@@ -79,7 +70,7 @@ extension StepContext {
                 isTokenChanged: earlier.map { $0.tokenIdentity != device.tokenIdentity }),
             of: person.subject.id, by: caller, at: now)
         try reconsider(person.subject, because: .recipientChanged, at: now)
-        if earlier?.osPermission == .granted, body.osPermission == .denied {
+        if earlier?.osPermission == .granted, device.osPermission == .denied {
             try recordDisabling(by: .osPermission, on: [.push], at: tag, before: person, at: now)
         }
         return Recorded(trail)
@@ -98,13 +89,15 @@ extension StepContext {
     }
 
     package func putAddress(
-        _ id: DestinationID, _ body: AddressBody, of user: UserID, by caller: CallerName, at now: Instant
+        _ id: DestinationID, _ given: Given<AddressRecord>, of user: UserID, by caller: CallerName,
+        at now: Instant
     ) throws -> Recorded {
         let person = try person(user)
-        if let verifiedAt = body.verifiedAt, verifiedAt > now {
+        var address = given.record
+        if let verifiedAt = address.verifiedAt, verifiedAt > now {
             throw StepRefusal(.eventInFuture, detail: "`verified_at` is in the future")
         }
-        let checked = try registered(body)
+        let checked = try registered(address)
         let tag = person.subject.addressTag(checked.key)
         if let other = person.addresses.first(where: { $0.tag == tag && $0.id != id }) {
             throw StepRefusal(
@@ -116,17 +109,17 @@ extension StepContext {
         let replaced = earlier?.tag == tag ? nil : earlier?.tag
         if let earlier, replaced != nil { try leave(earlier, of: person, at: now) }
         let contest = try contest(
-            of: checked.key, verifiedAt: body.verifiedAt, by: person.subject.id,
+            of: checked.key, verifiedAt: address.verifiedAt, by: person.subject.id,
             before: replaced == nil ? earlier : nil)
-        let address = AddressRecord(
-            subject: person.subject.id, tag: tag, id: id, channel: body.channel, value: checked.value,
-            verifiedAt: body.verifiedAt, contestedAt: contest.since, updatedAt: now)
+        (address.subject, address.tag, address.id) = (person.subject.id, tag, id)
+        (address.contestedAt, address.updatedAt) = (contest.since, now)
+        address.settle(as: checked)
         let trail = try record(
             .address(address, action: earlier == nil ? .registered : .updated, replaced: replaced),
             of: person.subject.id, by: caller, at: now)
         if let replaced {
             try carryNoes(
-                from: replaced, to: tag, on: body.channel, of: person.subject, by: caller, at: now)
+                from: replaced, to: tag, on: address.channel, of: person.subject, by: caller, at: now)
         }
         if earlier == nil || replaced != nil {
             try applyNoes(saidAt: checked.key, to: person.subject.id, by: caller, at: now)
@@ -231,21 +224,20 @@ extension StepContext {
             subject.id, as: try RecipientSnapshot.load(subject, from: view), because: cause, at: now)
     }
 
-    private func observation(
-        _ code: RegionCode, _ source: RegionSource, at moment: Instant?, now: Instant
-    ) throws -> RegionObservation {
+    /// What was given of a region, as it counts from now on.
+    private func observation(_ given: RegionObservation, now: Instant) throws -> RegionObservation {
         let rules = rules(at: now)
-        let observation = RegionObservation(code: code, source: source, observedAt: moment ?? now)
+        var observation = given
+        if given.observedAt == .unstated { observation.observedAt = now }
         try rules.requirePast(observation)
-        return RegionObservation(
-            code: try rules.registered(code, at: "region"), source: source,
-            observedAt: observation.observedAt)
+        observation.code = try rules.registered(given.code, at: "region")
+        return observation
     }
 
     /// The number or mailbox that a caller named, in its canonical form.
-    private func registered(_ body: AddressBody) throws -> RegisteredAddress {
+    private func registered(_ address: AddressRecord) throws -> RegisteredAddress {
         do {
-            return try RegisteredAddress(body.channel, body.value)
+            return try RegisteredAddress(address.channel, address.value)
         } catch {
             throw StepRefusal(
                 .invalid, violations: [Violation(.body(JSONPointer(["value"])), error.description)])

@@ -139,7 +139,7 @@ package struct TrailObservations {
             return [.review(try review.cause.name(), category: try review.category.name())]
         case .drift:
             let drift: DriftEntry = try entry.knownBody()
-            return [.drift(drift.finding, drift.action)]
+            return [.drift(drift.record.kind, drift.record.action)]
         default: return []
         }
     }

@@ -194,31 +194,27 @@ extension PersonChange {
     /// not have stays without any; see ``RecipientState/withoutPrivateValues``.
     func completed(from state: RecipientState?) -> PersonChange {
         switch self {
-        case .recipient(var record, let action):
-            record.locale = state?.record?.locale
-            return .recipient(record, action: action)
+        case .recipient(let record, let action):
+            return .recipient(state?.record.map { record.completed(by: $0) } ?? record, action: action)
         case .device(var device, let action, let isTokenChanged):
             if let known = state?.devices.first(where: { $0.tag == device.tag }) {
-                device.id = known.id
-                device.app = known.app
+                device = device.completed(by: known)
                 // A token that the device has given up may be another phone's by now.
-                device.token = isTokenChanged == false ? known.token : ""
+                if isTokenChanged != false { device.token = "" }
             }
             return .device(device, action: action, isTokenChanged: isTokenChanged)
-        case .address(let address, let action, let replaced):
+        case .address(var address, let action, let replaced):
             guard let known = state?.addresses.first(where: { $0.tag == address.tag }) else { return self }
-            return .address(
-                AddressRecord(
-                    subject: address.subject, tag: address.tag, id: known.id, channel: address.channel,
-                    value: known.value, numberPrefix: address.numberPrefix,
-                    verifiedAt: address.verifiedAt.map { known.verifiedAt ?? $0 },
-                    // Nothing was verified after its entry, so a verification after that is newer than any before.
-                    contestedAt: address.contestedAt.map { _ in known.contestedAt ?? address.updatedAt },
-                    updatedAt: address.updatedAt), action: action, replaced: replaced)
+            address = address.completed(by: known)
+            // Nothing was verified after its entry, so a verification after that is newer than any before.
+            if address.contestedAt != nil, known.contestedAt == nil {
+                address.contestedAt = address.updatedAt
+            }
+            return .address(address, action: action, replaced: replaced)
         case .deviceKey(var key, let proof, let transition):
             if let known = state?.key(key.key) {
-                key.publicKey = known.publicKey
-                if known.state == key.state { key.challenge = known.challenge }
+                key = key.completed(by: known)
+                if known.state != key.state { key.challenge = nil }
             }
             return .deviceKey(key, proof: proof, by: transition)
         case .consent(var event):

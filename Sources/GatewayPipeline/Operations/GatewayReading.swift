@@ -147,50 +147,24 @@ struct GatewayReading {
         }
         let (person, consents) = (ledgered.person, ledgered.consents)
         let names = person.destinationNames
-        let record = person.record
         let devices = try person.devices.map { device in
-            RecipientAnswer.Device(
-                device: device.id.text, platform: device.platform, provider: device.provider,
-                app: device.app, token: device.token, region: device.region, timeZone: device.timeZone,
-                osPermission: device.osPermission,
-                criticalAlerts: device.criticalAlerts, isActive: device.isActive, seenAt: device.seenAt,
-                subscriptions: device.subscriptions.map {
-                    RecipientAnswer.Subscriptions(categories: $0.states, observedAt: $0.observedAt)
-                },
-                keys: try store.deviceKeys(of: device.subject, device: device.tag).map {
-                    RecipientAnswer.Key(
-                        key: $0.key, suite: $0.suite, state: $0.state, createdAt: $0.createdAt)
-                })
+            HeldDevice(device, keys: try store.deviceKeys(of: device.subject, device: device.tag))
         }
         let answer = RecipientAnswer(
-            user: user, registeredAt: record.registeredAt, updatedAt: record.updatedAt,
-            region: record.region, age: record.age, locale: record.locale, timeZone: record.timeZone,
-            privacy: record.privacy, pushEnabled: record.pushEnabled,
-            quietHours: record.quietHours.map {
-                QuietHoursBody(startMinute: $0.startMinute, endMinute: $0.endMinute)
-            }, devices: devices,
-            addresses: person.addresses.map {
-                RecipientAnswer.Address(
-                    address: $0.id.text, channel: $0.channel, value: $0.value, verifiedAt: $0.verifiedAt,
-                    isContested: $0.contestedAt != nil)
-            },
+            user: user, record: person.record, devices: devices,
+            addresses: person.addresses,
             consents: try consents.map {
-                ConsentsAnswer.Record(
+                HeldConsent(
                     $0, names: names, among: consents, lawfulBasis: try lawfulBasis(of: $0))
             },
             preferences: try store.preferenceHistory(of: person.subject.id).map {
-                PreferencesAnswer.Transition($0, names: names)
+                HeldChoice($0, at: $0.destination.map { names[$0] ?? $0.hexadecimal })
             },
             prompts: try store.permissionPrompts(of: person.subject.id).map {
-                RecipientAnswer.Prompt(
-                    device: names[$0.device] ?? $0.device.hexadecimal, shownAt: $0.shownAt,
-                    answer: $0.answer?.rawValue)
+                HeldPrompt($0, at: names[$0.device] ?? $0.device.hexadecimal)
             },
             drifts: person.state.drifts.map { finding in
-                RecipientAnswer.Drift(
-                    kind: finding.kind, action: finding.action,
-                    device: finding.device.map { names[$0] ?? $0.hexadecimal }, category: finding.category,
-                    old: finding.old, new: finding.new)
+                HeldDrift(finding, at: finding.device.map { names[$0] ?? $0.hexadecimal })
             },
             decisions: try decisions(
                 of: person.subject.id, person,
@@ -223,10 +197,9 @@ struct GatewayReading {
                     hasExpired: fact.hasExpired(at: query.asOf ?? now)))
         }
         let records = try consents.map { consent in
-            var record = ConsentsAnswer.Record(
-                consent, names: names, among: person.consents, lawfulBasis: try lawfulBasis(of: consent))
-            record.noticeText = try consent.notice.flatMap { try store.noticeText($0.sha256) }
-            return record
+            HeldConsent(
+                consent, names: names, among: person.consents, lawfulBasis: try lawfulBasis(of: consent),
+                noticeText: try consent.notice.flatMap { try store.noticeText($0.sha256) })
         }
         return Answer(ConsentsAnswer(query: query, records: records, standing: standing))
     }
@@ -315,30 +288,14 @@ extension SendEvent {
     }
 }
 
-extension ConsentsAnswer.Record {
+extension HeldConsent {
     init(
-        _ record: ConsentRecord, names: [Tag: String], among records: [ConsentRecord], lawfulBasis: String?
+        _ record: ConsentRecord, names: [Tag: String], among records: [ConsentRecord], lawfulBasis: String?,
+        noticeText: String? = nil
     ) {
         self.init(
-            sequence: record.sequence, id: record.id, purpose: record.purpose, channel: record.channel,
-            address: record.address.map { names[$0] ?? $0.hexadecimal }, state: record.state.rawValue,
-            eventTime: record.eventTime, statedTime: record.statedTime, receivedAt: record.receivedAt,
-            method: record.method,
-            source: record.source, jurisdiction: record.jurisdiction,
-            notice: record.notice.map {
-                ConsentBody.Notice(
-                    id: $0.id, version: $0.version, sha256: $0.sha256, language: $0.language)
-            }, expiresAt: record.expiresAt,
+            record, address: record.address.map { names[$0] ?? $0.hexadecimal },
             withdraws: record.withdraws.flatMap { tag in records.first { $0.idTag == tag }?.id },
-            previousHash: record.previousHash, lawfulBasis: lawfulBasis)
-    }
-}
-
-extension PreferencesAnswer.Transition {
-    init(_ record: PreferenceRecord, names: [Tag: String]) {
-        self.init(
-            scope: record.scope, channel: record.channel,
-            destination: record.destination.map { names[$0] ?? $0.hexadecimal }, state: record.state,
-            source: record.source.rawValue, at: record.at, caller: record.caller)
+            lawfulBasis: lawfulBasis, noticeText: noticeText)
     }
 }

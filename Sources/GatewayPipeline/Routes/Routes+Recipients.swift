@@ -1,5 +1,6 @@
 import BundleModel
 import CanonicalJSON
+import GateRecords
 import GateSteps
 import GateVocabulary
 import WireProtocol
@@ -9,7 +10,8 @@ extension Route {
         Route(
             "putRecipient", .put, "/v1/recipients/{user}", .user, tag: "Recipients",
             "Register a person, or replace what is known", grants: CallerAct.putRecipient.grants,
-            body: .json(RecipientBody.self, "A customer in Germany", adding: ("Nothing known yet", [:])),
+            body: .json(
+                Given<RecipientRecord>.self, "A customer in Germany", adding: ("Nothing known yet", [:])),
             answers: [.recorded], problems: [.unknownTimeZone, .assertionNotPermitted]
         ) { request, user in
             .record(.change(user)) { try $0.putRecipient(user, request.body, by: request.caller, at: $1) }
@@ -17,7 +19,7 @@ extension Route {
         Route(
             "getRecipient", .get, "/v1/recipients/{user}", .user, tag: "Recipients",
             "All that is held of a person (GDPR Art. 15)", grants: [.subjectsRead], query: LocaleQuery.self,
-            answers: [.ok("Everything.", RecipientAnswer.shape, Samples.recipient.json)],
+            answers: [.ok("Everything.", RecipientAnswer.shownShape, Samples.recipient.json)],
             problems: [.notFound]
         ) { request, user in .read { try $0.recipient(user, request.query) } },
         Route(
@@ -32,7 +34,7 @@ extension Route {
             "Register a device, or replace what is known of it",
             means:
                 "A push token belongs to one device of one person: the latest registration takes it, and the device that had it becomes inactive until its app registers again.",
-            grants: CallerAct.putDevice.grants, body: .json(DeviceBody.self, "An iPhone"),
+            grants: CallerAct.putDevice.grants, body: .json(Given<DeviceRecord>.self, "An iPhone"),
             answers: [.recorded],
             problems: [.notFound, .tooManyDestinations, .unknownTimeZone, .assertionNotPermitted]
         ) { request, user, device in
@@ -54,7 +56,7 @@ extension Route {
             means:
                 "Decides nothing by itself: the next drift audit compares it with what the recipient chose (handbook, \"Drift\").",
             grants: CallerAct.putSubscriptions.grants,
-            body: .json(SubscriptionsBody.self, "Subscribed to one, not to the other"),
+            body: .json(Given<ProviderSubscriptions>.self, "Subscribed to one, not to the other"),
             answers: [.recorded], problems: [.notFound, .eventInFuture, .wrongState]
         ) { request, user, device in
             .record(.change(user)) {
@@ -66,7 +68,7 @@ extension Route {
             tag: "Recipients", "Register a phone number or an e-mail address",
             grants: CallerAct.putAddress.grants,
             body: .json(
-                AddressBody.self, "A phone number",
+                Given<AddressRecord>.self, "A phone number",
                 adding: ("An e-mail address", ["kind": "email", "value": "customer@example.org"])),
             answers: [.recorded], problems: [.notFound, .tooManyDestinations, .assertionNotPermitted]
         ) { request, user, address in

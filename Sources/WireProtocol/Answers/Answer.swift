@@ -1,5 +1,5 @@
 package import CanonicalJSON
-import GateRecords
+package import GateRecords
 
 /// One answer. The endpoint adds framing headers; for a line of a stream it writes only ``body`` and a newline.
 package struct Answer: Sendable {
@@ -36,6 +36,10 @@ package struct Answer: Sendable {
     }
 
     package init(status: Int = 200, _ answer: some WireAnswer) {
+        self.init(status: status, body: answer.bytes)
+    }
+
+    package init(status: Int = 200, _ answer: some ShownRecord) {
         self.init(status: status, body: answer.bytes)
     }
 

@@ -1,5 +1,5 @@
 package import CanonicalJSON
-import GateRecords
+package import GateRecords
 package import GateVocabulary
 
 /// An object in an answer, whose fields are declared once, in ``show(_:to:)``: its bytes and its schema follow from there.
@@ -14,6 +14,11 @@ package protocol WireAnswer: AnswerValue, Sendable {
     /// - Parameter answer: Handed on with every field: a visitor that kept it would copy all its texts for every send.
     static func show<Fields: AnswerFields<Self> & ~Copyable>(
         _ answer: borrowing Fields.Source, to fields: inout Fields)
+}
+
+extension ShownValue where Self: WireAnswer {
+    package static var shownShape: Shape { shape }
+    package func write(shown json: inout CanonicalWriter) { write(answer: &json) }
 }
 
 /// Is shown the fields of an answer, one by one.

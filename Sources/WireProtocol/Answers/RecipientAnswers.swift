@@ -1,257 +1,26 @@
 package import CanonicalJSON
-import GateRecords
+package import GateRecords
 package import GateVocabulary
 
 /// `GET /v1/recipients/{user}`: all that is held of a person (GDPR Art. 15).
-package struct RecipientAnswer: WireAnswer, Hashable {
-    /// One registered device.
-    package struct Device: WireAnswer, Hashable {
-        package var device: String
-        package var platform: Platform
-        /// `nil` for the platform's own service.
-        package var provider: PushProvider?
-        package var app: String
-        /// Shown only here: the person may see what is held, and this route is asked for no other reason.
-        package var token: String
-        package var region: RegionObservation?
-        package var timeZone: String?
-        package var osPermission: OSPermission
-        package var criticalAlerts: Bool
-        package var isActive: Bool
-        package var seenAt: Instant
-        package var subscriptions: Subscriptions?
-        package var keys: [Key]
-
-        package init(
-            device: String, platform: Platform, provider: PushProvider?, app: String, token: String,
-            region: RegionObservation?, timeZone: String?, osPermission: OSPermission, criticalAlerts: Bool,
-            isActive: Bool,
-            seenAt: Instant, subscriptions: Subscriptions?, keys: [Key]
-        ) {
-            self.device = device
-            self.platform = platform
-            self.provider = provider
-            self.app = app
-            self.token = token
-            self.region = region
-            self.timeZone = timeZone
-            self.osPermission = osPermission
-            self.criticalAlerts = criticalAlerts
-            self.isActive = isActive
-            self.seenAt = seenAt
-            self.subscriptions = subscriptions
-            self.keys = keys
-        }
-
-        package static let name = "HeldDevice"
-        package static let means = "A device as it is registered."
-
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.required("active", answer, \.isActive, "Whether it is pushed to.")
-            fields.required("app", answer, \.app, "The app.")
-            fields.required("critical_alerts", answer, \.criticalAlerts, "Whether it grants critical alerts.")
-            fields.required("device", answer, \.device, "Its id.")
-            fields.required("keys", answer, \.keys, "Its keys.")
-            fields.required("os_permission", answer, \.osPermission, "What its operating system allows.")
-            fields.required("platform", answer, \.platform, "What it is.")
-            fields.optional(
-                "provider", answer, \.provider, "Its push service, where it is not the platform's own.")
-            fields.optional("region", answer, \.region, "Where it was seen.")
-            fields.required("seen_at", answer, \.seenAt, "RFC 3339.")
-            fields.optional(
-                "subscriptions", answer, \.subscriptions, "What the provider has it subscribed to.")
-            fields.optional("time_zone", answer, \.timeZone, "Its time zone.")
-            fields.required("token", answer, \.token, "The push token held.")
-        }
-    }
-
-    /// What the push provider has a device subscribed to.
-    package struct Subscriptions: WireAnswer, Hashable {
-        package var categories: [Category: Bool]
-        package var observedAt: Instant
-
-        package init(categories: [Category: Bool], observedAt: Instant) {
-            self.categories = categories
-            self.observedAt = observedAt
-        }
-
-        package static let name = "HeldSubscriptions"
-        package static let means = "What the provider of notifications has a device subscribed to."
-
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.required(
-                "categories",
-                as: .map(keys: .identifier, values: .boolean, countMax: Category.allCases.count),
-                answer,
-                { JSONObject($0.categories.map { ($0.key.rawValue, .boolean($0.value)) }) },
-                "Whether it is subscribed, by category.")
-            fields.required("observed_at", answer, \.observedAt, "RFC 3339.")
-        }
-    }
-
-    /// One difference that the newest drift audit found.
-    package struct Drift: WireAnswer, Hashable {
-        package var kind: DriftKind
-        package var action: DriftAction
-        package var device: String?
-        package var category: Category?
-        package var old: String
-        package var new: String?
-
-        package init(
-            kind: DriftKind, action: DriftAction, device: String?, category: Category?, old: String,
-            new: String?
-        ) {
-            self.kind = kind
-            self.action = action
-            self.device = device
-            self.category = category
-            self.old = old
-            self.new = new
-        }
-
-        package static let name = "HeldDrift"
-        package static let means = "What the newest drift audit found."
-
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.required("action", answer, \.action, "What is done about it.")
-            fields.optional("category", answer, \.category, "Which category, where it is about one.")
-            fields.optional("device", answer, \.device, "At which device; absent for the account.")
-            fields.required("finding", answer, \.kind, "What disagrees.")
-            fields.optional("new", answer, \.new, "What it is set to, or is to be set to by the provider.")
-            fields.required("old", answer, \.old, "What is on record of the side that gives way.")
-        }
-    }
-
-    /// One key of a device.
-    package struct Key: WireAnswer, Hashable {
-        package var key: KeyID
-        package var suite: String
-        package var state: String
-        package var createdAt: Instant
-
-        package init(key: KeyID, suite: String, state: String, createdAt: Instant) {
-            self.key = key
-            self.suite = suite
-            self.state = state
-            self.createdAt = createdAt
-        }
-
-        package static let name = "HeldKey"
-        package static let means = "A device's public key."
-
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.required("created_at", answer, \.createdAt, "RFC 3339.")
-            fields.required("key_id", answer, \.key, "Its id.")
-            fields.required("state", answer, \.state, "Its state (NIST SP 800-57).")
-            fields.required("suite", answer, \.suite, "Its HPKE suite.")
-        }
-    }
-
-    /// One registered number or mailbox.
-    package struct Address: WireAnswer, Hashable {
-        package var address: String
-        package var channel: Channel
-        package var value: String
-        package var verifiedAt: Instant?
-        package var isContested: Bool
-
-        package init(
-            address: String, channel: Channel, value: String, verifiedAt: Instant?, isContested: Bool
-        ) {
-            self.address = address
-            self.channel = channel
-            self.value = value
-            self.verifiedAt = verifiedAt
-            self.isContested = isContested
-        }
-
-        package static let name = "HeldAddress"
-        package static let means = "A phone number or e-mail address as it is registered."
-
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.required("address", answer, \.address, "Its id.")
-            fields.required(
-                "contested", answer, \.isContested,
-                "Whether it was verified for another person since, or at the same moment. Then no security message and none of high sensitivity goes there until this recipient verifies it again."
-            )
-            fields.required("kind", as: .choice(["sms", "email"]), answer, \.channel, "What it is.")
-            fields.required("value", answer, \.value, "The number or address.")
-            fields.optional("verified_at", answer, \.verifiedAt, "RFC 3339.")
-        }
-    }
-
-    /// One permission prompt of the operating system.
-    package struct Prompt: WireAnswer, Hashable {
-        package var device: String
-        package var shownAt: Instant
-        package var answer: String?
-
-        package init(device: String, shownAt: Instant, answer: String?) {
-            self.device = device
-            self.shownAt = shownAt
-            self.answer = answer
-        }
-
-        package static let name = "HeldPrompt"
-        package static let means = "The operating system's prompt was shown."
-
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.optional("answer", answer, \.answer, "What was chosen.")
-            fields.required("device", answer, \.device, "On which device.")
-            fields.required("shown_at", answer, \.shownAt, "RFC 3339.")
-        }
-    }
-
+package struct RecipientAnswer: ShownRecord {
     package var user: UserID
-    package var registeredAt: Instant
-    package var updatedAt: Instant
-    package var region: RegionObservation?
-    package var age: AgeFact?
-    package var locale: String?
-    package var timeZone: String?
-    package var privacy: PrivacyLevel
-    package var pushEnabled: Bool
-    package var quietHours: QuietHoursBody?
-    package var devices: [Device]
-    package var addresses: [Address]
-    package var consents: [ConsentsAnswer.Record]
-    package var preferences: [PreferencesAnswer.Transition]
-    package var prompts: [Prompt]
-    /// What the newest drift audit found.
-    package var drifts: [Drift]
-    /// Newest first, at most ``WireLimits/decisionCountMax``.
+    package var record: RecipientRecord
+    package var devices: [HeldDevice]
+    package var addresses: [AddressRecord]
+    package var consents: [HeldConsent]
+    package var preferences: [HeldChoice]
+    package var prompts: [HeldPrompt]
+    package var drifts: [HeldDrift]
     package var decisions: DecisionsAnswer
 
     package init(
-        user: UserID, registeredAt: Instant, updatedAt: Instant, region: RegionObservation?, age: AgeFact?,
-        locale: String?, timeZone: String?, privacy: PrivacyLevel, pushEnabled: Bool,
-        quietHours: QuietHoursBody?, devices: [Device], addresses: [Address],
-        consents: [ConsentsAnswer.Record], preferences: [PreferencesAnswer.Transition], prompts: [Prompt],
-        drifts: [Drift], decisions: DecisionsAnswer
+        user: UserID, record: RecipientRecord, devices: [HeldDevice], addresses: [AddressRecord],
+        consents: [HeldConsent], preferences: [HeldChoice], prompts: [HeldPrompt],
+        drifts: [HeldDrift], decisions: DecisionsAnswer
     ) {
         self.user = user
-        self.registeredAt = registeredAt
-        self.updatedAt = updatedAt
-        self.region = region
-        self.age = age
-        self.locale = locale
-        self.timeZone = timeZone
-        self.privacy = privacy
-        self.pushEnabled = pushEnabled
-        self.quietHours = quietHours
+        self.record = record
         self.devices = devices
         self.addresses = addresses
         self.consents = consents
@@ -261,58 +30,37 @@ package struct RecipientAnswer: WireAnswer, Hashable {
         self.decisions = decisions
     }
 
-    package static let name = "HeldRecipient"
-    package static let means = "All that is held of a person (GDPR Art. 15)."
+    package static let shownName = "HeldRecipient"
+    package static let shownMeans = "All that is held of a person (GDPR Art. 15)."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("addresses", answer, \.addresses, "Addresses.")
-        fields.optional("age", answer, \.age, "Adult or minor.")
-        fields.required("consents", answer, \.consents, "The consent ledger, oldest first.")
-        fields.required(
-            "decisions", as: .list(of: DecisionsAnswer.Row.shape, countMax: Int(WireLimits.decisionCountMax)),
-            answer,
-            \.decisions.rows, "What was decided and what became of it, newest first.")
-        fields.optional(
-            "decisions_next", answer, \.decisions.next,
-            "There are older ones: give it as `before` to `GET …/decisions`. Absent when these are all.")
-        fields.required("devices", answer, \.devices, "Devices.")
-        fields.required(
-            "drifts", answer, \.drifts,
+    package static let fields = Fields<Self> { fields in
+        fields.joined("user", \.user, "The person.")
+        fields.all(of: \.record)
+        fields.joined("devices", \.devices, "Devices.")
+        fields.joined("addresses", \.addresses, "Addresses.")
+        fields.joined("consents", \.consents, "The consent ledger, oldest first.")
+        fields.joined("preferences", \.preferences, "Every choice, oldest first.")
+        fields.joined("permission_prompts", \.prompts, "Prompts shown.")
+        fields.joined(
+            "drifts", \.drifts,
             "What the app, the provider and the operating system disagree about; `blocked_at_os` is a badge to show."
         )
-        fields.optional("locale", answer, \.locale, "The language of texts.")
-        fields.required("permission_prompts", answer, \.prompts, "Prompts shown.")
-        fields.required("preferences", answer, \.preferences, "Every choice, oldest first.")
-        fields.required("privacy", answer, \.privacy, "What a lock screen may show.")
-        fields.required("push_enabled", answer, \.pushEnabled, "The master switch.")
-        fields.optional("quiet_hours", answer, \.quietHours, "The quiet hours.")
-        fields.optional("region", answer, \.region, "The account's region.")
-        fields.required("registered_at", answer, \.registeredAt, "RFC 3339.")
-        fields.optional("time_zone", answer, \.timeZone, "The account's time zone.")
-        fields.required("updated_at", answer, \.updatedAt, "RFC 3339.")
-        fields.required("user", answer, \.user, "The person.")
+        fields.joined(
+            "decisions", \.decisions.rows, "What was decided and what became of it, newest first.",
+            shape: .list(of: DecisionsAnswer.Row.shape, countMax: Int(WireLimits.decisionCountMax)))
+        fields.joined(
+            "decisions_next", \.decisions.next,
+            "There are older ones: give it as `before` to `GET …/decisions`. Absent when these are all.")
     }
 }
 
-/// For a person: the moment as RFC 3339, where the facts' own form has milliseconds.
-extension RegionObservation: WireAnswer {
-    package static var answerShape: Shape {
-        .named(name, .object(AnswerShapes<Self>.object(means) { show((), to: &$0) }))
-    }
-    package static let name = "ObservedRegion"
-    package static let means = "Where somebody was believed to be."
+extension DecisionsAnswer.Row: ShownValue {}
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("code", answer, \.code, "ISO 3166.")
-        fields.required("observed_at", answer, \.observedAt, "RFC 3339.")
-        fields.required("source", answer, \.source, "How it became known.")
-    }
+/// A list of records in an answer whose own fields are shown one by one.
+extension HeldConsent: AnswerValue {
+    package static var answerShape: Shape { shownShape }
+    package func write(answer json: inout CanonicalWriter) { write(shown: &json) }
 }
-
 extension RegionCode: AnswerValue {
     package static var answerShape: Shape { bodyShape }
     package func write(answer json: inout CanonicalWriter) { json.text(description) }
@@ -320,122 +68,6 @@ extension RegionCode: AnswerValue {
 
 /// `GET …/consents`: the ledger as it stood, and what it adds up to.
 package struct ConsentsAnswer: WireAnswer, Hashable {
-    /// One record of the ledger of consents.
-    package struct Record: WireAnswer, Hashable {
-        package var sequence: Int64
-        package var id: String
-        package var purpose: Purpose
-        package var channel: Channel
-        package var address: String?
-        /// `given`, `refused`, `withdrawn`, `shown`, `undone`.
-        package var state: String
-        package var eventTime: Instant
-        /// Of a no: what was stated, where a clock was ahead.
-        package var statedTime: Instant?
-        package var receivedAt: Instant
-        package var method: ConsentMethod
-        package var source: CallerName
-        package var jurisdiction: String?
-        package var notice: ConsentBody.Notice?
-        /// On what a send may rest because of it; `nil` when on nothing.
-        package var lawfulBasis: String?
-        /// The words of ``notice``, from the archive; in `GET …/consents` only.
-        package var noticeText: String?
-        package var expiresAt: Instant?
-        /// The record a withdrawal withdraws.
-        package var withdraws: String?
-        /// SHA-256 of the record before, hexadecimal; empty for the first.
-        package var previousHash: String
-
-        package init(
-            sequence: Int64, id: String, purpose: Purpose, channel: Channel, address: String?, state: String,
-            eventTime: Instant, statedTime: Instant? = nil, receivedAt: Instant, method: ConsentMethod,
-            source: CallerName,
-            jurisdiction: String?, notice: ConsentBody.Notice?, expiresAt: Instant?, withdraws: String?,
-            previousHash: String, lawfulBasis: String?, noticeText: String? = nil
-        ) {
-            self.sequence = sequence
-            self.id = id
-            self.purpose = purpose
-            self.channel = channel
-            self.address = address
-            self.state = state
-            self.eventTime = eventTime
-            self.statedTime = statedTime
-            self.receivedAt = receivedAt
-            self.method = method
-            self.source = source
-            self.jurisdiction = jurisdiction
-            self.notice = notice
-            self.lawfulBasis = lawfulBasis
-            self.noticeText = noticeText
-            self.expiresAt = expiresAt
-            self.withdraws = withdraws
-            self.previousHash = previousHash
-        }
-
-        /// What ``state`` may be: the states of a record of the ledger, which is above this module. A test holds the two equal.
-        package static let states = ["given", "refused", "withdrawn", "shown", "undone"]
-
-        /// The text that was shown, with its words where the archive was asked.
-        private struct ShownNotice: WireAnswer {
-            let notice: ConsentBody.Notice
-            let text: String?
-
-            static let name = "ShownNotice"
-            static let means = "The text that was shown."
-
-            static func show<Fields: AnswerFields<Self> & ~Copyable>(
-                _ answer: borrowing Fields.Source, to fields: inout Fields
-            ) {
-                fields.required("id", answer, \.notice.id, "Its name.")
-                fields.required("language", answer, \.notice.language, "Its language.")
-                fields.required("sha256", as: .sha256, answer, \.notice.sha256, "Its digest.")
-                fields.optional(
-                    "text", answer, \.text, "Its words, from the archive; in `GET …/consents` only.")
-                fields.required("version", answer, \.notice.version, "Its version.")
-            }
-        }
-
-        private var shownNotice: ShownNotice? { notice.map { ShownNotice(notice: $0, text: noticeText) } }
-
-        package static let name = "ConsentRecord"
-        package static let means = "One record of the ledger. Nothing in it is ever changed."
-
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.optional(
-                "address", answer, \.address,
-                "Which number or e-mail address; none for push, and for a withdrawal of the whole channel.")
-            fields.required("channel", answer, \.channel, "Which channel.")
-            fields.required("event_time", answer, \.eventTime, "RFC 3339; when the person spoke.")
-            fields.optional("expires_at", answer, \.expiresAt, "RFC 3339; when it stops counting.")
-            fields.required("id", answer, \.id, "The reporter's id.")
-            fields.optional("jurisdiction", answer, \.jurisdiction, "Whose law.")
-            fields.optional(
-                "lawful_basis", answer, \.lawfulBasis, "What a send may rest on because of a given consent.")
-            fields.required(
-                "method", as: .choice(ConsentMethod.recorded.map(\.rawValue)), answer, \.method,
-                "How; `shared_address` where somebody else with the same number or mailbox said no.")
-            fields.optional("notice", answer, \.shownNotice, "What was shown.")
-            fields.required(
-                "previous_hash", answer, \.previousHash, "SHA-256 of the record before; empty for the first.")
-            fields.required("purpose", answer, \.purpose, "What for.")
-            fields.required("received_at", answer, \.receivedAt, "RFC 3339; when the gate heard of it.")
-            fields.required("sequence", answer, \.sequence, "Its position.")
-            fields.required("source", answer, \.source, "The caller that reported it.")
-            fields.required(
-                "state", as: .choice(Self.states), answer, \.state,
-                "What was said; `undone` takes back the withdrawal that it names.")
-            fields.optional(
-                "stated_time", answer, \.statedTime,
-                "RFC 3339; of a no whose stated time was ahead of the gateway's clock, that time. It counts from `event_time`."
-            )
-            fields.optional("withdraws", answer, \.withdraws, "The record it withdraws.")
-        }
-    }
-
     /// What the records add up to for one purpose, channel and address.
     package struct Standing: WireAnswer, Hashable {
         package var purpose: Purpose
@@ -481,10 +113,10 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
 
     package var query: ConsentsQuery
     /// Oldest first.
-    package var records: [Record]
+    package var records: [HeldConsent]
     package var standing: [Standing]
 
-    package init(query: ConsentsQuery, records: [Record], standing: [Standing]) {
+    package init(query: ConsentsQuery, records: [HeldConsent], standing: [Standing]) {
         self.query = query
         self.records = records
         self.standing = standing
@@ -562,50 +194,6 @@ package struct PreferencesRecordedAnswer: WireAnswer, Hashable {
 
 /// `GET …/preferences`: chosen, effective, why, and how to change it.
 package struct PreferencesAnswer: WireAnswer, Hashable {
-    fileprivate static let sourceMeans =
-        "Where it was chosen, or what else it follows from: `consent` (given, refused or withdrawn otherwise than in the app), `reply` (to a text or an e-mail), `shared_address` (somebody else with the same number or mailbox said no), `drift_audit`, `state_audit` (what was stored of the person is not what happened), `restore`."
-
-    /// One choice as it was made.
-    package struct Transition: WireAnswer, Hashable {
-        package var scope: String
-        package var channel: Channel
-        /// `nil` for the account.
-        package var destination: String?
-        package var state: PreferenceState
-        package var source: String
-        package var at: Instant
-        package var caller: CallerName
-
-        package init(
-            scope: String, channel: Channel, destination: String?, state: PreferenceState, source: String,
-            at: Instant, caller: CallerName
-        ) {
-            self.scope = scope
-            self.channel = channel
-            self.destination = destination
-            self.state = state
-            self.source = source
-            self.at = at
-            self.caller = caller
-        }
-
-        package static let name = "PreferenceTransition"
-        package static let means = "One choice as it was made."
-
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.required("at", answer, \.at, "RFC 3339.")
-            fields.required("caller", answer, \.caller, "The caller that reported it.")
-            fields.required("channel", answer, \.channel, "Which channel.")
-            fields.optional(
-                "destination", answer, \.destination, "One device or address; the account when absent.")
-            fields.required("scope", answer, \.scope, "A category or a type.")
-            fields.required("source", answer, \.source, PreferencesAnswer.sourceMeans)
-            fields.required("state", answer, \.state, "What was chosen.")
-        }
-    }
-
     /// What one preference comes to.
     package struct Row: WireAnswer, Hashable {
         package var scope: String
@@ -658,7 +246,7 @@ package struct PreferencesAnswer: WireAnswer, Hashable {
                 "Whether notifications get through.")
             fields.optional("how_to_fix", answer, \.howToFix, "What the person can do about it.")
             fields.required("scope", answer, \.scope, "A category or a type.")
-            fields.optional("source", answer, \.source, PreferencesAnswer.sourceMeans)
+            fields.optional("source", answer, \.source, PreferenceRecord.sourceMeans)
             fields.required(
                 "why", answer, \.why,
                 """

@@ -9,7 +9,7 @@ import SealedFormat
 /// example is read and every question is noted: name, shape and meaning stand where the value is taken, and nowhere else.
 /// A reader therefore asks for all of its fields, whichever are there; a question after `??` would be forgotten.
 package struct BodyFields {
-    private let object: JSONObject
+    let object: JSONObject
     /// Where questions are noted; `nil` while a body is read, which then makes no shape and no text.
     private let notes: BodyNotes?
 
@@ -165,59 +165,6 @@ struct VariantFields {
     ) -> Value? {
         fields.note(.optional(name, shape(), means()), only: names)
         return fields.value(name)
-    }
-}
-
-/// What a body's reader asked for.
-final class BodyNotes {
-    private struct Variants {
-        let key: String
-        let means: String
-        let variants: [(names: [String], means: String)]
-        let withoutKey: String?
-    }
-
-    /// With the names of the variants that have it; `nil` for a field of all.
-    private var members: [(member: ObjectShape.Member, only: [String]?)] = []
-    private var variants: Variants?
-    private var override: (member: ObjectShape.Member, names: [String], means: String)?
-
-    func override(_ key: String, _ means: String, _ names: [String], object: String) {
-        override = (.required(key, .choice(names), means), names, object)
-    }
-
-    func note(_ member: ObjectShape.Member, only names: [String]? = nil) { members.append((member, names)) }
-
-    func tell(
-        _ key: String, _ means: String, _ variants: [(names: [String], means: String)], withoutKey: String?
-    ) {
-        self.variants = Variants(key: key, means: means, variants: variants, withoutKey: withoutKey)
-    }
-
-    /// - Parameter means: Of an object; each variant has its own sentence.
-    func shape(_ means: String?, rules: [ObjectShape.Rule]) -> Shape {
-        guard let variants else {
-            guard let means else { preconditionFailure("a body without variants has no sentence of its own") }
-            return .object(ObjectShape(means, members.map(\.member), rules: rules))
-        }
-        precondition(means == nil, "each variant of a body has its own sentence")
-        func object(_ means: String, _ isOfVariant: ([String]) -> Bool) -> ObjectShape {
-            let members = members.filter { $0.only.map(isOfVariant) ?? true }.map(\.member)
-            return ObjectShape(means, members, rules: rules)
-        }
-        return .variants(
-            VariantShape(
-                variants.key, variants.means,
-                variants.variants.map { variant in
-                    (variant.names, object(variant.means) { $0.contains { variant.names.contains($0) } })
-                },
-                withoutKey: variants.withoutKey.map { means in object(means) { $0.isEmpty } },
-                override: override.map { override in
-                    let names = variants.variants.flatMap(\.names)
-                    let shape = object(override.means) { $0.contains { override.names.contains($0) } }
-                        .adding([override.member, .required(variants.key, .choice(names), variants.means)])
-                    return (override.member.name, shape)
-                }))
     }
 }
 

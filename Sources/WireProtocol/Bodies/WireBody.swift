@@ -1,4 +1,5 @@
 package import CanonicalJSON
+import GateRecords
 
 /// A request body, whose fields are declared where they are read.
 package protocol WireBody: Sendable {

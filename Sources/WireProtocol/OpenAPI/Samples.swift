@@ -1,5 +1,5 @@
 import CanonicalJSON
-import GateRecords
+package import GateRecords
 package import GateVocabulary
 
 /// The example answers of the reference: real values, encoded by the code that encodes real answers.
@@ -9,6 +9,8 @@ package enum Samples {
         "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")
     package static let sendID = SendID(high: 0x7d1c_0d52_93a1_4f0e, low: 0x8d7b_2f3f_1f0a_9c11)
     package static let messageID = MessageID(high: 0x0c9f_5a3e_6c1b_4e52, low: 0x9a1f_3f6f_3d1f_7a10)
+    private static let subject = SubjectID(high: 0x9F86_D081_884C_7D65, low: 0x9A2F_EAA0_C55A_D015)
+    private static let tag = Tag(high: 0x2C26_B46B_68FF_C68F, low: 0xF99B_453C_1D30_4134)
     package static let keyID = KeyID(high: 0x5b1d_9f04_77aa_4c31, low: 0x8c02_f3d1_90be_6a55)
     package static let trail = TrailReference(
         origin: "sendgate.example/trail", index: 41_873, leaf: (0..<32).map { UInt8($0) &* 7 &+ 11 })
@@ -101,14 +103,17 @@ package enum Samples {
             "params": ["transaction_id": "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10"],
         ])
 
-    package static let consent = ConsentsAnswer.Record(
-        sequence: 1, id: "c-20261120-1", purpose: .marketing, channel: .push, address: nil, state: "given",
-        eventTime: moment, receivedAt: moment, method: .inAppToggle, source: CallerName("product"),
-        jurisdiction: "DE",
-        notice: ConsentBody.Notice(
-            id: "promo", version: "3",
-            sha256: "eecb1f49034f3bf94d6f56910ccbc6bdf7ef40b518a7ad28f93013b21246343f", language: "nb"),
-        expiresAt: nil, withdraws: nil, previousHash: "", lawfulBasis: "consent (GDPR Arts. 6(1)(a) and 7)")
+    package static let consent = HeldConsent(
+        ConsentRecord(
+            sequence: 1, subject: subject, id: "c-20261120-1", idTag: tag, purpose: .marketing,
+            channel: .push,
+            address: nil, state: .given, eventTime: moment, receivedAt: moment, method: .inAppToggle,
+            source: CallerName("product"), jurisdiction: "DE",
+            notice: ConsentRecord.NoticeReference(
+                id: "promo", version: "3",
+                sha256: "eecb1f49034f3bf94d6f56910ccbc6bdf7ef40b518a7ad28f93013b21246343f", language: "nb"),
+            expiresAt: nil, withdraws: nil, previousHash: ""), address: nil, withdraws: nil,
+        lawfulBasis: "consent (GDPR Arts. 6(1)(a) and 7)")
 
     package static let consents = ConsentsAnswer(
         query: ConsentsQuery(asOf: moment, knownAt: nil), records: [consent],
@@ -128,9 +133,10 @@ package enum Samples {
                 recorded: RecordedAnswer(trail: trail, noEffect: .alreadySo)),
         ])
 
-    package static let transition = PreferencesAnswer.Transition(
-        scope: "marketing", channel: .push, destination: "d_1", state: .userOff, source: "in_app_settings",
-        at: moment, caller: CallerName("product"))
+    package static let transition = HeldChoice(
+        PreferenceRecord(
+            subject: subject, scope: "marketing", channel: .push, destination: tag, state: .userOff,
+            source: .inAppSettings, at: moment, caller: CallerName("product")), at: "d_1")
 
     package static let preferences = PreferencesAnswer(
         rows: [
@@ -154,33 +160,43 @@ package enum Samples {
         deliveries: refused.deliveries, waiting: [], events: [], trail: trail)
 
     package static let recipient = RecipientAnswer(
-        user: UserID("u_42"), registeredAt: moment, updatedAt: moment,
-        region: RegionCode("DE").map { RegionObservation(code: $0, source: .kyc, observedAt: moment) },
-        age: .adult, locale: "nb", timeZone: "Europe/Berlin", privacy: .generic, pushEnabled: true,
-        quietHours: QuietHoursBody(startMinute: 1260, endMinute: 480),
+        user: UserID("u_42"),
+        record: RecipientRecord(
+            subject: subject,
+            region: RegionCode("DE").map { RegionObservation(code: $0, source: .kyc, observedAt: moment) },
+            age: .adult, locale: "nb", timeZone: "Europe/Berlin", privacy: .generic, pushEnabled: true,
+            quietHours: QuietHours(startMinute: 1260, endMinute: 480), registeredAt: moment, updatedAt: moment
+        ),
         devices: [
-            RecipientAnswer.Device(
-                device: "d_1", platform: .ios, provider: nil, app: "no.getdrop.app",
-                token: "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad", region: nil,
-                timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: true, isActive: true,
-                seenAt: moment,
-                subscriptions: .init(categories: [.marketing: true], observedAt: moment),
+            HeldDevice(
+                DeviceRecord(
+                    subject: subject, tag: tag, id: DestinationID("d_1"), platform: .ios,
+                    app: "no.getdrop.app",
+                    token: "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad", region: nil,
+                    timeZone: "Europe/Berlin", osPermission: .granted, criticalAlerts: true, isActive: true,
+                    seenAt: moment, subscriptions: .init(states: [.marketing: true], observedAt: moment)),
                 keys: [
-                    RecipientAnswer.Key(
-                        key: keyID, suite: DeviceKeyBody.Suite.p256.rawValue, state: "active",
-                        createdAt: moment)
+                    DeviceKeyRecord(
+                        key: keyID, subject: subject, device: tag, suite: DeviceKeyBody.Suite.p256.rawValue,
+                        publicKey: [], state: "active", challenge: nil, createdAt: moment, changedAt: moment)
                 ])
         ],
         addresses: [
-            RecipientAnswer.Address(
-                address: "a_1", channel: .sms, value: "+4790000000", verifiedAt: moment, isContested: false)
+            AddressRecord(
+                subject: subject, tag: tag, id: DestinationID("a_1"), channel: .sms, value: "+4790000000",
+                verifiedAt: moment, updatedAt: moment)
         ],
         consents: [consent], preferences: [transition],
-        prompts: [RecipientAnswer.Prompt(device: "d_1", shownAt: moment, answer: "granted")],
+        prompts: [
+            HeldPrompt(
+                PermissionPrompt(subject: subject, device: tag, shownAt: moment, answer: .granted), at: "d_1")
+        ],
         drifts: [
-            RecipientAnswer.Drift(
-                kind: .subscribedWhileOff, action: .repaired, device: "d_1", category: .marketing,
-                old: "subscribed", new: "unsubscribed")
+            HeldDrift(
+                DriftFinding(
+                    .subscribedWhileOff, .repaired, category: .marketing, old: "subscribed",
+                    new: "unsubscribed"),
+                at: "d_1")
         ],
         decisions: DecisionsAnswer(rows: [decision]))
 
@@ -213,7 +229,7 @@ package enum Samples {
     package static let driftFindings = DriftFindingsAnswer(
         rows: [
             .init(
-                subject: SubjectID(high: 0x9F86_D081_884C_7D65, low: 0x9A2F_EAA0_C55A_D015),
+                subject: subject,
                 kind: .subscribedWhileOff, action: .repaired, device: "d_1", category: .marketing,
                 old: "subscribed", new: "unsubscribed", app: "no.getdrop.app",
                 token: "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad")

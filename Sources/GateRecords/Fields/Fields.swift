@@ -1,0 +1,175 @@
+package import CanonicalJSON
+package import GateVocabulary
+
+/// A thing whose fields are declared in one list, which everything else follows from.
+package protocol Declared: Hashable, Sendable {
+    static var fields: Fields<Self> { get }
+}
+
+/// A thing that is read as well as written.
+package protocol Record: Declared {
+    /// What a reader fills in. Fields that a caller may leave out have the value that their absence means.
+    static var blank: Self { get }
+}
+
+/// The fields of a record, in the order in which its row has them.
+///
+///     package static let fields = Fields<Self> { fields in
+///         fields.evidence("critical_alerts", \.criticalAlerts, "Whether the app may sound critical alerts.", given: .defaulted)
+///         fields.private("token", \.token, "The push token.", given: .text(.fcmToken))
+///     }
+///
+/// A line is the name, the property, the meaning and, where a caller gives the field, how. The method says who learns of it. The type of
+/// the property gives the forms; one that has no form of an entry, as a secret has none, does not compile as evidence.
+package struct Fields<Object>: Sendable {
+    package private(set) var all: [Field] = []
+    /// What rows have, without the rest of each field: a row is read on the path of a send.
+    private(set) var stored: [(offset: Int, form: Field.StoredForm)] = []
+    /// In canonical order.
+    private(set) var recorded: [(offset: Int, field: Field, form: Field.RecordedForm)] = []
+    /// In canonical order.
+    private(set) var shown: [(offset: Int, field: Field, form: Field.ShownForm)] = []
+    /// In the order of the declaration.
+    private(set) var given: [(offset: Int, field: Field, form: Field.GivenForm)] = []
+
+    /// - Precondition: No two fields have one name in one form.
+    package init(_ declare: (inout Self) -> Void) {
+        declare(&self)
+        for field in all {
+            if let form = field.stored { stored.append((field.offset, form)) }
+            if let form = field.recorded { recorded.append((field.offset, field, form)) }
+            if let form = field.shown { shown.append((field.offset, field, form)) }
+            if let form = field.given { given.append((field.offset, field, form)) }
+        }
+        recorded.sort { CodeUnits.precedes("\($0.form.name)", "\($1.form.name)") }
+        shown.sort { CodeUnits.precedes("\($0.field.name)", "\($1.field.name)") }
+        for names in [recorded.map { "\($0.form.name)" }, shown.map { "\($0.field.name)" }] {
+            precondition(Set(names).count == names.count, "fields of \(Object.self) have one name: \(names)")
+        }
+    }
+
+    // MARK: Declarations
+
+    /// A field that the trail has, and that the gateway keeps.
+    ///
+    /// - Parameters:
+    ///   - recordedAs: The name in an entry, where it is another.
+    ///   - bound: The shape in an entry, where it is not that of the type.
+    ///   - shape: The shape in an answer, where it is not that of the type.
+    ///   - isShown: `false` of what an answer says by where the record stands in it.
+    package mutating func evidence<Value: StoredValue & RecordedValue & ShownValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String,
+        recordedAs: StaticString? = nil, bound: Shape? = nil, shape: Shape? = nil, isShown: Bool = true
+    ) {
+        add(
+            name, path, means, .evidence, .stored(Value.self),
+            .recorded(recordedAs ?? name, Value.self, bound),
+            isShown ? .shown(Value.self, shape) : nil)
+    }
+
+    /// A field that the trail has, and that a caller gives.
+    ///
+    /// - Parameter given: How a body has it.
+    package mutating func evidence<Value: EvidentValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String,
+        recordedAs: StaticString? = nil, bound: Shape? = nil, shape: Shape? = nil, given: Giving
+    ) {
+        add(
+            name, path, means, .evidence, .stored(Value.self),
+            .recorded(recordedAs ?? name, Value.self, bound),
+            .shown(Value.self, shape), .given("\(name)", Value.self, given))
+    }
+
+    /// Evidence that is no member of the record's entry, because the entry's kind or time says it, or other entries do.
+    package mutating func implied<Value: StoredValue & ShownValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, isShown: Bool = true
+    ) { add(name, path, means, .evidence, .stored(Value.self), nil, isShown ? .shown(Value.self) : nil) }
+
+    package mutating func `private`<Value: StoredValue & ShownValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String
+    ) { add(name, path, means, .private, .stored(Value.self), nil, .shown(Value.self)) }
+
+    package mutating func `private`<Value: StoredValue & GivenValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, given: Giving
+    ) {
+        add(
+            name, path, means, .private, .stored(Value.self), nil, .shown(Value.self),
+            .given("\(name)", Value.self, given))
+    }
+
+    package mutating func secret<Value: StoredValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String
+    ) { add(name, path, means, .secret, .stored(Value.self)) }
+
+    /// What the trail's entries come to, kept so that nobody has to add them up.
+    package mutating func kept<Value: StoredValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String
+    ) { add(name, path, means, .evidence, .stored(Value.self)) }
+
+    /// What a caller calls a thing: an answer has the name, which is private, and an entry its tag.
+    package mutating func name<Name: StoredValue & ShownValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Name>, tag: WritableKeyPath<Object, Tag>,
+        recordedAs: StaticString? = nil, _ means: String
+    ) {
+        evidence(name, tag, "\(means) As a keyed tag.", recordedAs: recordedAs, isShown: false)
+        `private`(name, path, means)
+    }
+
+    /// A moment of which the trail has whether there is one; who reads the trail has ``GateVocabulary/Instant/longAgo`` for it.
+    ///
+    /// - Parameters:
+    ///   - isAlwaysRecorded: Whether an entry says `false`, too.
+    ///   - moment: The name of the moment in answers and bodies; `nil` where an answer has the flag.
+    package mutating func whether(
+        _ flag: StaticString, _ path: WritableKeyPath<Object, Instant?>, _ means: String,
+        isAlwaysRecorded: Bool,
+        moment: StaticString? = nil, given: Giving? = nil
+    ) {
+        add(
+            moment ?? flag, path, means, .evidence, .stored(Instant?.self),
+            .flag(flag, isOptional: !isAlwaysRecorded), moment == nil ? .flag : .shown(Instant?.self),
+            given.map { .given("\(moment ?? flag)", Instant?.self, $0) }, hidden: .moment)
+    }
+
+    /// A field that only the entry has.
+    package mutating func entry<Value: RecordedValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, bound: Shape? = nil
+    ) { add(name, path, means, .evidence, nil, .recorded(name, Value.self, bound)) }
+
+    /// A field that only the answer has.
+    ///
+    /// - Parameter shape: In place of that of the type.
+    package mutating func joined<Value: ShownValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, shape: Shape? = nil
+    ) { add(name, path, means, .private, nil, nil, .shown(Value.self, shape)) }
+
+    /// The fields of a record that is a part of this one.
+    package mutating func all<Part: Declared>(of path: WritableKeyPath<Object, Part>) {
+        let place = Self.offset(path)
+        all += Part.fields.all.map { field in
+            var field = field
+            field.offset += place
+            return field
+        }
+    }
+
+    private mutating func add<Value: RecordValue & Sendable>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, _ secrecy: FieldClass,
+        _ stored: Field.StoredForm?, _ recorded: Field.RecordedForm? = nil, _ shown: Field.ShownForm? = nil,
+        _ given: Field.GivenForm? = nil, hidden: Field.Hidden? = nil
+    ) {
+        all.append(
+            Field(
+                name: name, means: means, secrecy: secrecy, isOptional: Value.mayBeAbsent,
+                offset: Self.offset(path), stored: stored,
+                hidden: hidden ?? (secrecy == .evidence ? nil : .hidden(Value.self)), recorded: recorded,
+                shown: shown, given: given))
+    }
+
+    private static func offset<Value>(_ path: WritableKeyPath<Object, Value>) -> Int {
+        guard let offset = MemoryLayout<Object>.offset(of: path) else {
+            preconditionFailure("\(path) is no stored property: a field is stored or computed, not both")
+        }
+        return offset
+    }
+}

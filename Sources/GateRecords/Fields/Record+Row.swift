@@ -1,0 +1,112 @@
+import CanonicalJSON
+package import GateVocabulary
+
+/// A record that belongs to one person, who is a column of its row in clear and none of its fields.
+package protocol PersonRecord: Record {
+    var subject: SubjectID { get set }
+}
+
+// MARK: As a row
+
+extension StoredValue where Self: Record {
+    package func write(row: inout RowWriter) {
+        withUnsafePointer(to: self) { record in
+            for (offset, form) in Self.fields.stored { form.write(UnsafeRawPointer(record) + offset, &row) }
+        }
+    }
+
+    package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
+        var record = blank
+        try withUnsafeMutablePointer(to: &record) { record throws(DamagedRow) in
+            for (offset, form) in fields.stored {
+                try form.read(UnsafeMutableRawPointer(record) + offset, &row)
+            }
+        }
+        return record
+    }
+}
+
+extension StoredValue where Self: PersonRecord {
+    package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
+        var record = blank
+        try withUnsafeMutablePointer(to: &record) { record throws(DamagedRow) in
+            for (offset, form) in fields.stored {
+                try form.read(UnsafeMutableRawPointer(record) + offset, &row)
+            }
+        }
+        guard let subject = row.subject else {
+            preconditionFailure("a row of \(Self.self) belongs to no person")
+        }
+        record.subject = subject
+        return record
+    }
+}
+
+extension UInt8: StoredValue {
+    package func write(row: inout RowWriter) { row.put(byte: self) }
+    package static func read(row: inout RowReader) throws(DamagedRow) -> UInt8 { try row.byte() }
+}
+
+/// How many of something.
+extension StoredValue where Self: FixedWidthInteger {
+    package func write(row: inout RowWriter) { row.put(Int64(self)) }
+    package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
+        guard let count = Self(exactly: try row.integer(in: 0...CanonicalJSON.integerMax)) else {
+            throw .unknown("number")
+        }
+        return count
+    }
+}
+
+extension Int: StoredValue {}
+extension Int64: StoredValue, ShownValue {}
+extension UInt64: StoredValue, ShownValue {}
+
+extension Array: RecordValue {}
+
+/// Lists, after how many elements they have. Bytes are copied as a whole; they lie as they would one by one.
+extension Array: StoredValue where Element: StoredValue {
+    package func write(row: inout RowWriter) {
+        if Element.self == UInt8.self, let bytes = self as? [UInt8] { return row.put(bytes) }
+        row.put(raw: UInt32(count))
+        for element in self { element.write(row: &row) }
+    }
+
+    package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
+        if let bytes = try Element.self == UInt8.self ? row.byteArray() as? Self : nil { return bytes }
+        let count = try row.count()
+        var elements: Self = []
+        elements.reserveCapacity(Swift.min(count, 64))
+        // A wrong count ends the loop with an error after the last byte, not with an allocation.
+        for _ in 0..<count { elements.append(try Element.read(row: &row)) }
+        return elements
+    }
+}
+
+// MARK: As evidence
+
+extension Record {
+    /// What the trail alone tells of it: the private fields and the secrets are those of a blank record.
+    package var evidence: Self { hiding(from: .blank) { $0.strip } }
+
+    /// What the trail tells of it, with what an earlier record of the same thing has beside.
+    package func completed(by known: Self) -> Self { hiding(from: known) { $0.complete } }
+
+    private func hiding(
+        from other: Self,
+        _ change: (Field.Hidden) -> @Sendable (UnsafeRawPointer, UnsafeMutableRawPointer) -> Void
+    ) -> Self {
+        var record = self
+        withUnsafePointer(to: other) { other in
+            withUnsafeMutablePointer(to: &record) { record in
+                for field in Self.fields.all {
+                    guard let hidden = field.hidden else { continue }
+                    change(hidden)(
+                        UnsafeRawPointer(other) + field.offset, UnsafeMutableRawPointer(record) + field.offset
+                    )
+                }
+            }
+        }
+        return record
+    }
+}
