@@ -12,12 +12,14 @@ export SENDGATE_OPTIMIZED := 1
 RUN_PACKAGES := libssl-dev libsodium-dev libsqlite3-dev libidn2-dev pkg-config tzdata iso-codes
 # The stand-in for Apple is a Python program.
 DEMO_PACKAGES := $(RUN_PACKAGES) python3 python3-h2 python3-cryptography
+# What `make deb` needs besides: Debian's own tools, and the text of ICU's licence, which the toolchain links and does not carry.
+PACKAGE_PACKAGES := dpkg-dev lintian libicu72
 # Peers that check our work with code we did not write: Python's HTTP and HPKE libraries, Go's transparency
 # log, Cloudflare's HPKE for Go, strace for the order of sync and answer, iso-codes for the list of countries, Chromium for the pages. The handbook's
 # programs are run with curl, jq, openssl, Python, Node and Go. Postfix, which is unpacked below, is linked with the last four.
 TEST_PACKAGES := $(RUN_PACKAGES) python3 python3-venv curl jq openssl strace iso-codes nodejs golang-go golang-golang-x-mod-dev \
 	golang-github-cloudflare-circl-dev chromium chromium-sandbox chromium-driver fonts-dejavu-core fonts-noto-core fonts-liberation \
-	libdb5.3 libicu72 libnsl2 libsasl2-2
+	libdb5.3 libicu72 libnsl2 libsasl2-2 systemd $(PACKAGE_PACKAGES) debootstrap
 PYTHON_PACKAGES := cryptography==50.0.2 httpx==0.28.1 schemathesis==4.32.5 jsonschema==4.26.0 \
 	openapi-spec-validator==0.9.0 pyyaml==6.0.3 selenium==4.49.0 pillow==13.0.0 phonenumbers==9.0.43 idna==3.20 \
 	'grafana-foundation-sdk==1769699379!11.6.0' aiosmtpd==1.4.6 \
@@ -34,7 +36,7 @@ TIMES := .build/times
 # The same of `make soak`, and which of its parts passed.
 SOAK := .build/soak
 
-.PHONY: demo test check soak test-module build bench-floor bench-courier lint mutants install-run install-demo install-test peers clean
+.PHONY: demo test check soak test-module build deb bench-floor bench-courier lint mutants install-run install-demo install-test peers clean
 
 demo: install-demo
 	swift build $(SWIFT_FLAGS) --product sendgate
@@ -77,6 +79,16 @@ endef
 build: install-run
 	swift build $(SWIFT_FLAGS) -c release --product sendgate
 	swift build $(SWIFT_FLAGS) -c release --product sendgate-courier
+
+# Debian packages of both programs in .build/deb, with Swift's runtime inside them; see Sources/DebianPackages. `REVISION=2` for a
+# second package of one version.
+REVISION := 1
+deb: install-run
+	$(call install,$(PACKAGE_PACKAGES))
+	swift build $(SWIFT_FLAGS) -c release --static-swift-stdlib --product sendgate
+	swift build $(SWIFT_FLAGS) -c release --static-swift-stdlib --product sendgate-courier
+	python3 Sources/DebianPackages/build_packages.py --programs .build/release --out .build/deb --revision $(REVISION)
+	lintian --fail-on error,warning --tag-display-limit 0 .build/deb/*_*-$(REVISION)_*.deb
 
 # The promise of the design: sends that are handed over are at least 35 % of what raw SQLite writes on this machine, in the same
 # run. `BENCH=--quick` for a short one; what else `sendgate bench` takes goes there, too.

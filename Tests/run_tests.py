@@ -76,6 +76,8 @@ SOAK = {
     "fuzz": [f"{PROCESSES}.ContractTests", f"{PROCESSES}.GrantFuzzTests"],
     "pages": [f"{PROCESSES}.EndToEnd/UnsubscribeTests"],
     "recipes": [f"{PROCESSES}.EndToEnd/RecipeRunTests"],
+    # Release packages on a fresh Debian.
+    "packages": [f"{PROCESSES}.EndToEnd/PackageTests"],
 }
 # Two processors: two processes that compute, or three of which one waits for processes of its own.
 ABREAST = {"modules": 2, "processes": 3}

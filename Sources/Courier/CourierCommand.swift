@@ -130,7 +130,12 @@ struct ServeCommand: AsyncParsableCommand {
         signal(SIGHUP, SIG_IGN)
         if source.dev != nil { Terminal.warning("development mode: not for production") }
         let isJSON = source.json
-        try await CourierServices(configuration, logger: logger) { inbound in
+        let environment = Console.current.environment
+        try await CourierServices(
+            configuration,
+            inherited: InheritedSockets(environment: environment, processID: getpid()),
+            manager: ServiceManager(environment: environment, processID: getpid()), logger: logger
+        ) { inbound in
             guard isJSON else { return }
             var answer: JSONObject = [
                 "ready": true, "version": .string(ProgramVersion.text),

@@ -15,6 +15,8 @@ package struct CourierConfiguration: Sendable {
     package var gateUserIDs: Set<UInt32>
     /// The socket for metrics and health, guarded by its mode; `nil` serves neither.
     package var operations: SocketFile?
+    /// Names under which a service manager hands sockets over, for the listeners whose sockets it makes.
+    package var inheritedNames: [Listening: String] = [:]
     /// The directory of the journal; `nil` where no provider needs one.
     package var journalDirectory: String?
     package var logLevel: Logger.Level
@@ -29,6 +31,45 @@ package struct CourierConfiguration: Sendable {
     package var inbound: InboundConfiguration?
     /// `--dev`: what has no provider is written here as NDJSON.
     package var onwardFile: String?
+}
+
+extension CourierConfiguration {
+    /// What the courier listens for.
+    package enum Listening: String, Hashable, Sendable, CaseIterable {
+        case gate = "socket"
+        case operations
+        case inbound = "inbound.listen"
+    }
+
+    /// What the file writes before the name of a socket that is handed over.
+    static let inheritedPrefix = "systemd:"
+
+    /// Where each listener listens.
+    ///
+    /// - Throws: `EndpointError` for a name under which no socket was handed over, or more than one, and for a socket that was
+    ///   handed over and that nothing here asks for: its clients would wait for ever.
+    func addresses(
+        _ inherited: InheritedSockets
+    ) throws(EndpointError) -> [Listening: HTTPListener.Address] {
+        var addresses: [Listening: HTTPListener.Address] = [.gate: .unix(socket)]
+        addresses[.operations] = operations.map(HTTPListener.Address.unix)
+        addresses[.inbound] = inbound.map { .loopback(host: $0.host, port: $0.port) }
+        var wanted: Set<Int32> = []
+        for listening in Listening.allCases {
+            guard let name = inheritedNames[listening] else { continue }
+            let descriptor = try inherited.onlyDescriptor(named: name)
+            guard wanted.insert(descriptor).inserted else {
+                throw .inheritedSocketsMalformed("the socket `\(name)` is asked for twice")
+            }
+            addresses[listening] = .inherited(
+                name: name, descriptor: descriptor, isPublic: listening == .inbound)
+        }
+        if let other = inherited.sockets.first(where: { !wanted.contains($0.descriptor) }) {
+            throw .inheritedSocketsMalformed(
+                "a socket named `\(other.name)` was handed over, and the configuration has none of that name")
+        }
+        return addresses
+    }
 }
 
 /// One app's ways to its users' phones.
@@ -130,8 +171,10 @@ extension CourierConfiguration {
             file.refuse(
                 "gate_users", "is not set", hint: "name the users the gateway runs as: no other is served")
         }
+        inheritedNames[.gate] = Self.inheritedName(file, "socket")
+        inheritedNames[.operations] = Self.inheritedName(file, "operations")
         operations =
-            file.path("operations").map { path in
+            Self.place(file, "operations").map { path in
                 SocketFile(path: path, socketMode: file.mode("operations_mode", standard: 0o660))
             }
         if operations == nil { _ = file.mode("operations_mode", standard: 0o660) }
@@ -173,7 +216,10 @@ extension CourierConfiguration {
                 repliesSocket: replies, receiptsSocket: gate.path("receipts") ?? replies,
                 userIDs: users.isEmpty ? nil : users)
         }
-        inbound = file.mapping("inbound").map { InboundConfiguration($0, credentials) }
+        inbound = file.mapping("inbound").map { inbound in
+            inheritedNames[.inbound] = Self.inheritedName(inbound, "listen")
+            return InboundConfiguration(inbound, credentials)
+        }
         let hasExpo = apps.values.contains { $0.expo != nil }
         if inbound != nil || hasExpo, gateway == nil {
             file.refuse(
@@ -189,8 +235,24 @@ extension CourierConfiguration {
         }
     }
 
+    /// The name in `systemd:NAME`.
+    private static func inheritedName(_ file: MappingReader, _ key: String) -> String? {
+        guard let text = file.text(key), text.hasPrefix(inheritedPrefix) else { return nil }
+        let name = String(text.dropFirst(inheritedPrefix.count))
+        if InheritedSockets.isName(name) { return name }
+        file.refuse(
+            key, "is `\(text)`", hint: "write `systemd:` and the `FileDescriptorName=` of a socket unit")
+        return nil
+    }
+
+    /// A path from the root, or `systemd:NAME` as it stands.
+    private static func place(_ file: MappingReader, _ key: String) -> String? {
+        if let text = file.text(key), text.hasPrefix(inheritedPrefix) { return text }
+        return file.path(key)
+    }
+
     private static func socket(_ file: MappingReader, _ key: String, hint: String) -> SocketFile {
-        let path = file.path(key) ?? ""
+        let path = place(file, key) ?? ""
         if path.isEmpty, !file.has(key) { file.refuse(key, "is not set", hint: hint) }
         var socket = SocketFile(path: path, socketMode: file.mode("\(key)_mode", standard: 0o660))
         if let group = file.text("\(key)_group") {
@@ -439,11 +501,11 @@ extension InboundConfiguration {
         {
             host = match.1 == "[::1]" ? "::1" : "127.0.0.1"
             self.port = Int(port)
-        } else if !listen.isEmpty {
+        } else if !listen.isEmpty, !listen.hasPrefix(CourierConfiguration.inheritedPrefix) {
             inbound.refuse(
                 "listen", "is `\(listen)`",
                 hint:
-                    "write `127.0.0.1:PORT` or `[::1]:PORT`; a proxy in front has the name and the certificate"
+                    "write `127.0.0.1:PORT`, `[::1]:PORT` or `systemd:NAME`; a proxy in front has the name and the certificate"
             )
         }
         func path(_ reader: MappingReader, _ key: String) -> String? {

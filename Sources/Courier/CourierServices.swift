@@ -4,7 +4,7 @@ package import Logging
 package import ServiceLifecycle
 import Synchronization
 import UnixSignals
-import UnixSockets
+package import UnixSockets
 
 /// The courier with everything it runs: providers, listeners, the reload of credentials.
 ///
@@ -17,7 +17,8 @@ package struct CourierServices {
 
     /// - Parameter whenListening: Called once, when every listener accepts connections, with the address of the inbound port.
     package init(
-        _ configuration: CourierConfiguration, clock: ProviderClock = .system, logger: Logger,
+        _ configuration: CourierConfiguration, clock: ProviderClock = .system,
+        inherited: InheritedSockets = .none, manager: ServiceManager = .none, logger: Logger,
         whenListening: @escaping @Sendable (_ inbound: HTTPListener.Address?) -> Void = { _ in }
     ) throws {
         let journal = try configuration.openJournal(clock)
@@ -31,18 +32,21 @@ package struct CourierServices {
             clock: clock,
             logger: logger)
         try self.init(
-            configuration, registry: registry, journal: journal, clock: clock, logger: logger,
-            whenListening: whenListening)
+            configuration, registry: registry, journal: journal, clock: clock, inherited: inherited,
+            manager: manager, logger: logger, whenListening: whenListening)
     }
 
     /// - Parameter handlesSignals: Whether SIGTERM and SIGINT end it and SIGHUP reads credentials; off in tests, which share
     ///   their process.
     package init(
         _ configuration: CourierConfiguration, registry: ProviderRegistry, journal: CourierJournal?,
-        clock: ProviderClock, handlesSignals: Bool = true, logger: Logger,
+        clock: ProviderClock, handlesSignals: Bool = true, inherited: InheritedSockets = .none,
+        manager: ServiceManager = .none, logger: Logger,
         whenListening: @escaping @Sendable (_ inbound: HTTPListener.Address?) -> Void
     ) throws {
         try DescriptorBudget.raise(forConnections: Self.descriptorCountMax(configuration, registry))
+        let addresses = try configuration.addresses(inherited)
+        let notices = CourierNotices(manager: manager, wayCount: registry.sorted.count, logger: logger)
         let metrics = CourierMetrics(lanes: registry.providers.keys)
         let desk = DeliveryDesk(
             registry, underWayMax: configuration.underWayMax, clock: clock, metrics: metrics, logger: logger)
@@ -51,14 +55,20 @@ package struct CourierServices {
         let hasInbound = configuration.inbound != nil
         let readiness = Readiness(
             listenerCount: 1 + (hasInbound ? 1 : 0) + (configuration.operations == nil ? 0 : 1),
-            whenReady: whenListening)
+            whenReady: { inbound in
+                whenListening(inbound)
+                notices.ready()
+            })
         var services: [any Service] = registry.sorted.map {
             ProviderService(lane: $0.lane, provider: $0.provider)
         }
         var reloadInbound: (@Sendable () throws -> Void)?
-        if let inbound = configuration.inbound, let gateway = configuration.gateway, let journal {
+        if let inbound = configuration.inbound, let address = addresses[.inbound],
+            let gateway = configuration.gateway, let journal
+        {
             let (listener, inboundDesk) = try Self.inbound(
-                inbound, gateway, journal, clock, metrics, logger, whenListening: readiness.listening)
+                inbound, at: address, gateway, journal, clock, metrics, logger,
+                whenListening: readiness.listening)
             services.append(listener)
             reloadInbound = { inboundDesk.replace(try inbound.routes()) }
         }
@@ -66,18 +76,22 @@ package struct CourierServices {
             services.append(
                 CredentialReload(
                     registry: registry, desk: desk, reloadInbound: reloadInbound, metrics: metrics,
-                    logger: logger))
+                    notices: notices, logger: logger))
         }
-        if let operations = configuration.operations {
+        if let operations = addresses[.operations] {
             var limits = HTTPListenerLimits(bodyByteCountMax: 1_024)
             limits.connectionCountMax = Self.operationsConnectionsMax
             services.append(
                 HTTPListener(
-                    on: .unix(operations), limits: limits, logger: logger,
+                    on: operations, limits: limits, logger: logger,
                     whenListening: readiness.listening
                 ) { CourierRoutes.operations($0, at: desk, metrics) })
         }
-        services.append(GateListener(configuration, desk, logger, whenListening: readiness.listening))
+        services.append(
+            GateListener(
+                configuration, at: addresses[.gate] ?? .unix(configuration.socket), desk, logger,
+                whenListening: readiness.listening))
+        services.append(notices)
         group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services, gracefulShutdownSignals: handlesSignals ? [.sigterm, .sigint] : [],
@@ -113,7 +127,8 @@ package struct CourierServices {
     private static let inboundConnectionsMax = 256
 
     private static func inbound(
-        _ inbound: InboundConfiguration, _ gateway: GatewayReportsConfiguration, _ journal: CourierJournal,
+        _ inbound: InboundConfiguration, at address: HTTPListener.Address,
+        _ gateway: GatewayReportsConfiguration, _ journal: CourierJournal,
         _ clock: ProviderClock, _ metrics: CourierMetrics, _ logger: Logger,
         whenListening: @escaping @Sendable (HTTPListener.Address) -> Void
     ) throws -> (HTTPListener, InboundDesk) {
@@ -124,7 +139,7 @@ package struct CourierServices {
         var limits = HTTPListenerLimits(bodyByteCountMax: InboundRequest.bytesMax)
         limits.connectionCountMax = inboundConnectionsMax
         let listener = HTTPListener(
-            on: .loopback(host: inbound.host, port: inbound.port), limits: limits, logger: logger,
+            on: address, limits: limits, logger: logger,
             whenListening: whenListening
         ) { request in
             let answer = await CourierRoutes.inbound(request, at: desk) { logger.warning("\($0)") }
@@ -163,7 +178,10 @@ private final class Readiness: Sendable {
 
     @Sendable func listening(at address: HTTPListener.Address) {
         let inbound = state.withLock { state -> HTTPListener.Address?? in
-            if case .loopback = address { state.inbound = address }
+            switch address {
+            case .loopback, .inherited(_, _, isPublic: true): state.inbound = address
+            case .unix, .inherited: break
+            }
             state.left -= 1
             return state.left == 0 ? .some(state.inbound) : nil
         }
@@ -216,7 +234,8 @@ private struct GateListener: Service {
     let desk: DeliveryDesk
 
     init(
-        _ configuration: CourierConfiguration, _ desk: DeliveryDesk, _ logger: Logger,
+        _ configuration: CourierConfiguration, at address: HTTPListener.Address, _ desk: DeliveryDesk,
+        _ logger: Logger,
         whenListening: @escaping @Sendable (HTTPListener.Address) -> Void
     ) {
         self.desk = desk
@@ -225,7 +244,7 @@ private struct GateListener: Service {
         limits.drainMilliseconds = configuration.drainMilliseconds
         let served = configuration.gateUserIDs
         listener = HTTPListener(
-            on: .unix(configuration.socket), limits: limits,
+            on: address, limits: limits,
             refusal: { userID in
                 served.contains(userID) ? nil : .refusal(403, "uid \(userID) is not one of `gate_users`")
             }, logger: logger, whenListening: whenListening
@@ -265,11 +284,16 @@ struct CredentialReload: Service {
     /// Reads the secrets of webhooks again.
     var reloadInbound: (@Sendable () throws -> Void)?
     let metrics: CourierMetrics
+    var notices: CourierNotices?
     let logger: Logger
 
     func run() async throws {
         let signals = await UnixSignalsSequence(trapping: .sighup)
-        for await _ in signals.cancelOnGracefulShutdown() { await reload() }
+        for await _ in signals.cancelOnGracefulShutdown() {
+            notices?.reloading()
+            await reload()
+            notices?.ready()
+        }
     }
 
     func reload() async {

@@ -71,10 +71,13 @@ package final class HTTPListener: Service {
         case unix(SocketFile)
         /// 127.0.0.1 or ::1. Port 0 takes one that is free.
         case loopback(host: String, port: Int)
+        /// A socket that a service manager made: a Unix socket, or a public one, on the loopback as well.
+        case inherited(name: String, descriptor: Int32, isPublic: Bool)
 
         package var description: String {
             switch self {
             case .unix(let file): file.path
+            case .inherited(let name, _, _): "\(CourierConfiguration.inheritedPrefix)\(name)"
             case .loopback(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
             }
         }
@@ -105,6 +108,14 @@ package final class HTTPListener: Service {
         self.handler = handler
     }
 
+    /// Whether the kernel says who connects.
+    private var isAttested: Bool {
+        switch wanted {
+        case .unix, .inherited(_, _, isPublic: false): true
+        case .loopback, .inherited(_, _, isPublic: true): false
+        }
+    }
+
     var isDraining: Bool { isDrainingFlag.load(ordering: .acquiring) }
 
     /// Listens until the service group shuts down gracefully, or the task is cancelled.
@@ -133,24 +144,33 @@ package final class HTTPListener: Service {
             let bound = Address.loopback(host: host, port: channel.localAddress?.port ?? port)
             started(at: bound)
             return (channel, nil)
-        case .unix(let file):
-            let socket = try ListeningSocket.open(.path(file))
-            let channel: any NIOCore.Channel
-            do {
-                channel = try await bootstrap.withBoundSocket(socket.descriptor).get()
-            } catch {
-                // SwiftNIO has closed the descriptor.
-                socket.unlinkFile()
-                socket.release()
-                throw error
-            }
-            // SwiftNIO listens with a queue of 128 when it takes a bound socket, before it looks at any option.
-            if Glibc.listen(socket.descriptor, limits.backlog) != 0 {
-                logger.warning("the queue of connections stays short", metadata: ["socket": "\(file.path)"])
-            }
-            started(at: wanted)
-            return (channel, socket)
+        case .unix(let file): return try await listen(on: ListeningSocket.open(.path(file)), bootstrap)
+        case .inherited(_, let descriptor, let isPublic):
+            return try await listen(
+                on: isPublic
+                    ? ListeningSocket.adoptPublic(descriptor)
+                    : ListeningSocket.open(.inherited(descriptor: descriptor)), bootstrap)
         }
+    }
+
+    private func listen(
+        on socket: ListeningSocket, _ bootstrap: ServerBootstrap
+    ) async throws -> (any NIOCore.Channel, ListeningSocket?) {
+        let channel: any NIOCore.Channel
+        do {
+            channel = try await bootstrap.withBoundSocket(socket.descriptor).get()
+        } catch {
+            // SwiftNIO has closed the descriptor.
+            socket.unlinkFile()
+            socket.release()
+            throw error
+        }
+        // SwiftNIO listens with a queue of 128 when it takes a bound socket, before it looks at any option.
+        if Glibc.listen(socket.descriptor, limits.backlog) != 0 {
+            logger.warning("the queue of connections stays short", metadata: ["socket": "\(wanted)"])
+        }
+        started(at: wanted)
+        return (channel, socket)
     }
 
     private func started(at address: Address) {
@@ -171,7 +191,7 @@ package final class HTTPListener: Service {
         }
         let pipeline = channel.pipeline.syncOperations
         var refused: HTTPAnswer?
-        if case .unix = wanted {
+        if isAttested {
             let found = try pipeline.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
                 ProcessCredentials(ofConnection: $0)
             }

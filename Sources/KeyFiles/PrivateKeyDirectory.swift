@@ -23,15 +23,17 @@ package struct PrivateKeyDirectory: Sendable {
 
     /// Makes one key of every purpose that a gateway has keys of.
     ///
-    /// - Parameter prefix: `dev-` for throwaway keys, which production refuses.
+    /// - Parameters:
+    ///   - prefix: `dev-` for throwaway keys, which production refuses.
+    ///   - rootDirectory: Where the root key goes; beside the others when `nil`.
     /// - Returns: The paths written, root first.
     @discardableResult
     package static func initialize(
-        at path: String, prefix: String = "", now: Instant
+        at path: String, rootIn rootDirectory: String? = nil, prefix: String = "", now: Instant
     ) throws -> [String] {
         try makeEmpty(path)
         var root = try PrivateKeyFile.generate(.root, prefix: prefix, at: now)
-        var paths = [try root.create(in: path, wrappedBy: nil)]
+        var paths = [try root.create(in: rootDirectory ?? path, wrappedBy: nil)]
         for purpose in KeyPurpose.ofGateway where purpose != .root {
             var key = try PrivateKeyFile.generate(purpose, prefix: prefix, at: now)
             paths.append(try key.create(in: path, wrappedBy: root))
@@ -74,10 +76,12 @@ package struct PrivateKeyDirectory: Sendable {
     ///   - rootPath: A root key kept elsewhere, e.g. a systemd credential; `nil` when it lies with the others.
     ///   - credentials: The folder a service manager lays credentials in, `$CREDENTIALS_DIRECTORY`.
     ///   - acceptsThrowaway: With `--dev` only.
+    ///   - ownerID: For root, who looks at a gateway's keys and does not run it: the gateway's user.
     package init(
-        at path: String, rootPath: String? = nil, credentials: String? = nil, acceptsThrowaway: Bool
+        at path: String, rootPath: String? = nil, credentials: String? = nil, acceptsThrowaway: Bool,
+        ownedBy ownerID: UInt32? = nil
     ) throws {
-        try Self.requirePrivate(path, credentials: credentials)
+        try Self.requirePrivate(path, credentials: credentials, ownerID: ownerID)
         var roots: [String: PrivateKeyFile] = [:]
         let files = try Self.names(in: path).map { "\(path)/\($0)" }
         guard files.count <= Self.fileCountMax else { throw KeyFileError.tooManyFiles(directory: path) }
@@ -136,12 +140,14 @@ package struct PrivateKeyDirectory: Sendable {
     ///
     /// A user who may write in it could put a key of their own in the place of one of the gateway's. A user who may enter it
     /// could read a key file whose mode is open for a moment, as during a copy or when a backup is put back.
-    private static func requirePrivate(_ path: String, credentials: String?) throws {
+    private static func requirePrivate(
+        _ path: String, credentials: String?, ownerID: UInt32? = nil
+    ) throws {
         var status = stat()
         guard stat(path, &status) == 0 else {
             throw KeyFileError.cannotRead(path: path, reason: String(cString: strerror(errno)))
         }
-        guard status.st_uid == 0 || status.st_uid == geteuid() else {
+        guard status.st_uid == 0 || status.st_uid == geteuid() || status.st_uid == ownerID else {
             throw KeyFileError.foreignDirectory(path: path, owner: status.st_uid)
         }
         if status.st_mode & 0o077 == 0 { return }

@@ -42,8 +42,11 @@ enum ConnectionEvent {
     case fired(ConnectionTimer)
     /// Answers ``ConnectionAction/resumeLater``.
     case resumed
-    /// The endpoint stops: take no new request, finish those that have begun.
+    /// The endpoint stops: take no new request, finish those that have begun. A connection on which nothing has come yet may
+    /// still ask once.
     case drain
+    /// The time for that first request is over.
+    case endUnused
     /// The drain's time is over.
     case cut
 }

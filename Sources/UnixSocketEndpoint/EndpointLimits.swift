@@ -81,6 +81,9 @@ package struct EndpointLimits: Hashable, Sendable {
     package var lingerByteCountMax = 32 * 1024 * 1024
     /// At shutdown: how long requests under way may take before their connections are cut.
     package var drainMilliseconds: Int64 = 10_000
+    /// At shutdown: how long a connection on which no request has come yet may ask for the first time. A client writes as
+    /// soon as it is connected; half a second is what a loaded machine may keep it from its processor.
+    package var firstRequestMilliseconds: Int64 = 500
 
     // MARK: Machinery
 
@@ -112,6 +115,7 @@ package struct EndpointLimits: Hashable, Sendable {
             ("writeStallMilliseconds", Int(writeStallMilliseconds)),
             ("answerMilliseconds", Int(answerMilliseconds)), ("lingerMilliseconds", Int(lingerMilliseconds)),
             ("drainMilliseconds", Int(drainMilliseconds)),
+            ("firstRequestMilliseconds", Int(firstRequestMilliseconds)),
         ]
         for (name, count) in counts where count < 1 { return "`\(name)` is \(count)" }
         return nil

@@ -224,6 +224,9 @@ final class HTTPConnection: MeteredConnection {
     /// The endpoint stops: take no new request, finish those that have begun.
     func drain() { take(.drain) }
 
+    /// The time of a drain in which a connection may ask for the first time is over.
+    func endUnused() { take(.endUnused) }
+
     /// The drain's time is over.
     func cut() { take(.cut) }
 

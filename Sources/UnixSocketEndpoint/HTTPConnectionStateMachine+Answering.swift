@@ -207,7 +207,7 @@ extension HTTPConnectionStateMachine {
                 finish()
                 return
             case .idle:
-                if isDraining {
+                if isDraining && !isUnused {
                     finish()
                     return
                 }

@@ -105,6 +105,9 @@ struct HTTPConnectionStateMachine {
 
     var isWritable = true
     var isDraining: Bool
+    /// No request has come yet, and ``ConnectionEvent/endUnused`` neither. The client of such a connection could not know that
+    /// it was accepted by a process that stops, so its first request is answered during a drain, too.
+    var isUnused = true
     /// The client has sent its last byte.
     var hasInputEnded = false
     /// ``ConnectionAction/resumeLater`` has been given out and not been answered.
@@ -164,6 +167,7 @@ struct HTTPConnectionStateMachine {
             isPaused = false
             beginTurn()
         case .drain: drain()
+        case .endUnused: endUnused()
         case .cut: close()
         }
     }
@@ -226,12 +230,15 @@ struct HTTPConnectionStateMachine {
         case .idle, .head: break
         case .body, .stream, .answering, .lingering, .closed: return
         }
+        let isFirst = isUnused
+        isUnused = false
         switch head {
         case .failure(let refusal):
             var isHead = false
             if case .bodyTooLarge(_, let head) = refusal { isHead = head }
             refuse(refusal.problem(limits), isHead: isHead)
-        case .success(let framing) where isDraining:
+        // A live stream has no end of its own.
+        case .success(let framing) where isDraining && (!isFirst || framing.route == .live):
             refuse(.draining, isHead: framing.isHead)
         case .success(let framing):
             switch framing.route {
@@ -481,6 +488,12 @@ struct HTTPConnectionStateMachine {
         case .closed: return
         }
         isDraining = true
+        beginTurn()
+    }
+
+    mutating func endUnused() {
+        guard isUnused, isDraining else { return }
+        isUnused = false
         beginTurn()
     }
 

@@ -160,8 +160,11 @@ package final class UnixSocketEndpoint: Service {
             try? await listener.channel.close().get()
         }
         let deadline = clock.now() + .milliseconds(limits.drainMilliseconds)
+        let unusedDeadline = clock.now() + .milliseconds(limits.firstRequestMilliseconds)
         await withTaskGroup(of: Void.self) { tasks in
-            for mailbox in running.mailboxes { tasks.addTask { await self.drain(mailbox, until: deadline) } }
+            for mailbox in running.mailboxes {
+                tasks.addTask { await self.drain(mailbox, until: deadline, unusedUntil: unusedDeadline) }
+            }
         }
         for sweep in running.sweeps { sweep.cancel() }
         for listener in running.listeners { listener.socket.release() }
@@ -171,6 +174,14 @@ package final class UnixSocketEndpoint: Service {
             logger.error("the event loops did not stop cleanly", metadata: ["error": "\(error)"])
         }
         state.withLock { $0.phase = .stopped }
+    }
+
+    /// Returns once every event loop has come round: then it takes new connections and reads open ones.
+    package func comeRound() async {
+        for mailbox in state.withLock({ $0.mailboxes }) {
+            // A loop that is shut down answers nobody any more.
+            try? await mailbox.loop.submit {}.get()
+        }
     }
 
     /// What has been counted so far. Any thread; the numbers of different loops are not of one instant.
@@ -275,11 +286,14 @@ package final class UnixSocketEndpoint: Service {
     // MARK: Draining
 
     /// Asks every connection of the loop to finish, and cuts those that have not when time is up.
-    private func drain(_ mailbox: AnswerMailbox, until deadline: NIODeadline) async {
+    private func drain(
+        _ mailbox: AnswerMailbox, until deadline: NIODeadline, unusedUntil unusedDeadline: NIODeadline
+    ) async {
         let drained = mailbox.loop.makePromise(of: Void.self)
         mailbox.loop.execute {
             mailbox.table.startDraining()
             mailbox.loop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(5)) { task in
+                if mailbox.clock.now() >= unusedDeadline { mailbox.table.forEach { $0.endUnused() } }
                 if mailbox.clock.now() >= deadline { mailbox.table.forEach { $0.cut() } }
                 if mailbox.table.count == 0 {
                     task.cancel()

@@ -25,6 +25,13 @@ package enum EndpointError: Error, Hashable, Sendable {
     case portRefused(address: String, errorNumber: Int32)
     /// The descriptor is not a listening Unix stream socket.
     case notAListener(descriptor: Int32)
+    /// A socket was handed over whose directory belongs to neither root nor the process, so that another user can put a socket
+    /// of their own in its place.
+    case directoryOfStranger(path: String, userID: UInt32)
+    /// A TCP socket was handed over that is reached from elsewhere.
+    case notOnLoopback(address: String)
+    /// `NOTIFY_SOCKET` or its companions make no sense.
+    case notifySocketMalformed(String)
     /// `LISTEN_FDS` and its companions contradict themselves.
     case inheritedSocketsMalformed(String)
     /// The process may not open as many descriptors as ``EndpointLimits/connections`` needs.
@@ -59,6 +66,11 @@ extension EndpointError: CustomStringConvertible {
         case .portRefused(let address, let number):
             "cannot listen on `\(address)`: \(SystemCall.message(number))"
         case .notAListener(let descriptor): "descriptor \(descriptor) is not a listening Unix stream socket"
+        case .directoryOfStranger(let path, let user):
+            "`\(path)` belongs to uid \(user), and a socket in it was handed over"
+        case .notOnLoopback(let address):
+            "a socket that listens on `\(address)` was handed over, and only the loopback is served"
+        case .notifySocketMalformed(let sentence): "the service manager's address makes no sense: \(sentence)"
         case .inheritedSocketsMalformed(let sentence): "the inherited sockets make no sense: \(sentence)"
         case .tooFewDescriptors(let allowed, let needed):
             "the process may open \(allowed) descriptors and needs \(needed)"
@@ -89,8 +101,12 @@ extension EndpointError: CustomStringConvertible {
         case .cannotTell: "run as the socket's owner, or remove the file after checking that nothing uses it"
         case .portRefused: "stop the process that has the port, or configure another one above 1023"
         case .notAListener: "in the systemd unit use `ListenStream=` with a path and `Accept=no`"
+        case .directoryOfStranger: "let root own the directory, as the package's tmpfiles do"
+        case .notOnLoopback:
+            "write `ListenStream=127.0.0.1:PORT` in the socket unit, and put a proxy in front"
+        case .notifySocketMalformed: "start through systemd, or unset NOTIFY_SOCKET and WATCHDOG_USEC"
         case .inheritedSocketsMalformed:
-            "start through systemd, or unset LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES"
+            "give each configured name to one socket unit of this service (`FileDescriptorName=`), and start through it; without systemd unset LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES"
         case .tooFewDescriptors(_, let needed):
             "raise the limit (`LimitNOFILE=\(needed)`) or allow fewer connections"
         case .system: "check that the directory exists and that this user may write in it"

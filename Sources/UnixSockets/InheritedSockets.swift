@@ -17,6 +17,11 @@ package struct InheritedSockets: Hashable, Sendable {
     /// In the order of the descriptors.
     package var sockets: [Socket]
 
+    /// Of a process that no service manager started.
+    package static let none = InheritedSockets()
+
+    private init() { sockets = [] }
+
     /// The first descriptor of the protocol (`SD_LISTEN_FDS_START`).
     package static let firstDescriptor: Int32 = 3
     /// More than any unit of ours needs; a larger number belongs to another program.
@@ -58,6 +63,24 @@ package struct InheritedSockets: Hashable, Sendable {
     /// The descriptors with this name; one socket unit may carry several.
     package func descriptors(named name: String) -> [Int32] {
         sockets.filter { $0.name == name }.map(\.descriptor)
+    }
+
+    /// Whether a socket unit may give this name (systemd.socket(5), `FileDescriptorName=`).
+    package static func isName(_ text: String) -> Bool {
+        (1...255).contains(text.utf8.count)
+            && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") }
+    }
+
+    /// The one descriptor with this name.
+    ///
+    /// - Throws: ``EndpointError/inheritedSocketsMalformed(_:)`` when there is none, or more than one.
+    package func onlyDescriptor(named name: String) throws(EndpointError) -> Int32 {
+        let found = descriptors(named: name)
+        guard found.count == 1 else {
+            throw .inheritedSocketsMalformed(
+                "\(found.count) sockets named `\(name)` were handed over, and one is needed")
+        }
+        return found[0]
     }
 
     /// Decimal digits only: no sign, no space, no leading zero.

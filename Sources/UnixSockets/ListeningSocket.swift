@@ -219,26 +219,84 @@ package struct ListeningSocket: Sendable {
     // MARK: A socket of another process
 
     private static func adopt(_ descriptor: Int32) throws(EndpointError) -> ListeningSocket {
-        var address = sockaddr_un()
-        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
-        let named = withUnsafeMutablePointer(to: &address) { pointer in
+        guard case .unix(let path) = try listeningAddress(of: descriptor) else {
+            throw .notAListener(descriptor: descriptor)
+        }
+        try checkDirectory(ofInherited: path)
+        try takeOver(descriptor)
+        return ListeningSocket(descriptor: descriptor, file: nil)
+    }
+
+    /// Takes over a socket for pages that every user may read: on the loopback, or a file in a directory of the operator's.
+    package static func adoptPublic(_ descriptor: Int32) throws(EndpointError) -> ListeningSocket {
+        switch try listeningAddress(of: descriptor) {
+        case .unix(let path): try checkDirectory(ofInherited: path)
+        case .internet(let text, let isLoopback):
+            guard isLoopback else { throw .notOnLoopback(address: text) }
+        }
+        try takeOver(descriptor)
+        return ListeningSocket(descriptor: descriptor, file: nil)
+    }
+
+    private enum InheritedAddress {
+        case unix(path: String)
+        case internet(String, isLoopback: Bool)
+    }
+
+    private static func listeningAddress(of descriptor: Int32) throws(EndpointError) -> InheritedAddress {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let named = withUnsafeMutablePointer(to: &storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
         }
-        guard named == 0, address.sun_family == sa_family_t(AF_UNIX),
-            SystemCall.integerOption(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue),
+        guard named == 0, SystemCall.integerOption(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue),
             SystemCall.integerOption(SO_ACCEPTCONN, of: descriptor) == 1
         else { throw .notAListener(descriptor: descriptor) }
-        // A name that starts with a zero, or no name at all, is an abstract or autobound socket.
-        let pathOffset = MemoryLayout<sockaddr_un>.offset(of: \.sun_path)!
-        if Int(length) <= pathOffset || address.sun_path.0 == 0 {
-            throw .abstractSocket(path: "@descriptor \(descriptor)")
+        let bytes = withUnsafeBytes(of: &storage) { Array($0.prefix(Int(length))) }
+        switch Int32(storage.ss_family) {
+        case AF_UNIX:
+            let path = bytes.dropFirst(MemoryLayout<sockaddr_un>.offset(of: \.sun_path)!)
+            // A name that starts with a zero, or no name at all, is an abstract or autobound socket.
+            guard let first = path.first, first != 0 else {
+                throw .abstractSocket(path: "@descriptor \(descriptor)")
+            }
+            return .unix(path: String(decoding: path.prefix { $0 != 0 }, as: UTF8.self))
+        case AF_INET where bytes.count >= MemoryLayout<sockaddr_in>.size:
+            let host = bytes[4..<8].map(String.init).joined(separator: ".")
+            return .internet("\(host):\(port(bytes))", isLoopback: bytes[4] == 127)
+        case AF_INET6 where bytes.count >= MemoryLayout<sockaddr_in6>.size:
+            let isLoopback = bytes[8..<23].allSatisfy { $0 == 0 } && bytes[23] == 1
+            let host = isLoopback ? "::1" : "an address of IPv6"
+            return .internet("[\(host)]:\(port(bytes))", isLoopback: isLoopback)
+        default: throw .notAListener(descriptor: descriptor)
         }
-        // The protocol hands descriptors over without close-on-exec, because they had to survive one.
+    }
+
+    /// Of an address of either family, behind the two bytes of the family.
+    private static func port(_ bytes: [UInt8]) -> UInt16 { UInt16(bytes[2]) << 8 | UInt16(bytes[3]) }
+
+    /// The service manager made the file, with the owner and mode that its unit says. What is left to lose: a user who may
+    /// write in the directory can put a socket of their own in its place.
+    private static func checkDirectory(ofInherited path: String) throws(EndpointError) {
+        let directory = SocketFile(path: path).directory
+        var status = stat()
+        guard stat(directory, &status) == 0 else {
+            throw .system(call: "stat", path: directory, errorNumber: errno)
+        }
+        if status.st_mode & S_IWOTH != 0 {
+            throw .directoryOpenToAll(path: directory, mode: UInt32(status.st_mode & 0o7777))
+        }
+        guard [0, geteuid()].contains(status.st_uid) else {
+            throw .directoryOfStranger(path: directory, userID: status.st_uid)
+        }
+    }
+
+    /// The protocol hands descriptors over without close-on-exec, because they had to survive one.
+    private static func takeOver(_ descriptor: Int32) throws(EndpointError) {
         let flags = fcntl(descriptor, F_GETFL)
         guard flags != -1, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != -1,
             fcntl(descriptor, F_SETFD, FD_CLOEXEC) != -1
         else { throw .system(call: "fcntl", path: "descriptor \(descriptor)", errorNumber: errno) }
-        return ListeningSocket(descriptor: descriptor, file: nil)
     }
 
     // MARK: Afterwards

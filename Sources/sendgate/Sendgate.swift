@@ -15,7 +15,8 @@ struct Sendgate: AsyncParsableCommand {
             "Decides whether a notification may go out, seals it, and records it.",
         version: version,
         subcommands: [
-            Serve.self, Demo.self, Status.self, Send.self, Explain.self, Policy.self, Consents.self,
+            InitCommand.self, Doctor.self, Serve.self, Demo.self, Status.self, Send.self, Explain.self,
+            Policy.self, Consents.self,
             Keys.self, ClockCommand.self, StoreCommand.self, RestoreCommand.self, Audit.self,
             ReportCommand.self, Drift.self,
             Bench.self,

@@ -32,6 +32,7 @@ struct Wiring {
     /// `nil` where no pages are served.
     let pages: PublicPages?
     let reload: PolicyReload
+    private let reloads: ReloadLedger
     let policy: PolicyInForce
     let healthChecks: HealthChecks
     /// What an auditor pins.
@@ -46,10 +47,12 @@ struct Wiring {
     ///
     /// Nothing runs yet, and no client is answered but by what `starting` says.
     ///
-    /// - Parameter starting: What has proved the bundle, with sockets that this gateway takes over.
+    /// - Parameters:
+    ///   - starting: What has proved the bundle, with sockets that this gateway takes over.
+    ///   - isListening: `false` for one command of a gateway that is stopped: its endpoint is never started.
     init(
         _ configuration: GatewayConfiguration, environment: [String: String], logger: Logger,
-        starting: StartingGateway? = nil
+        starting: StartingGateway? = nil, isListening: Bool = true
     ) throws {
         self.starting = starting
         self.configuration = configuration
@@ -65,8 +68,11 @@ struct Wiring {
             state: configuration.stateDirectory, trail: configuration.trailDirectory)
         // Before a port is taken: the second of two starts says so, and not that an address is in use.
         try Self.requireUnused(configuration)
-        let sockets = try SocketPlan(configuration, environment: environment)
-        let pageSocket = try configuration.publicListen.map { try PageSocket($0) }
+        let sockets = try SocketPlan(
+            configuration, environment: environment, isListening: isListening)
+        let pageSocket = try configuration.publicListen.map {
+            try PageSocket($0, inherited: sockets.pageDescriptor)
+        }
 
         func readKeys() throws -> PrivateKeyDirectory {
             try CommandFailure.tellingOfRestore(in: configuration.stateDirectory) {
@@ -190,6 +196,7 @@ struct Wiring {
             persons: persons, statePass: statePass,
             endpoint: { endpointBox.value?.metrics() })
         self.healthChecks = healthChecks
+        reloads = ledger
         self.keyHolder = keyHolder
         self.store = store
         gateway = Gateway(
@@ -241,12 +248,26 @@ struct Wiring {
     /// Serves until SIGTERM or SIGINT, then drains: the sockets take nothing new, the relay finishes what is under
     /// way, the core records the stop and publishes the rest, and the databases are closed.
     ///
-    /// - Parameter whenListening: Called once, as soon as clients can connect.
-    func run(whenListening: @escaping @Sendable () -> Void) async throws {
+    /// - Parameters:
+    ///   - notices: Of a service manager.
+    ///   - whenListening: Called once, as soon as clients can connect.
+    func run(telling notices: ServiceNotices, whenListening: @escaping @Sendable () -> Void) async throws {
         // Closing folds the logs into the databases. The last reference to the store may outlive this call, up to the
         // end of the process, and is not released then.
         defer { store.close() }
         try await start()
+        let status: @Sendable () -> String = { [policy, reloads] in
+            let bundle = policy.current.bundle
+            let refused =
+                reloads.lastRefusal.map { "; the bundle read since was refused: \($0.reason)" } ?? ""
+            return "ready, under `\(bundle.name)` version \(bundle.version)\(refused)"
+        }
+        var reload = reload
+        (reload.notices, reload.status) = (notices, status)
+        let managed = ManagedService(notices: notices) { [core, endpoint] in
+            await core.comeRound()
+            await endpoint.comeRound()
+        }
         var group = ServiceGroupConfiguration(
             // Shut down from the last to the first.
             services: [
@@ -255,8 +276,12 @@ struct Wiring {
                     service: Listening(
                         endpoint: endpoint,
                         handOver: { [starting, gateway] in starting?.handler.handOver(to: gateway) },
-                        whenListening: whenListening)),
-            ] + (pages.map { [.init(service: $0)] } ?? []), gracefulShutdownSignals: [.sigterm, .sigint],
+                        whenListening: {
+                            whenListening()
+                            notices.ready(status())
+                        })),
+            ] + (pages.map { [.init(service: $0)] } ?? []) + [.init(service: managed)],
+            gracefulShutdownSignals: [.sigterm, .sigint],
             logger: logger)
         group.maximumGracefulShutdownDuration = .milliseconds(
             configuration.endpoint.drainMilliseconds + 2 * UnixHop.answerMilliseconds)
@@ -477,7 +502,9 @@ extension Wiring {
         engine.drain()
         return Gateway(
             engine: engine, store: store, library: unwritten, policy: inForce,
-            attestation: try SocketPlan(configuration, environment: environment).attestation,
+            attestation: try SocketPlan(
+                configuration, environment: environment, isListening: false
+            ).attestation,
             dependencies: dependencies,
             management: GatewayManagement(
                 privateKeys: unwritten, checks: { [] }, addMetrics: { _ in },

@@ -184,7 +184,7 @@ import UnixSockets
         (
             minimal + "journal: /j\ngate: {replies: /r, users: [1]}\ninbound: {listen: \"0.0.0.0:80\"}",
             [
-                "courier.yaml:5:11: `inbound.listen` is `0.0.0.0:80` → write `127.0.0.1:PORT` or `[::1]:PORT`; a proxy in front has the name and the certificate"
+                "courier.yaml:5:11: `inbound.listen` is `0.0.0.0:80` → write `127.0.0.1:PORT`, `[::1]:PORT` or `systemd:NAME`; a proxy in front has the name and the certificate"
             ]
         ),
         (

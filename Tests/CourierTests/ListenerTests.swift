@@ -40,6 +40,58 @@ import UnixSockets
         }
     }
 
+    @Test func `each socket of a service manager is taken by its name, and none is left over`() throws {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        var configuration = try CourierConfiguration.development(folder.path, credentialsDirectory: nil)
+        configuration.inbound = InboundConfiguration(host: "127.0.0.1", port: 0)
+        func inherited(_ names: [String]) throws -> InheritedSockets {
+            try InheritedSockets(
+                environment: [
+                    "LISTEN_PID": "42", "LISTEN_FDS": "\(names.count)",
+                    "LISTEN_FDNAMES": names.joined(separator: ":"),
+                ], processID: 42)
+        }
+        #expect(try configuration.addresses(.none)[.gate] == .unix(configuration.socket))
+        configuration.inheritedNames = [.gate: "gate", .inbound: "webhooks"]
+        let handed = try inherited(["webhooks", "gate"])
+        let addresses = try configuration.addresses(handed)
+        #expect(addresses[.gate] == .inherited(name: "gate", descriptor: 4, isPublic: false))
+        #expect(addresses[.inbound] == .inherited(name: "webhooks", descriptor: 3, isPublic: true))
+        #expect(addresses[.operations] == configuration.operations.map(HTTPListener.Address.unix))
+        for names in [["gate"], ["gate", "webhooks", "more"], ["gate", "gate", "webhooks"], []] {
+            let handed = try inherited(names)
+            #expect(throws: EndpointError.self) { try configuration.addresses(handed) }
+        }
+    }
+
+    @Test func `an order comes over a socket that was handed over, and the file stays`() async throws {
+        let path = "/tmp/sendgate-courier-\(UUID().uuidString.prefix(8))"
+        #expect(mkdir(path, 0o700) == 0)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let socketPath = "\(path)/courier.sock"
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        _ = SystemCall.withAddress(of: socketPath) { bind(descriptor, $0, $1) }
+        listen(descriptor, 8)
+        let listener = HTTPListener(
+            on: .inherited(name: "gate", descriptor: descriptor, isPublic: false),
+            limits: HTTPListenerLimits(bodyByteCountMax: 1_024),
+            refusal: { $0 == geteuid() ? nil : .refusal(403, "") }, logger: log.logger
+        ) { _ in HTTPAnswer(204) }
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [listener], gracefulShutdownSignals: [], logger: log.logger))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            // What connects before it listens waits: the socket is the manager's.
+            let answer = try await RawClient.ask(unix: socketPath, "GET", "/healthz", body: "")
+            #expect(answer.status == 204)
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+        #expect(access(socketPath, F_OK) == 0)
+    }
+
     private static func body(_ number: Int) -> String {
         String(decoding: CanonicalJSON.write(DeliveryOrder.push(number).json), as: UTF8.self)
     }

@@ -51,6 +51,7 @@ final class PageClient {
                     connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
                 }
             }
+        case .systemd(let name): preconditionFailure("`\(name)` is a name, and no place to connect to")
         case .unix(let path):
             var name = sockaddr_un()
             name.sun_family = sa_family_t(AF_UNIX)

@@ -302,11 +302,14 @@ import UnixSocketEndpoint
         arguments: [
             ("127.0.0.1:8080", PageAddress.loopback(port: 8080)),
             ("/run/sendgate-public/pages.sock", .unix(path: "/run/sendgate-public/pages.sock")),
+            ("systemd:pages", .systemd(name: "pages")), ("systemd:", nil), ("systemd:a b", nil),
             ("0.0.0.0:8080", nil), ("localhost:8080", nil), ("127.0.0.1", nil), ("127.0.0.1:0", nil),
             ("127.0.0.1:65536", nil), ("127.0.0.1:+80", nil), ("8080", nil), ("pages.sock", nil),
             ("/" + String(repeating: "a", count: 107), nil),
         ] as [(String, PageAddress?)])
-    func `pages are served on the loopback or on a path`(text: String, address: PageAddress?) throws {
+    func `pages are served on the loopback, a path or a socket that is handed over`(
+        text: String, address: PageAddress?
+    ) throws {
         let file = Self.complete + "public_listen: \"\(text)\"\n"
         if let address {
             #expect(try read(file).publicListen == address)

@@ -3,6 +3,7 @@ import ConfigurationPages
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import PublicPages
 import Testing
 import UnixSocketEndpoint
 import UnixSockets
@@ -83,6 +84,31 @@ import UnixSockets
                 ]), environment: Self.handedOver(["gate", "security"]))
         #expect(
             plan.listeners.map(\.source) == [.inherited(descriptor: 4), .inherited(descriptor: 3)])
+    }
+
+    @Test func `the pages' socket is the one of its name, and one socket has one use`() throws {
+        var configuration = Self.configuration(listeners: [.init(source: .systemd(name: "gate"))])
+        configuration.publicListen = .systemd(name: "pages")
+        let plan = try SocketPlan(configuration, environment: Self.handedOver(["pages", "gate"]))
+        #expect(plan.pageDescriptor == 3 && plan.listeners.map(\.source) == [.inherited(descriptor: 4)])
+        #expect(throws: ConfigurationDiagnostics.self) {
+            try SocketPlan(configuration, environment: Self.handedOver(["gate"]))
+        }
+        configuration.publicListen = .systemd(name: "gate")
+        #expect(throws: ConfigurationDiagnostics.self) {
+            try SocketPlan(configuration, environment: Self.handedOver(["gate"]))
+        }
+    }
+
+    /// What a command of a stopped gateway needs: no service manager started it.
+    @Test func `who may speak as whom is known without any socket`() throws {
+        var configuration = Self.configuration(
+            listeners: [.init(source: .systemd(name: "gate"))],
+            callers: [.init(caller: CallerName("payments"), userIDs: [1001])])
+        configuration.publicListen = .systemd(name: "pages")
+        let plan = try SocketPlan(configuration, environment: [:], isListening: false)
+        #expect(plan.attestation.caller(of: Self.peer(1001, listener: 0)) == CallerName("payments"))
+        #expect(plan.pageDescriptor == nil)
     }
 
     @Test(arguments: [[String](), ["other"], ["gate", "gate"], ["gate", "more"]])

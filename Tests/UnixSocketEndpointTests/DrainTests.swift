@@ -91,6 +91,26 @@ import Testing
         }
     }
 
+    @Test func `who was accepted just before a stop, and has not asked yet, is answered`() async throws {
+        let handler = HoldingHandler()
+        try await withEndpoint(handler, clock: SteppedClock()) { path, endpoint in
+            let early = try RawClient(path)
+            let asked = try RawClient(path)
+            try asked.send(get())
+            await handler.next()[0].answer("before")
+            _ = try await asked.receiveResponse()
+            await eventually { endpoint.metrics().connectionsOpen == 2 }
+            let stopping = Task { await endpoint.shutDown() }
+            // Its end says that the drain has begun.
+            #expect(try await asked.receiveToEnd() == "")
+            try early.send(get())
+            await handler.next()[0].answer("early")
+            let response = try await early.receiveResponse()
+            #expect(response.body == "early" && response.headers["connection"] == "close")
+            await stopping.value
+        }
+    }
+
     @Test func `a live stream ends in order with the answers of the lines that had come`() async throws {
         let handler = HoldingHandler()
         try await withEndpoint(handler) { path, endpoint in
@@ -148,6 +168,9 @@ import Testing
             try client.send(get())
             let held = await handler.next()[0]
             let idle = try RawClient(path)
+            try idle.send(get())
+            await handler.next()[0].echo()
+            _ = try await idle.receiveResponse()
             await endpoint.hasAccepted(2)
             let stopping = Task { await endpoint.shutDown() }
             // Draining has begun, so its deadline is set.

@@ -296,9 +296,17 @@ import WireProtocol
 
     @Test func `a drain ends what is idle at once and what is busy with its last answer`() throws {
         let idle = try Bench()
+        try idle.receive(get())
+        idle.requests.answer(0, "before")
         idle.mailbox.table.startDraining()
         #expect(idle.outputSide.isEnded)
         #expect(idle.isGone)
+        // One that has not asked yet is ended when its time is over.
+        let unused = try Bench()
+        unused.mailbox.table.startDraining()
+        #expect(!unused.outputSide.isEnded)
+        unused.mailbox.table.forEach { $0.endUnused() }
+        #expect(unused.isGone)
         let busy = try Bench()
         try busy.receive(get())
         busy.mailbox.table.startDraining()

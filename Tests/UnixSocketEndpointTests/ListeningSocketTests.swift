@@ -381,6 +381,60 @@ import UnixSockets
         }
     }
 
+    private static func boundListener(_ path: String) -> Int32 {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        _ = SystemCall.withAddress(of: path) { bind(descriptor, $0, $1) }
+        listen(descriptor, 8)
+        return descriptor
+    }
+
+    @Test func `an inherited socket in whose directory others may write is refused`() async throws {
+        try #require(getuid() == 0, "gives files to other users, so run it as root")
+        try await withDirectory { directory in
+            let own = directory + "/own"
+            mkdir(own, 0o755)
+            let descriptor = Self.boundListener(own + "/gate.sock")
+            defer { close(descriptor) }
+            chmod(own, 0o777)
+            #expect(throws: EndpointError.directoryOpenToAll(path: own, mode: 0o777)) {
+                try ListeningSocket.open(.inherited(descriptor: descriptor))
+            }
+            chmod(own, 0o750)
+            chown(own, 4711, 0)
+            #expect(throws: EndpointError.directoryOfStranger(path: own, userID: 4711)) {
+                try ListeningSocket.adoptPublic(descriptor)
+            }
+            chown(own, 0, 35)
+            let taken = try ListeningSocket.open(.inherited(descriptor: descriptor))
+            #expect(taken.descriptor == descriptor)
+        }
+    }
+
+    @Test func `a public socket is taken over on the loopback alone`() throws {
+        func listener(_ address: [UInt8]) -> Int32 {
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            // As `struct sockaddr_in` is laid out: the family, a port of the kernel's choice, the address.
+            let name = [UInt8(AF_INET), 0, 0, 0] + address + [UInt8](repeating: 0, count: 8)
+            name.withUnsafeBytes { bytes in
+                _ = bind(
+                    descriptor, bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self),
+                    socklen_t(bytes.count))
+            }
+            listen(descriptor, 8)
+            return descriptor
+        }
+        let (near, far) = (listener([127, 0, 0, 1]), listener([0, 0, 0, 0]))
+        defer {
+            close(near)
+            close(far)
+        }
+        let taken = try ListeningSocket.adoptPublic(near)
+        #expect(taken.descriptor == near)
+        #expect(fcntl(near, F_GETFD) == FD_CLOEXEC)
+        let error = #expect(throws: EndpointError.self) { try ListeningSocket.adoptPublic(far) }
+        #expect(error?.description.contains("`0.0.0.0:") == true, "\(String(describing: error))")
+    }
+
     @Test func `as a service it stops when the group does`() async throws {
         try await withDirectory { directory in
             let path = directory + "/gate.sock"
@@ -426,7 +480,8 @@ import UnixSockets
             .notASocket(path: "x"),
             .socketInUse(path: "x"), .lockHeld(path: "x"), .cannotTell(path: "x", errorNumber: EACCES),
             .portRefused(address: "x", errorNumber: EADDRINUSE), .notAListener(descriptor: 3),
-            .inheritedSocketsMalformed("x"),
+            .inheritedSocketsMalformed("x"), .directoryOfStranger(path: "x", userID: 1),
+            .notOnLoopback(address: "x"), .notifySocketMalformed("x"),
             .tooFewDescriptors(allowed: 1, needed: 2), .system(call: "bind", path: "x", errorNumber: EACCES),
             .listenerClosed(listener: 0), .alreadyStarted,
         ]

@@ -333,9 +333,29 @@ import WireProtocol
 
     // MARK: Draining
 
-    @Test func `a connection that comes in while the endpoint stops is ended`() {
+    @Test func `a connection that comes in while the endpoint stops may ask once, for a while`() {
         var driver = MachineDriver(isDraining: true)
-        #expect(driver.take(.active) == ["arm linger", "end output", "measure", "close"])
+        #expect(driver.take(.active) == ["read", "arm idle"])
+        #expect(
+            driver.take(.endUnused) == ["disarm idle", "arm linger", "end output", "measure", "close"])
+        // One that asks in time is answered, and told that this was the last.
+        var asking = MachineDriver(isDraining: true)
+        asking.take(.active)
+        asking.request()
+        #expect(asking.answer("a", to: 0).prefix(2) == ["write a, closes", "flush"])
+        #expect(asking.stateName == "closed")
+        // A stream has no end of its own, so it is not begun.
+        var streaming = MachineDriver(isDraining: true)
+        streaming.take(.received(byteCount: 1), .head(streaming.liveHead), .parsed)
+        #expect(streaming.take(.readComplete).prefix(2) == ["write draining, closes", "flush"])
+    }
+
+    @Test func `a connection that has asked before is ended by a drain at once`() {
+        var driver = MachineDriver()
+        driver.request()
+        driver.answer("a", to: 0)
+        #expect(driver.take(.drain).last == "close")
+        #expect(driver.take(.endUnused) == [])
     }
 
     @Test func `the last answer of a drain says that it is the last`() {

@@ -97,6 +97,7 @@ import WireProtocol
             ("idle fires", .fired(.idle)),
             ("resumed", .resumed),
             ("drain", .drain),
+            ("end unused", .endUnused),
             ("cut", .cut),
         ]
     }()
@@ -139,7 +140,8 @@ import WireProtocol
                 ]
             ),
             "resumed": ("idle", ["read", "arm idle"]),
-            "drain": ("closed", ["disarm idle", "arm linger", "end output", "measure", "close"]),
+            // Nothing has been asked on it yet.
+            "drain": ("idle", ["read", "arm idle"]),
             "cut": ("closed", ["close"]),
         ],
         .idleWaiting: [
@@ -378,7 +380,8 @@ import WireProtocol
                 ]
             ),
             "resumed": ("idle", ["read", "arm idle"]),
-            "drain": ("closed", ["disarm idle", "arm linger", "end output", "measure", "close"]),
+            // Nothing has been asked on it yet.
+            "drain": ("idle", ["read", "arm idle"]),
             "cut": ("closed", ["close"]),
         ],
         .closed: [

@@ -8,14 +8,19 @@ package enum PageAddress: Hashable, Sendable, CustomStringConvertible {
     /// Port 0 takes one that is free.
     case loopback(port: UInt16)
     case unix(path: String)
+    /// `FileDescriptorName=` of a socket unit.
+    case systemd(name: String)
 
     package var description: String {
         switch self {
         case .loopback(let port): "127.0.0.1:\(port)"
         case .unix(let path): path
+        case .systemd(let name): "\(Self.systemdPrefix)\(name)"
         }
     }
 
+    /// What the configuration writes before the name of a socket that is handed over.
+    package static let systemdPrefix = "systemd:"
     package static let pathByteCountMax = SocketFile.pathByteCountMax
 }
 
@@ -28,9 +33,17 @@ package final class PageSocket: Sendable {
     private let file: ListeningSocket?
     private let isTaken = Atomic<Bool>(false)
 
+    /// - Parameter inherited: The socket that was handed over under the name of a ``PageAddress/systemd(name:)``.
     /// - Throws: ``EndpointError`` where the address cannot be had.
-    package init(_ wanted: PageAddress) throws(EndpointError) {
+    package init(_ wanted: PageAddress, inherited: CInt? = nil) throws(EndpointError) {
         switch wanted {
+        case .systemd(let name):
+            guard let inherited else {
+                throw .inheritedSocketsMalformed("no socket is named `\(name)`")
+            }
+            file = try ListeningSocket.adoptPublic(inherited)
+            descriptor = inherited
+            address = wanted
         case .loopback(let port):
             file = nil
             (descriptor, address) = try Self.listen(onPort: port)

@@ -49,7 +49,8 @@ final class StoppedGateway: Sendable {
         }
         var logger = Logger(label: "sendgate") { _ in LineLogHandler(configuration.logFormat) }
         logger.logLevel = .error
-        let wiring = try Wiring(configuration, environment: environment, logger: logger)
+        let wiring = try Wiring(
+            configuration, environment: environment, logger: logger, isListening: false)
         try await wiring.start()
         let core = Task { try await wiring.core.run() }
         gateway = wiring.gateway

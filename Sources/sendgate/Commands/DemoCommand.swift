@@ -16,8 +16,8 @@ struct Demo: AsyncParsableCommand {
             """,
         subcommands: [Delivery.self])
 
-    @Option(help: "The bundle to decide by.")
-    var policies = "Policies"
+    @Option(help: "The bundle to decide by; the starter when absent.")
+    var policies: String?
 
     @Flag(help: "Leave the folder behind and say where it is.")
     var keep = false
@@ -35,7 +35,8 @@ struct Demo: AsyncParsableCommand {
         let tools = provider.map {
             DemoTools(courier: courier ?? Self.neighbour("sendgate-courier"), provider: $0, python: python)
         }
-        try await DemoStory.tell(policies: policies, tools: tools, keepsFolder: keep)
+        try await DemoStory.tell(
+            policies: policies ?? DevelopmentGateway.repositoryPolicies(), tools: tools, keepsFolder: keep)
     }
 
     private static func neighbour(_ name: String) -> String {

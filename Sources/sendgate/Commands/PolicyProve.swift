@@ -20,6 +20,7 @@ struct PolicyProve: GateCommand {
         usage: """
             sendgate policy prove [DIR] [--json]
             sendgate policy prove [DIR] --keep STATE [--keys DIR] [--root-key FILE] [--json]
+            sendgate policy prove --config FILE [--json]
             """,
         discussion: """
             Decides every combination of facts and holds each decision against the statutes. Ends with 3 when one is \
@@ -30,11 +31,15 @@ struct PolicyProve: GateCommand {
             very build there finds it, and is ready at once. Before an upgrade, prove with the new program, then stop the old \
             one. The proof is kept under the gateway's index key, so --keys says where its private keys are; SENDGATE_KEYS \
             and SENDGATE_ROOT_KEY do, too, and `keys` beside STATE, as `serve --dev` has them, needs neither.
+            --config takes all of it, the bundle too, from the configuration of a gateway, and asks for the signatures that it pins.
             """)
 
     static let example = "sendgate policy prove Policies"
 
-    @Argument(help: ArgumentHelp("The bundle's folder.", valueName: "dir")) var folder = "Policies"
+    @Argument(help: ArgumentHelp("The bundle's folder.", valueName: "dir")) var folder: String?
+    @Option(
+        help: ArgumentHelp("The configuration of the gateway that is to start with it.", valueName: "file"))
+    var config: String?
     @Option(help: ArgumentHelp("Keep the proof in this gateway's state directory.", valueName: "dir"))
     var keep: String?
     @Option(help: ArgumentHelp("The gateway's private keys.", valueName: "dir")) var keys: String?
@@ -42,6 +47,9 @@ struct PolicyProve: GateCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
+        if config != nil, folder != nil || keep != nil || keys != nil || rootKey != nil {
+            throw ValidationError("`--config` says where bundle, state and keys are")
+        }
         if keep == nil, keys != nil || rootKey != nil {
             throw ValidationError("`--keys` and `--root-key` go with `--keep`")
         }
@@ -49,11 +57,26 @@ struct PolicyProve: GateCommand {
 
     func run() async throws {
         // What cannot be kept says so before the proof and not after it.
-        let place = try keep.map { try Self.place(in: $0, keys: keys, rootKey: rootKey) }
-        let policy = CompiledPolicy(
-            try PolicyLoading.bundle(
-                at: folder,
-                addingDevelopmentCaller: place?.isDevelopment == true ? DevelopmentGateway.caller : nil))
+        let configuration = try config.map {
+            try GatewayConfiguration.read(environment: Console.current.environment, filePath: $0)
+        }
+        let keep = keep ?? configuration?.stateDirectory
+        let place = try keep.map {
+            try Self.place(
+                in: $0, keys: keys ?? configuration?.keysDirectory,
+                rootKey: rootKey ?? configuration?.rootKeyPath)
+        }
+        let folder = configuration?.policiesDirectory ?? folder ?? "Policies"
+        let policy =
+            if let configuration {
+                try PolicyLoading.signed(configuration)
+            } else {
+                CompiledPolicy(
+                    try PolicyLoading.bundle(
+                        at: folder,
+                        addingDevelopmentCaller: place?.isDevelopment == true
+                            ? DevelopmentGateway.caller : nil))
+            }
         let clock = ContinuousClock()
         let start = clock.now
         let line = Mutex(Progress("proving"))
@@ -70,7 +93,7 @@ struct PolicyProve: GateCommand {
             if place != nil { answer["kept"] = .boolean(isKept) }
             Terminal.print(answer)
         } else {
-            show(report, milliseconds: milliseconds)
+            show(report, of: folder, milliseconds: milliseconds)
             if let keep, isKept { Terminal.print("kept in \(keep) for the next start of this build") }
         }
         if !report.holds { throw ExitStatus.foundDifference }
@@ -109,7 +132,7 @@ struct PolicyProve: GateCommand {
         return (KeptProofs(in: state, key: HMACKey(index.secret)), index.isThrowaway)
     }
 
-    private func show(_ report: ProofReport, milliseconds: Int64) {
+    private func show(_ report: ProofReport, of folder: String, milliseconds: Int64) {
         for flaw in report.flaws { Terminal.error("\(folder)/\(flaw.placed)", hint: flaw.hint) }
         for refutation in report.refutations {
             Terminal.error(

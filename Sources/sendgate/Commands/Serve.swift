@@ -11,6 +11,7 @@ import Logging
 import DeliveryRelay
 import PublicPages
 import UnixSocketEndpoint
+import UnixSockets
 
 /// `sendgate serve`: listens until it is told to stop.
 struct Serve: GateCommand {
@@ -139,12 +140,14 @@ struct Serve: GateCommand {
     ) async throws {
         var logger = Logger(label: "sendgate") { _ in LineLogHandler(configuration.logFormat) }
         logger.logLevel = configuration.logLevel
+        let notices = ServiceNotices(
+            try ServiceManager(environment: environment, processID: getpid()), logger: logger)
         let starting = try await StartingGateway.proving(
-            configuration, environment: environment, logger: logger)
+            configuration, environment: environment, logger: logger, notices: notices)
         do {
             let wiring = try Wiring(
                 configuration, environment: environment, logger: logger, starting: starting)
-            try await wiring.run { whenListening(wiring) }
+            try await wiring.run(telling: notices) { whenListening(wiring) }
         } catch {
             // Of a gateway that ran they are closed already.
             await starting?.endpoint.shutDown()

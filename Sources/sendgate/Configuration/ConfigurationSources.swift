@@ -4,7 +4,7 @@ import ConfigurationPages
 /// The places a setting may come from, the first that has it winning: flags, the environment, the file.
 struct ConfigurationSources {
     private let flags: [Setting: String]
-    private let environment: [String: String]
+    let environment: [String: String]
     let file: ConfigurationFile
     private let reader: ConfigReader
     private(set) var diagnostics: [ConfigurationDiagnostic]

@@ -38,7 +38,7 @@ extension GatewayConfiguration {
         trailDirectory = sources.requiredPath(.trail, hint: "the directory auditors read")
         policiesDirectory = sources.requiredPath(.policies, hint: "the folder of the bundle")
         keysDirectory = sources.requiredPath(.keys, hint: "the directory `sendgate keys init` made")
-        rootKeyPath = sources.path(.rootKey)
+        rootKeyPath = Self.rootKeyPath(&sources)
         trailOrigin = Self.origin(&sources)
         externalCheckpointPath = sources.path(.externalCheckpoint)
         unsubscribeURL = Self.unsubscribeURL(&sources)
@@ -58,6 +58,22 @@ extension GatewayConfiguration {
             callerPlaces[name] = callerPlaces[name] ?? word.place
         }
         readLimits(&sources)
+    }
+
+    /// A path, or the name of a credential, which another unit finds in another folder.
+    private static func rootKeyPath(_ sources: inout ConfigurationSources) -> String? {
+        guard let text = sources.text(.rootKey) else { return nil }
+        guard InheritedSockets.isName(text), !text.contains("/"), !text.hasPrefix(".") else {
+            return sources.path(.rootKey)
+        }
+        if let folder = sources.environment["CREDENTIALS_DIRECTORY"] { return "\(folder)/\(text)" }
+        sources.refuse(
+            "`root_key` is `\(text)`, the name of a credential, and systemd has laid out none",
+            at: sources.place(of: .rootKey),
+            hint:
+                "in a unit add `LoadCredential=\(text):/path`; at a terminal name the file, as `\(Setting.rootKey.environmentName)=/path`"
+        )
+        return nil
     }
 
     private static func origin(_ sources: inout ConfigurationSources) -> String {
@@ -91,6 +107,10 @@ extension GatewayConfiguration {
     private static func publicListen(_ sources: inout ConfigurationSources) -> PageAddress? {
         guard let text = sources.text(.publicListen) else { return nil }
         if text.hasPrefix("/"), text.utf8.count <= PageAddress.pathByteCountMax { return .unix(path: text) }
+        if text.hasPrefix(PageAddress.systemdPrefix) {
+            let name = String(text.dropFirst(PageAddress.systemdPrefix.count))
+            if InheritedSockets.isName(name) { return .systemd(name: name) }
+        }
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         if parts.count == 2, parts[0] == "127.0.0.1",
             let port = ConfigurationSources.digits(String(parts[1])).flatMap({ UInt16(exactly: $0) }),
@@ -101,7 +121,7 @@ extension GatewayConfiguration {
         sources.refuse(
             "`public_listen` is `\(text)`", at: sources.place(of: .publicListen),
             hint:
-                "write `127.0.0.1:PORT`, or an absolute path of at most \(PageAddress.pathByteCountMax) bytes; a proxy in front has the name and the certificate"
+                "write `127.0.0.1:PORT`, `systemd:NAME`, or an absolute path of at most \(PageAddress.pathByteCountMax) bytes; a proxy in front has the name and the certificate"
         )
         return nil
     }

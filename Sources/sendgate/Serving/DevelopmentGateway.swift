@@ -166,11 +166,15 @@ struct DevelopmentGateway {
         return String(cString: resolved)
     }
 
-    /// The bundle that lies beside the sources: of the working folder, or of the one that this build was made in.
+    /// The bundle that lies beside the sources, of the working folder or of the one that this build was made in, or the one that is
+    /// installed with the program.
     static func repositoryPolicies() throws -> String {
         var candidates = ["Policies"]
         // .build/<triple>/debug/sendgate is four steps below the repository; one more allows for a scratch folder.
         var folder = (try? absolute("/proc/self/exe")) ?? ""
+        // /usr/bin/sendgate has its bundle in /usr/share/sendgate.
+        let prefix = (folder as NSString).deletingLastPathComponent
+        candidates.append("\((prefix as NSString).deletingLastPathComponent)/share/sendgate/Policies")
         for _ in 0..<5 {
             guard let slash = folder.lastIndex(of: "/") else { break }
             folder = String(folder[..<slash])
@@ -178,7 +182,8 @@ struct DevelopmentGateway {
         }
         for candidate in candidates where access("\(candidate)/bundle.yaml", R_OK) == 0 { return candidate }
         throw CommandFailure(
-            "there is no `Policies` folder here", hint: "name the bundle with --policies DIR")
+            "there is no `Policies` folder here, and none is installed",
+            hint: "name the bundle with --policies DIR")
     }
 
     /// A caller's name as a file name: what a path could misread becomes `_`. Names of two callers that differ only

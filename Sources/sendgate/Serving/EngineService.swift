@@ -315,6 +315,9 @@ struct EngineService: Service {
         if total > 0 { logger.info("let go of rows past their retention", metadata: ["rows": "\(total)"]) }
     }
 
+    /// Returns once an operation that changes nothing has gone through the queue, whatever came of it.
+    func comeRound() async { _ = await submitted { MaintenanceOperation(finished: $0) { _ in } } }
+
     private func submitted(
         _ operation: (_ finished: @escaping @Sendable (EngineFailure?) -> Void) -> some EngineOperation
     ) async -> EngineFailure? {

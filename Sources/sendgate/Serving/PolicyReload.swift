@@ -10,10 +10,17 @@ import UnixSignals
 /// Reads the configured bundle again when the operator sends SIGHUP.
 struct PolicyReload: Service {
     let gateway: Gateway
+    var notices: ServiceNotices?
+    /// One line on the bundle in force, and on the one that was refused last.
+    var status: @Sendable () -> String = { "ready" }
 
     func run() async throws {
         let signals = await UnixSignalsSequence(trapping: .sighup)
-        for await _ in signals.cancelOnGracefulShutdown() { await reload() }
+        for await _ in signals.cancelOnGracefulShutdown() {
+            notices?.reloading()
+            await reload()
+            notices?.ready(status())
+        }
     }
 
     /// What came of it is in the log, in `status` and in the trail.

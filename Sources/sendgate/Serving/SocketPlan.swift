@@ -2,20 +2,28 @@ import ConfigurationPages
 import Foundation
 import GateVocabulary
 import GatewayPipeline
+import PublicPages
 import UnixSocketEndpoint
 import UnixSockets
 
 /// The configured sockets in the order the endpoint numbers them, and who may speak as whom on each.
 struct SocketPlan {
     let attestation: PeerAttestation
+    /// What a service manager handed over for the pages.
+    let pageDescriptor: Int32?
     private let sockets: [(source: SocketSource, caller: CallerName?)]
 
-    /// - Parameter environment: Where a service manager says which sockets it has handed over.
+    /// - Parameters:
+    ///   - environment: Where a service manager says which sockets it has handed over.
+    ///   - isListening: `false` for a gateway that is stopped: who may speak as whom is known without any socket.
     /// - Throws: ``ConfigurationDiagnostics`` for a configured socket that was not handed over, and for one handed over that the
     ///   configuration does not name;
     ///   `PeerAttestation.TableError` for a table that gives one peer two caller names.
-    init(_ configuration: GatewayConfiguration, environment: [String: String]) throws {
-        let inherited = try InheritedSockets(environment: environment, processID: getpid())
+    init(
+        _ configuration: GatewayConfiguration, environment: [String: String], isListening: Bool = true
+    ) throws {
+        let inherited =
+            isListening ? try InheritedSockets(environment: environment, processID: getpid()) : .none
         var unclaimed = Set(inherited.sockets.map(\.descriptor))
         var diagnostics: [ConfigurationDiagnostic] = []
         var sockets: [(source: SocketSource, caller: CallerName?)] = []
@@ -23,6 +31,26 @@ struct SocketPlan {
             PeerAttestation.Binding(caller: $0.caller, userIDs: $0.userIDs, groupIDs: $0.groupIDs)
         }
         var bound: [Int: CallerName] = [:]
+        /// `place` is what asks for the socket.
+        func take(_ name: String, for place: String) -> Int32? {
+            let descriptors = inherited.descriptors(named: name)
+            guard descriptors.count == 1, let descriptor = descriptors.first else {
+                diagnostics.append(
+                    ConfigurationDiagnostic(
+                        "the service manager handed over \(descriptors.count) sockets named `\(name)`, and one is needed",
+                        at: place,
+                        hint: "set `FileDescriptorName=\(name)` in one socket unit of this service"))
+                return nil
+            }
+            guard unclaimed.remove(descriptor) != nil else {
+                diagnostics.append(
+                    ConfigurationDiagnostic(
+                        "the socket `\(name)` of the service manager is asked for twice", at: place,
+                        hint: "give each its own socket unit"))
+                return nil
+            }
+            return descriptor
+        }
         for listener in configuration.listeners {
             let source: SocketSource
             switch listener.source {
@@ -32,16 +60,11 @@ struct SocketPlan {
                         path: path, directoryMode: listener.directoryMode, socketMode: listener.mode,
                         ownerID: listener.ownerID, groupID: listener.groupID))
             case .systemd(let name):
-                let descriptors = inherited.descriptors(named: name)
-                guard descriptors.count == 1, let descriptor = descriptors.first else {
-                    diagnostics.append(
-                        ConfigurationDiagnostic(
-                            "the service manager handed over \(descriptors.count) sockets named `\(name)`, and one is needed",
-                            at: "listener `systemd: \(name)`",
-                            hint: "set `FileDescriptorName=\(name)` in one socket unit of this service"))
-                    continue
+                guard isListening else {
+                    source = .inherited(descriptor: -1)
+                    break
                 }
-                unclaimed.remove(descriptor)
+                guard let descriptor = take(name, for: "listener `systemd: \(name)`") else { continue }
                 source = .inherited(descriptor: descriptor)
             }
             if let caller = listener.caller {
@@ -51,6 +74,11 @@ struct SocketPlan {
                         caller: caller, userIDs: listener.userIDs, listener: sockets.count))
             }
             sockets.append((source, listener.caller))
+        }
+        if isListening, case .systemd(let name)? = configuration.publicListen {
+            pageDescriptor = take(name, for: "`public_listen`")
+        } else {
+            pageDescriptor = nil
         }
         for socket in inherited.sockets where unclaimed.contains(socket.descriptor) {
             diagnostics.append(

@@ -27,7 +27,8 @@ struct StartingGateway: Sendable {
     /// - Returns: `nil` where this build has proved it before: the gateway then opens its sockets itself, last of all.
     /// - Throws: As ``Wiring/init(_:environment:logger:starting:)`` does; the sockets are closed again.
     static func proving(
-        _ configuration: GatewayConfiguration, environment: [String: String], logger: Logger
+        _ configuration: GatewayConfiguration, environment: [String: String], logger: Logger,
+        notices: ServiceNotices? = nil
     ) async throws -> StartingGateway? {
         // Before the first key is read. Where the kernel refuses, the gateway says so.
         _ = SecretMemory.protect()
@@ -49,7 +50,7 @@ struct StartingGateway: Sendable {
             listeners: listeners, limits: configuration.endpoint, handler: handler, logger: logger)
         try await endpoint.start()
         do {
-            try await prove(policy, keptIn: proofs, handler, logger)
+            try await prove(policy, keptIn: proofs, handler, logger, notices)
         } catch {
             await endpoint.shutDown()
             throw error
@@ -59,7 +60,8 @@ struct StartingGateway: Sendable {
 
     /// On a thread of its own, which may block: the proof takes every processor there is.
     private static func prove(
-        _ policy: CompiledPolicy, keptIn proofs: KeptProofs, _ handler: StartingHandler, _ logger: Logger
+        _ policy: CompiledPolicy, keptIn proofs: KeptProofs, _ handler: StartingHandler, _ logger: Logger,
+        _ notices: ServiceNotices?
     ) async throws {
         let tell = PolicyLoading.telling(logger)
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
@@ -68,6 +70,7 @@ struct StartingGateway: Sendable {
                 do {
                     try ProvedBundles.demand(policy, keptIn: proofs) { done, total in
                         handler.proved(done, of: total)
+                        notices?.proving(done, of: total)
                         tell(done, total)
                     }
                     logger.info("the bundle is proved", metadata: ["states": "\(handler.stateCount)"])
