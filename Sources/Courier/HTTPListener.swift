@@ -55,6 +55,9 @@ package struct HTTPListenerLimits: Sendable, Hashable {
     package var headerFieldCountMax = 100
     /// Time from the shutdown's begin until the last connection is cut.
     package var drainMilliseconds: Int64 = 10_000
+    /// How long a connection without a request stays open in that time. The gateway closes one that was idle for a second, two at
+    /// most; closed earlier, it would have a request in it sometimes, of which nobody could say whether it was read.
+    package var idleDrainMilliseconds: Int64 = 2_500
     /// Connections that wait to be accepted; the kernel caps it at `net.core.somaxconn`.
     package var backlog: Int32 = 1_024
 
@@ -64,8 +67,8 @@ package struct HTTPListenerLimits: Sendable, Hashable {
 /// HTTP/1.1 in front of one function, on a Unix socket or on the loopback.
 ///
 /// - Bounds: ``HTTPListenerLimits``. A request that is longer gets 413, one that takes too long 408.
-/// - Shutdown: Accepts nothing more, closes idle connections, and answers what is under way while
-///   ``HTTPListenerLimits/drainMilliseconds`` last.
+/// - Shutdown: Accepts nothing more, answers what is under way and what still comes over open connections while
+///   ``HTTPListenerLimits/drainMilliseconds`` last, and closes each after its answer.
 package final class HTTPListener: Service {
     package enum Address: Sendable, Hashable, CustomStringConvertible {
         case unix(SocketFile)
@@ -308,7 +311,10 @@ private final class HTTPServerConnection: ChannelInboundHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch (event, state) {
-        case (is Drain, .idle), (is Drain, .reading): context.close(promise: nil)
+        case (is Drain, .idle):
+            setDeadline(listener.limits.idleDrainMilliseconds, context) { connection, context in
+                if case .idle = connection.state { context.close(promise: nil) }
+            }
         case (ChannelEvent.inputClosed, .idle), (ChannelEvent.inputClosed, .reading),
             (ChannelEvent.inputClosed, .lingering):
             context.close(promise: nil)

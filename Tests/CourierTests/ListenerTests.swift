@@ -301,6 +301,29 @@ import UnixSockets
         }
     }
 
+    @Test func `a connection that is kept is answered once more while the courier stops`() async throws {
+        try await withCourier(ScriptedProvider(.accepted(providerID: nil))) { folder, services in
+            let path = "\(folder)/courier.sock"
+            let connection = try await UnixHTTPConnection.connect(UnixHTTPClientConfiguration(path: path))
+            var number = 0
+            func post() async throws -> UnixHTTPResponse {
+                number += 1
+                return try await connection.request(
+                    "POST", "/v1/deliveries", body: Array(Self.body(number).utf8),
+                    timeoutMilliseconds: 60_000)
+            }
+            #expect(try await post().header("connection") == "keep-alive")
+            await services.group.triggerGracefulShutdown()
+            while access(path, F_OK) == 0 { await Task.yield() }
+            // It accepts nothing more, and may have begun to drain or not.
+            var answer = try await post()
+            while answer.status == 200, answer.header("connection") == "keep-alive" {
+                answer = try await post()
+            }
+            #expect(answer.status == 200 && answer.header("connection") == "close")
+        }
+    }
+
     @Test func `a stop ends with its time, whatever is under way`() async throws {
         let begun = Latch()
         let cancelled = Mutex(false)
