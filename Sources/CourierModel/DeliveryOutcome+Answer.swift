@@ -43,12 +43,25 @@ extension DeliveryOutcome {
         case .failed:
             (422, nil, body([:]))
         case .later(_, let seconds, let scope):
-            (503, seconds.map(RetryAfter.bounded), body([Member.scope: .string(scope.rawValue)]))
+            (
+                503, seconds.map { Self.retryAfter($0, scope) },
+                body([Member.scope: .string(scope.rawValue)])
+            )
         case .misconfigured(let reason):
             Self.later(reason: reason, seconds: nil, scope: .app).answer
         case .ambiguous(_, let mayRepeat):
             (504, nil, body([Member.retry: .boolean(mayRepeat)]))
         }
+    }
+
+    /// A pause of a whole app is no longer than its circuit follows: the gateway would wait on where the courier has long tried.
+    private static func retryAfter(_ seconds: Int, _ scope: Scope) -> Int {
+        let longest =
+            switch scope {
+            case .message: RetryAfter.secondsMax
+            case .app: Int(Circuit.retryAfterMillisecondsMax / 1_000)
+            }
+        return min(RetryAfter.bounded(seconds), longest)
     }
 
     private func body(_ members: [String: JSONValue?]) -> JSONValue {
@@ -74,8 +87,13 @@ extension DeliveryOutcome {
         case .accepted: self = .accepted(providerID: nil)
         case .tokenGone:
             guard let reason else { return nil }
-            self = .tokenGone(
-                reason: reason, at: object[Member.at]?.stringValue.flatMap { Instant(rfc3339: $0) })
+            guard let at = object[Member.at] else {
+                self = .tokenGone(reason: reason, at: nil)
+                return
+            }
+            // A time that cannot be read is not the same as none: without one every token of before is meant.
+            guard let moment = at.stringValue.flatMap({ Instant(rfc3339: $0) }) else { return nil }
+            self = .tokenGone(reason: reason, at: moment)
         case .failed:
             guard let reason else { return nil }
             self = .failed(reason: reason)

@@ -39,10 +39,13 @@ extension DeliveryOutcome {
     package static let stopping = DeliveryOutcome.later(
         reason: "courier_stopping", seconds: nil, scope: .message)
 
-    /// Reasons of the courier's own, of orders that were never written to a provider.
+    /// Said of a message that an earlier process had begun to hand over: what the provider answered is not known, and it is not asked.
+    package static let interrupted = DeliveryOutcome.ambiguous(reason: "interrupted", mayRepeat: false)
+
+    /// Reasons of the courier's own, of orders for which no provider was asked.
     package static let localReasons: Set<String> = [
         "token_malformed", "header_malformed", "body_without_message", "body_without_text", "MessageTooBig",
-        "PayloadTooLarge", "payload_too_large", "journal_unavailable", "journal_full",
+        "PayloadTooLarge", "payload_too_large", "journal_unavailable", "journal_full", "interrupted",
     ]
 
     /// Whether it says nothing of the provider.

@@ -108,6 +108,24 @@ import Testing
         }
     }
 
+    @Test func `a time that cannot be read makes an answer none`() {
+        func read(_ at: String) -> DeliveryOutcome? {
+            DeliveryOutcome(
+                answer: Array(#"{"outcome":"token_gone","reason":"Unregistered","at":\#(at)}"#.utf8))
+        }
+        #expect(
+            read(#""1970-01-01T00:00:00.001Z""#)
+                == .tokenGone(reason: "Unregistered", at: Instant(milliseconds: 1)))
+        for at in [#""yesterday""#, "1", "null", "{}"] { #expect(read(at) == nil, "\(at)") }
+    }
+
+    @Test func `a pause of an app is told as long as its circuit follows it`() {
+        func told(_ scope: DeliveryOutcome.Scope) -> Int? {
+            DeliveryOutcome.later(reason: "A", seconds: 100_000, scope: scope).answer.retryAfter
+        }
+        #expect(told(.app) == 900 && told(.message) == 86_400)
+    }
+
     @Test(arguments: [("b", 11, false), ("b", 12, true), ("b", 13, true), ("c", 0, true), ("", 0, true)])
     func `a hand-over is over at its mark, and on every other boot`(
         _ boot: String, _ uptime: Int64, _ isOver: Bool

@@ -71,6 +71,11 @@ import Testing
         (.content, "554 5.6.0 Message rejected", "failed"),
         (.content, "451 4.3.0 queue file write error", "message"),
         (.content, "550 5.7.1 Unable to relay", "misconfigured"),
+        (
+            .recipient, "550 5.7.26 This mail has been blocked because the sender is unauthenticated",
+            "misconfigured"
+        ),
+        (.content, "550 5.4.5 Daily user sending limit exceeded", "app"),
         (.content, "354 what", "ambiguous smtp_354 false"),
         (.recipient, "452 4.2.2 <ola@example.org>: Mailbox full", "message"),
         (.content, "452 4.2.2 Mailbox full", "message"), (.content, "452 4.3.1 No room", "app"),

@@ -10,6 +10,7 @@ import Testing
             (401, 20003, "misconfigured twilio_20003_authentication_failed"),
             (429, 20429, "later app twilio_20429_too_many_requests 7"),
             (429, 14107, "later message twilio_14107_rate_between_numbers 30"),
+            (403, 21408, "later message twilio_21408_region_not_permitted 60"),
             (400, 21606, "misconfigured twilio_21606_from_not_capable"),
             (400, 99999, "later message twilio_99999 60"),
             (404, nil, "misconfigured twilio_http_404"), (302, nil, "misconfigured twilio_http_302"),

@@ -138,6 +138,20 @@ package enum SMTPStage: String, CaseIterable, Sendable {
             let isMailbox = reply.enhancedCode?.hasPrefix("4.2.") ?? false
             return .later(reason: reason, seconds: nil, scope: isMailbox ? .message : .app)
         case (_, 421), (_, 452): return .later(reason: reason, seconds: nil, scope: .app)
+        // The account's daily limit (Google Workspace, "SMTP error reference"; congestion in RFC 3463 section 3.5).
+        case (_, 550) where reply.enhancedCode == "5.4.5":
+            return .later(reason: reason, seconds: 900, scope: .app)
+        // Neither yes nor no, behind the final dot.
+        case (.content, ..<400): return .ambiguous(reason: reason, mayRepeat: false)
+        // The recipient's mailbox (RFC 3463 section 3.3).
+        case (.recipient, 452), (.content, 452):
+            let isMailbox = reply.enhancedCode?.hasPrefix("4.2.") ?? false
+            return .later(reason: reason, seconds: nil, scope: isMailbox ? .message : .app)
+        case (_, 421), (_, 452): return .later(reason: reason, seconds: nil, scope: .app)
+        // The account's daily limit (Google Workspace, "SMTP error reference"; congestion in RFC 3463 section 3.5).
+        case (.recipient, 550), (.content, 550), (.data, 550):
+            if reply.enhancedCode == "5.4.5" { return .later(reason: reason, seconds: 900, scope: .app) }
+            return Self.isAboutUs(reply) ? .misconfigured(reason: reason) : .failed(reason: reason)
         case (.recipient, 400..<500), (.data, 400..<500), (.content, 400..<500):
             return .later(reason: reason, seconds: nil, scope: .message)
         case (_, 400..<500): return .later(reason: reason, seconds: nil, scope: .app)
@@ -154,7 +168,12 @@ package enum SMTPStage: String, CaseIterable, Sendable {
         if [502, 503, 504, 530, 534, 535, 538].contains(reply.code) { return true }
         guard let code = reply.enhancedCode else { return saysUs(reply) }
         // Sender's mailbox or system address is bad; credentials; TLS; send as (RFC 3463, its registry, and Exchange's).
-        if ["5.1.7", "5.1.8", "5.7.8", "5.7.9", "5.7.10", "5.7.11", "5.7.57", "5.7.60"].contains(code) {
+        // The last: the sender's domain is not authenticated (RFC 7372 section 3).
+        if [
+            "5.1.7", "5.1.8", "5.7.8", "5.7.9", "5.7.10", "5.7.11", "5.7.57", "5.7.60", "5.7.20", "5.7.21",
+            "5.7.22",
+            "5.7.23", "5.7.24", "5.7.25", "5.7.26",
+        ].contains(code) {
             return true
         }
         return code.hasPrefix("5.7.") && saysUs(reply)

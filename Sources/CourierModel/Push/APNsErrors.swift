@@ -20,6 +20,9 @@ package enum APNsErrors {
         "BadCertificate": .configuration,
         "BadCertificateEnvironment": .configuration,
         "Forbidden": .configuration,
+        // Something in between: the path and the method are the same for every push.
+        "BadPath": .configuration,
+        "MethodNotAllowed": .configuration,
         // The app's topic.
         "BadTopic": .configuration,
         "MissingTopic": .configuration,
@@ -29,11 +32,9 @@ package enum APNsErrors {
         "BadCollapseId": .failed,
         "BadExpirationDate": .failed,
         "BadMessageId": .failed,
-        "BadPath": .failed,
         "BadPriority": .failed,
         "DuplicateHeaders": .failed,
         "InvalidPushType": .failed,
-        "MethodNotAllowed": .failed,
         "MissingDeviceToken": .failed,
         "PayloadEmpty": .failed,
         "PayloadTooLarge": .failed,

@@ -9,7 +9,7 @@ package enum ExpoErrors {
         "DeveloperError": .failed,
         "MessageRateExceeded": .later(seconds: 30, scope: .message),
         "InvalidCredentials": .configuration,
-        "MismatchSenderId": .configuration,
+        "MismatchSenderId": .suspect,
         "ProviderError": .later(seconds: 30, scope: .message),
         "ExpoError": .later(seconds: 30, scope: .message),
     ]

@@ -123,6 +123,9 @@ package struct TextTemplate: Sendable, Hashable {
         // The code that would say what became of the text cannot be read.
         case nil where codePointer != nil && answer == nil && (200..<300).contains(status):
             return .ambiguous(reason: "provider_answer_unreadable", mayRepeat: false)
+        // A code that nobody has said the meaning of: a text that was taken goes once, and one that was not is not called taken.
+        case nil where code != nil && !codes.isEmpty && (200..<300).contains(status):
+            return .ambiguous(reason: reason, mayRepeat: false)
         case nil:
             let outcome = HTTPTextAnswer.outcome(
                 status: status, reason: reason, retryAfter: retryAfter, weighing: &suspects, at: now)

@@ -24,9 +24,10 @@ package enum TwilioErrors {
         14107: (.later(.message, seconds: 30), "rate_between_numbers"),
         20429: (.later(.app, seconds: 1), "too_many_requests"),
         21611: (.later(.app, seconds: 60), "sender_queue_full"),
-        // The sender or the countries of the account.
+        // A setting of the account keeps texts from the number's country, and from no other number.
+        21408: (.later(.message, seconds: 60), "region_not_permitted"),
+        // The sender.
         21212: (.configuration, "from_invalid"),
-        21408: (.configuration, "region_not_permitted"),
         21603: (.configuration, "from_missing"),
         21606: (.configuration, "from_not_capable"),
         21608: (.configuration, "trial_account"),

@@ -102,7 +102,7 @@ extension DeliveryOutcome {
         case "accepted": self = .accepted(providerID: text("provider_id"))
         case "failed": self = .failed(reason: text("reason") ?? "failed_before")
         case "ambiguous": self = .ambiguous(reason: text("reason") ?? "unanswered", mayRepeat: false)
-        default: self = .ambiguous(reason: "interrupted", mayRepeat: false)
+        default: self = .interrupted
         }
     }
 }

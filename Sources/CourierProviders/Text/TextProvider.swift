@@ -125,7 +125,11 @@ package final class TextProvider: DeliveryProvider {
                 guard case .string(let id)? = json?["sid"], !id.isEmpty else {
                     return .ambiguous(reason: "provider_answer_unreadable", mayRepeat: false)
                 }
-                return .accepted(providerID: id)
+                // It may have failed before the answer was written.
+                guard let state = json?["status"]?.stringValue, ["failed", "undelivered"].contains(state)
+                else { return .accepted(providerID: id) }
+                let code = json?["error_code"]?.integerValue
+                return .failed(reason: code.map { "twilio_\($0)" } ?? "twilio_\(state)")
             }
             var code: Int?
             if case .integer(let number)? = json?["code"] { code = Int(number) }

@@ -21,8 +21,8 @@ import Testing
         (403, "BadEnvironmentKeyIdInToken", .configuration),
         (403, "ExpiredProviderToken", .staleCredential), (403, "Forbidden", .configuration),
         (403, "InvalidProviderToken", .configuration), (403, "MissingProviderToken", .configuration),
-        (403, "UnrelatedKeyIdInToken", .configuration), (404, "BadPath", .failed),
-        (405, "MethodNotAllowed", .failed), (410, "ExpiredToken", .tokenGone(at: nil)),
+        (403, "UnrelatedKeyIdInToken", .configuration), (404, "BadPath", .configuration),
+        (405, "MethodNotAllowed", .configuration), (410, "ExpiredToken", .tokenGone(at: nil)),
         (410, "Unregistered", .tokenGone(at: nil)), (413, "PayloadTooLarge", .failed),
         (429, "TooManyProviderTokenUpdates", .later(seconds: 60, scope: .app)),
         (429, "TooManyRequests", .later(seconds: 30, scope: .message)),
@@ -174,7 +174,7 @@ import Testing
             ("DeveloperError", .failed),
             ("MessageRateExceeded", .later(seconds: 30, scope: .message)),
             ("InvalidCredentials", .configuration),
-            ("MismatchSenderId", .configuration), ("ProviderError", .later(seconds: 30, scope: .message)),
+            ("MismatchSenderId", .suspect), ("ProviderError", .later(seconds: 30, scope: .message)),
             ("ExpoError", .later(seconds: 30, scope: .message)), ("NewWord", .suspect),
         ] as [(String, PushVerdict)])
     func `each ticket of Expo's has its meaning`(_ word: String, _ verdict: PushVerdict) {
@@ -213,6 +213,10 @@ import Testing
         ("BadDeviceToken", "BadDeviceToken"), ("a\"b\r\nc", "abc"), ("токен", ""),
         ("ExponentPushToken[x]", "ExponentPushTokenx"),
         (String(repeating: "a", count: 100), String(repeating: "a", count: 64)), ("a\u{301}", "a"),
+        ("no auth for +4790000001", "noauthfor"), ("to (47) 900-00.001!", "to"),
+        ("code 21408, 30007", "code2140830007"),
+        ("Bad token \(String(repeating: "0a", count: 32))", "Badtoken"),
+        ("unknown ola.n@example.org here", "unknownhere"),
     ])
     func `a provider's word is bounded, and of letters, digits and dots`(_ text: String, _ bounded: String) {
         #expect(ProviderReason.bounded(text) == bounded)

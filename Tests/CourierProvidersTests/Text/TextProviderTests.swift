@@ -191,6 +191,7 @@ import Testing
                 ["status": 402], ["status": 400, "body": ["error": ["code": "slow"]]],
                 ["status": 500, "body": ["error": ["code": "blocked"]]], ["status": 409],
                 ["status": 400, "body": ["error": ["code": "no such number!"]]],
+                ["status": 200, "body": ["error": ["code": "new"]]],
             ], template: Self.template)
         #expect(await stage.provider.deliver(Self.order(1)) == .misconfigured(reason: "provider_http_402"))
         #expect(
@@ -199,6 +200,21 @@ import Testing
         #expect(await stage.provider.deliver(Self.order(1)) == .failed(reason: "provider_blocked"))
         #expect(await stage.provider.deliver(Self.order(2)) == .accepted(providerID: nil))
         #expect(await stage.provider.deliver(Self.order(3)) == .failed(reason: "provider_no_such_number_"))
+        // A success with a code that the table does not have.
+        #expect(
+            await stage.provider.deliver(Self.order(4))
+                == .ambiguous(reason: "provider_new", mayRepeat: false))
+    }
+
+    @Test func `a text that had failed before Twilio answered is not taken for sent`() async throws {
+        let stage = try Stage([
+            ["status": 201, "body": ["sid": "SM1", "status": "failed", "error_code": 30007]],
+            ["status": 201, "body": ["sid": "SM2", "status": "undelivered", "error_code": .null]],
+            ["status": 201, "body": ["sid": "SM3", "status": "queued", "error_code": .null]],
+        ])
+        #expect(await stage.provider.deliver(Self.order(1)) == .failed(reason: "twilio_30007"))
+        #expect(await stage.provider.deliver(Self.order(2)) == .failed(reason: "twilio_undelivered"))
+        #expect(await stage.provider.deliver(Self.order(3)) == .accepted(providerID: "SM3"))
     }
 
     @Test func `an answer with a fraction is read, and one that cannot be read is not taken for a yes`()
