@@ -79,6 +79,43 @@ extension EndToEnd {
             #expect(verified.ending == .exit(0) && verified.errors.isEmpty, "\(verified.errors)")
         }
 
+        private struct Calls: Decodable {
+            var used: Int
+            var refused: [String]
+        }
+
+        /// A filter that is too narrow would be found in production, as an error nobody can place.
+        @Test func `a gate and a courier at work make no system call that their units refuse`() throws {
+            let scratch = try Scratch()
+            let (gateTrace, courierTrace) = (scratch.path("gate.trace"), scratch.path("courier.trace"))
+            func traced(_ path: String) -> [String] { ["/usr/bin/strace", "-f", "-qq", "-o", path] }
+            let courier = try ChildProcess(
+                traced(courierTrace) + [
+                    Machine.courier, "serve", "--dev", scratch.path("courier"), "--json",
+                ],
+                errorPath: scratch.path("courier.stderr"))
+            _ = try courier.readLine(within: 60)
+            let gate = GateProcess(
+                in: scratch, ["--hop", "unix:\(scratch.path("courier/courier.sock"))"])
+            try gate.start(wrapper: traced(gateTrace))
+            try gate.registerSomebody()
+            #expect(try gate.stillAnswers("traced"))
+            gate.signal(SIGHUP)
+            #expect(try gate.stop() == .exit(0))
+            courier.signal(SIGTERM)
+            #expect(try courier.waitForEnd(within: 60) == .exit(0))
+            for (name, trace) in [("sendgate", gateTrace), ("sendgate-courier", courierTrace)] {
+                let judged = try Finished.run(
+                    [
+                        Machine.python, Machine.peer("unit_calls.py"),
+                        "\(Self.folder)/\(name)/\(name).service",
+                        trace,
+                    ], in: scratch, within: 60)
+                let calls = try JSONDecoder().decode(Calls.self, from: Data(judged.output.utf8))
+                #expect(calls.used > 40 && calls.refused.isEmpty, "\(name): \(calls)")
+            }
+        }
+
         private struct Found: Decodable {
             struct Load: Decodable {
                 var statuses: [String: Int]
