@@ -70,7 +70,7 @@ package struct LineLogHandler: LogHandler {
         return String(String.UnicodeScalarView(scalars))
     }
 
-    /// In quotation marks where it is empty or has a space, `=`, `"`, `\` or a character that prints nothing.
+    /// Quotes a text that is empty or has a space, `=`, `"`, `\` or a character that prints nothing.
     private static func value(_ text: String) -> String {
         let needsQuotes = { (scalar: Unicode.Scalar) in
             " =\"\\".unicodeScalars.contains(scalar) || isUnprintable(scalar)

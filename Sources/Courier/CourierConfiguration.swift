@@ -34,17 +34,14 @@ package struct CourierConfiguration: Sendable {
 }
 
 extension CourierConfiguration {
-    /// What the courier listens for.
+    /// The courier's listeners, by the settings that have their addresses.
     package enum Listening: String, Hashable, Sendable, CaseIterable {
         case gate = "socket"
         case operations
         case inbound = "inbound.listen"
     }
 
-    /// What the file writes before the name of a socket that is handed over.
-    static let inheritedPrefix = "systemd:"
-
-    /// Where each listener listens.
+    /// The address of each listener.
     ///
     /// - Throws: `EndpointError` for a name under which no socket was handed over, or more than one, and for a socket that was
     ///   handed over and that nothing here asks for: its clients would wait for ever.
@@ -237,8 +234,10 @@ extension CourierConfiguration {
 
     /// The name in `systemd:NAME`.
     private static func inheritedName(_ file: MappingReader, _ key: String) -> String? {
-        guard let text = file.text(key), text.hasPrefix(inheritedPrefix) else { return nil }
-        let name = String(text.dropFirst(inheritedPrefix.count))
+        guard let text = file.text(key), text.hasPrefix(InheritedSockets.configurationPrefix) else {
+            return nil
+        }
+        let name = String(text.dropFirst(InheritedSockets.configurationPrefix.count))
         if InheritedSockets.isName(name) { return name }
         file.refuse(
             key, "is `\(text)`", hint: "write `systemd:` and the `FileDescriptorName=` of a socket unit")
@@ -247,7 +246,7 @@ extension CourierConfiguration {
 
     /// A path from the root, or `systemd:NAME` as it stands.
     private static func place(_ file: MappingReader, _ key: String) -> String? {
-        if let text = file.text(key), text.hasPrefix(inheritedPrefix) { return text }
+        if let text = file.text(key), text.hasPrefix(InheritedSockets.configurationPrefix) { return text }
         return file.path(key)
     }
 
@@ -501,7 +500,7 @@ extension InboundConfiguration {
         {
             host = match.1 == "[::1]" ? "::1" : "127.0.0.1"
             self.port = Int(port)
-        } else if !listen.isEmpty, !listen.hasPrefix(CourierConfiguration.inheritedPrefix) {
+        } else if !listen.isEmpty, !listen.hasPrefix(InheritedSockets.configurationPrefix) {
             inbound.refuse(
                 "listen", "is `\(listen)`",
                 hint:

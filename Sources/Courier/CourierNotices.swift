@@ -5,7 +5,7 @@ import ServiceLifecycle
 import Synchronization
 import UnixSockets
 
-/// What the service manager is told of the courier: ready, reloading, draining, and that it still answers.
+/// Tells the service manager that the courier is ready, reloading or draining, and that it still answers.
 ///
 /// The last of the services, so that the first to be shut down says so before anything closes.
 final class CourierNotices: Service {

@@ -80,7 +80,7 @@ package final class HTTPListener: Service {
         package var description: String {
             switch self {
             case .unix(let file): file.path
-            case .inherited(let name, _, _): "\(CourierConfiguration.inheritedPrefix)\(name)"
+            case .inherited(let name, _, _): "\(InheritedSockets.configurationPrefix)\(name)"
             case .loopback(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
             }
         }

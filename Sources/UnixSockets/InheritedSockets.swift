@@ -22,6 +22,8 @@ package struct InheritedSockets: Hashable, Sendable {
 
     private init() { sockets = [] }
 
+    /// Stands before the name of such a socket where a configuration has an address.
+    package static let configurationPrefix = "systemd:"
     /// The first descriptor of the protocol (`SD_LISTEN_FDS_START`).
     package static let firstDescriptor: Int32 = 3
     /// More than any unit of ours needs; a larger number belongs to another program.

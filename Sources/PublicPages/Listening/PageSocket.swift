@@ -15,12 +15,10 @@ package enum PageAddress: Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .loopback(let port): "127.0.0.1:\(port)"
         case .unix(let path): path
-        case .systemd(let name): "\(Self.systemdPrefix)\(name)"
+        case .systemd(let name): "\(InheritedSockets.configurationPrefix)\(name)"
         }
     }
 
-    /// What the configuration writes before the name of a socket that is handed over.
-    package static let systemdPrefix = "systemd:"
     package static let pathByteCountMax = SocketFile.pathByteCountMax
 }
 

@@ -107,8 +107,8 @@ extension GatewayConfiguration {
     private static func publicListen(_ sources: inout ConfigurationSources) -> PageAddress? {
         guard let text = sources.text(.publicListen) else { return nil }
         if text.hasPrefix("/"), text.utf8.count <= PageAddress.pathByteCountMax { return .unix(path: text) }
-        if text.hasPrefix(PageAddress.systemdPrefix) {
-            let name = String(text.dropFirst(PageAddress.systemdPrefix.count))
+        if text.hasPrefix(InheritedSockets.configurationPrefix) {
+            let name = String(text.dropFirst(InheritedSockets.configurationPrefix.count))
             if InheritedSockets.isName(name) { return .systemd(name: name) }
         }
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)

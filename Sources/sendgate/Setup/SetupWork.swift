@@ -40,11 +40,7 @@ struct SetupWork {
         try makeTrail()
         try write(plan.configurationPath, plan.configurationText(signers: signers))
         if plan.hasCourier, access(plan.places.courier, F_OK) != 0,
-            access(
-                String(
-                    plan.places.courier.prefix(
-                        upTo: plan.places.courier.lastIndex(of: "/") ?? plan.places.courier.startIndex)), F_OK
-            ) == 0
+            access((plan.places.courier as NSString).deletingLastPathComponent, F_OK) == 0
         {
             try write(plan.places.courier, plan.courierText)
         }
