@@ -22,7 +22,7 @@ package struct Checkpoint: Sendable {
         extensionLines = []
     }
 
-    /// What a `restore` entry cites of it.
+    /// The part of the checkpoint that a `restore` entry cites.
     package var head: TreeHead { TreeHead(origin: origin, size: size, root: root) }
 
     /// The note's text: origin, size and base64 of the root, a line each.

@@ -1,7 +1,7 @@
 import CanonicalJSON
 package import GateVocabulary
 
-// What is known of a person changed.
+// Entries of changes to what is known of a person.
 
 /// A person was forgotten.
 package struct ErasureEntry: EntryBody, FieldObject {

@@ -8,7 +8,7 @@ package import GateVocabulary
 package protocol RecordEntry: EntryBody, Record {
     associatedtype About: Record
 
-    /// As the entry tells it: without what is private or a secret.
+    /// The record without its private and secret fields, which no entry has.
     var record: About { get set }
 
     /// The members of an entry that tells nothing of its record but that it is gone; empty where no entry does.

@@ -13,7 +13,7 @@ package struct EntryKind: TextIdentifier {
 package struct TrailEntry: Hashable, Sendable {
     /// The envelope's format.
     package static let version = EntryEnvelope.version
-    /// What the two bytes of an entry's length in a bundle of the trail can say (C2SP tlog-tiles, "Log entries").
+    /// Largest entry in bytes: an entry bundle has two bytes for its length (C2SP tlog-tiles, "Log entries").
     package static let byteCountMax = 65_535
     /// The envelope's member names, in canonical order, which no kind may use for its own.
     package static let envelopeKeys = EntryEnvelope.names

@@ -11,7 +11,7 @@ package final class BodyNotes {
 
     package init() {}
 
-    /// With the names of the variants that have it; `nil` for a field of all.
+    /// Each member with the names of the variants that have it; `nil` where every variant has it.
     private var members: [(member: ObjectShape.Member, only: [String]?)] = []
     private var variants: Variants?
     private var override: (member: ObjectShape.Member, names: [String], means: String)?
