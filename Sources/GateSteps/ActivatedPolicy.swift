@@ -47,9 +47,9 @@ extension RecordReading {
     }
 }
 
-extension StepView {
+extension GateMemory {
     package func setActivatedPolicy(_ policy: ActivatedPolicy) throws {
-        try setSetting(ActivatedPolicy.settingName, to: "\(policy.version) \(policy.digest.text)")
+        setSetting(ActivatedPolicy.settingName, to: "\(policy.version) \(policy.digest.text)")
     }
 }
 

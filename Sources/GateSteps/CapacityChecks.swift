@@ -3,7 +3,7 @@ import GateVocabulary
 extension StepContext {
     /// Refuses a send before it is decided when the trail or the outbox cannot take its entry and messages.
     package func requireRoom(isSecurity: Bool) throws {
-        let headroom = try view.headroom()
+        let headroom = try memory.headroom()
         guard headroom.publishLag <= limits.publishLagMillisecondsMax else {
             throw EngineFailure.trailBehind(milliseconds: headroom.publishLag)
         }
@@ -18,7 +18,7 @@ extension StepContext {
     func requireOutboxRoom(
         for caller: CallerName, to subject: SubjectID, isSecurity: Bool
     ) throws {
-        let depth = try view.outboxDepth(of: caller)
+        let depth = try memory.outboxDepth(of: caller)
         guard depth.rowCount < limits.part(of: limits.outboxRowCountMax, isSecurity: isSecurity),
             depth.byteCount < limits.part(of: limits.outboxByteCountMax, isSecurity: isSecurity),
             isSecurity
@@ -30,7 +30,7 @@ extension StepContext {
         let personShare = isSecurity ? personMax : limits.outboxRowCountPerPersonMax
         // Loaded once for all steps of a batch, so up to the bound that security has; and only where so many wait at all.
         guard
-            try depth.rowCount < personShare || view.outboxCount(of: subject, limit: personMax) < personShare
+            try depth.rowCount < personShare || memory.outboxCount(of: subject, limit: personMax) < personShare
         else { throw EngineFailure.outboxFullForRecipient }
     }
 }

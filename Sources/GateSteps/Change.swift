@@ -3,13 +3,12 @@ package import OpenSSLCrypto
 package import GateRecords
 package import SendPlanning
 
-/// The writes of one step.
+/// The writes of one step, as a store is given them; steps read ``GateMemory`` instead.
 ///
-/// Only its step fills it, whose look-ups add to ``written``. Afterwards it is read, and changed by two things alone: ``fill(_:)`` adds the bodies of envelopes,
-/// and an offer goes that a later step of the batch takes back. After its commit nothing changes it.
+/// Filled by the memory that its step writes to. Afterwards two things change it: ``fill(_:)`` adds the bodies of envelopes, and an
+/// offer goes that a later step of the batch takes back. After its commit nothing does.
 ///
-/// When a step throws, its change is dropped. A store writes changes in their order; within one, each person's state
-/// is as the step left it.
+/// A store writes changes in their order; within one, each person's state is as the step left it.
 package final class Change {
     package var entries: [StoredEntry] = []
     package var newSubjects: [(user: UserID, subject: Subject)] = []
@@ -42,23 +41,12 @@ package final class Change {
     /// What the clocks showed for the newest of ``entries``.
     package var clock: ClockReading?
     package var effects = StepEffects()
-    /// Which message each of ``messages`` is about, as far as a look-up had to know: a group of results looks along them for each.
-    private(set) var written: [MessageID] = []
-
     package init() {}
 
     /// Adds to a list that stays a list of one in most steps, which its literal makes at a third less than a list that grows.
     @inline(__always)
     static func add<Element>(_ element: consuming Element, to list: inout [Element]) {
         if list.isEmpty { list = [element] } else { list.append(element) }
-    }
-
-    /// Lists what ``messages`` are about.
-    ///
-    /// - Returns: Whether one of them is about this message.
-    func listWritten(_ message: MessageID) -> Bool {
-        for place in written.count..<messages.count { written.append(messages[place].message) }
-        return written.contains(message)
     }
 
     /// A write to one duty, or to all that a send left.
@@ -115,33 +103,6 @@ package final class Change {
             case let other: self = other
             }
         }
-
-        /// Whether it adds a row.
-        var isAdded: Bool {
-            switch self {
-            case .insert, .offer: true
-            case .update, .attempt, .postpone, .remove: false
-            }
-        }
-
-        /// Counts the row that it adds, in place, because a row is large.
-        ///
-        /// - Returns: Whether it adds one.
-        func isAdded(to depth: inout AddedDepth) -> Bool {
-            switch self {
-            case .insert(let record), .offer(let record): depth.count(record)
-            case .update, .attempt, .postpone, .remove: return false
-            }
-            return true
-        }
-
-        /// The row that it adds.
-        var added: OutboxRecord? {
-            switch self {
-            case .insert(let record), .offer(let record): record
-            case .update, .attempt, .postpone, .remove: nil
-            }
-        }
     }
 
     /// Puts bodies into rows and offers that were written before their envelopes were sealed: also where a later step of the batch
@@ -190,10 +151,6 @@ package struct StepEffects {
     package internal(set) var pendingBodies: [PendingBody] = []
     /// Messages that go to the relay from memory once everything is durable.
     package var offers: [MessageOffer] = []
-    /// Offers taken back: messages that wait in the store again.
-    package var recalled: Set<MessageID> = []
-    /// When messages of a lane are due that this step left waiting.
-    package var due = LaneValues<Instant?>(repeating: nil)
     /// Alarms for an operator, raised once everything is durable.
     package var alarms: [String] = []
     /// What the metrics count once everything is durable.

@@ -19,13 +19,13 @@ package struct Moment {
 
     /// The moment of a step that follows those of a batch.
     package init(
-        _ reading: ClockReading, after state: BatchState, sealingFailure: String?, limits: EngineLimits
+        _ reading: ClockReading, after memory: GateMemory, sealingFailure: String?, limits: EngineLimits
     ) {
         let time: Result<Instant, EngineFailure>
         do throws(EngineFailure) {
             time = .success(
                 try ClockGuard(limits: limits).time(
-                    reading, after: state.newestTime, recordedAt: state.newestClock))
+                    reading, after: memory.newestTime, recordedAt: memory.newestClock))
         } catch {
             time = .failure(error)
         }

@@ -48,7 +48,7 @@ extension RecordReading {
             return (0, 0, 0)
         }
         var counts = (type: 0, category: 0, everything: 0)
-        for forward in try forwards(of: subject, since: earliest, limit: LoadedForwards.countMax)
+        for forward in try forwards(of: subject, since: earliest, limit: KnownForwards.countMax)
         where besides == nil || forward.send != besides {
             if let typeSince, forward.at >= typeSince, forward.type == type { counts.type += 1 }
             if let categorySince, forward.at >= categorySince, forward.category == category {

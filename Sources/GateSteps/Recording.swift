@@ -10,7 +10,7 @@ extension StepContext {
     package func record(
         _ change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant
     ) throws -> EntryReference {
-        try view.apply(change, to: subject)
+        try memory.apply(change, to: subject)
         return try record(change.entry(of: subject, by: caller, at: now), at: now)
     }
 

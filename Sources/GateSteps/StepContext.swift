@@ -3,13 +3,12 @@ package import GateVocabulary
 import GateRecords
 import SendPlanning
 
-/// What a step works with: a view of the stored rows, the policy in force and the moment.
+/// What a step works with: what is known of the store, the policy in force and the moment.
 ///
-/// A step reads and changes through ``view``. It reaches no store, clock, random source, logger or socket. Reading
-/// something that is not loaded throws ``MissingRows``, and the step runs again once it is loaded. A step's writes
-/// are in ``StepView/change``, which is dropped when it throws.
+/// A step reads and changes ``memory`` alone. It reaches no store, clock, random source, logger or socket. Reading
+/// something that is not loaded throws ``MissingRows``, and the step runs again once it is loaded.
 package final class StepContext {
-    package let view: StepView
+    package let memory: GateMemory
     package let policy: CompiledPolicy
     let moment: Moment
     package let settings: StepSettings
@@ -18,10 +17,10 @@ package final class StepContext {
     var limits: EngineLimits { settings.limits }
 
     package init(
-        _ state: BatchState, moment: Moment, policy: CompiledPolicy, settings: StepSettings,
+        _ memory: GateMemory, moment: Moment, policy: CompiledPolicy, settings: StepSettings,
         identifiers: IdentifierPool
     ) {
-        view = StepView(state)
+        self.memory = memory
         self.moment = moment
         self.policy = policy
         self.settings = settings
@@ -34,24 +33,24 @@ package final class StepContext {
     package func now() throws -> Instant { try moment.time.get() }
 
     /// The index the next recorded entry will have.
-    package var upcomingIndex: UInt64 { view.upcomingIndex }
+    package var upcomingIndex: UInt64 { memory.upcomingIndex }
 
     /// Says that there is something for the publisher or the relay to do.
-    func announce() { view.affect { $0.hasNews = true } }
+    func announce() { memory.affect { $0.hasNews = true } }
 
-    package func noteProvedCommit() { view.affect { $0.provesCommits = true } }
+    package func noteProvedCommit() { memory.affect { $0.provesCommits = true } }
 
     /// Adds an observation, which is counted once the step is durable.
-    func observe(_ observation: Observation) { view.affect { $0.observations.append(observation) } }
+    func observe(_ observation: Observation) { memory.affect { $0.observations.append(observation) } }
 
     /// Raises an alarm for an operator once the step is durable.
-    func alarm(_ text: String) { view.affect { $0.alarms.append(text) } }
+    func alarm(_ text: String) { memory.affect { $0.alarms.append(text) } }
 
     /// Writes one entry, whose index is ``upcomingIndex``.
     func record(_ entry: StoredEntry) throws -> EntryReference {
-        view.append(entry)
-        try view.setNewestEntryClock(moment.reading)
-        view.affect {
+        memory.append(entry)
+        memory.setNewestEntryClock(moment.reading)
+        memory.affect {
             $0.hasNews = true
             $0.provesCommits = true
         }
@@ -60,7 +59,7 @@ package final class StepContext {
 
     /// An entry that was recorded before, as an answer cites it.
     func reference(toEntry index: UInt64) throws -> EntryReference {
-        EntryReference(index: index, bytes: try view.entry(index))
+        EntryReference(index: index, bytes: try memory.entry(index))
     }
 
     // MARK: Messages
@@ -84,7 +83,7 @@ package final class StepContext {
                 try insert(later, to: nil, composedAt: composedAt)
                 return false
             }
-            view.affect { $0.pendingBodies.append(pending) }
+            memory.affect { $0.pendingBodies.append(pending) }
         }
         try insert(record, to: destination, composedAt: composedAt)
         return true
@@ -97,10 +96,10 @@ package final class StepContext {
     ) throws {
         let lane = DeliveryLane(of: record.category)
         // A new message does not overtake one that waits its turn.
-        let isNext = view.due(in: lane).map { $0 > record.decidedAt } ?? true
-        guard isNext, view.offerRoom(in: lane) > 0, let destination else {
+        let isNext = memory.due(in: lane).map { $0 > record.decidedAt } ?? true
+        guard isNext, memory.offerRoom(in: lane) > 0, let destination else {
             noteDue(in: lane, at: record.notBefore)
-            return try view.insertOutbox(record)
+            return memory.insertOutbox(record)
         }
         offer(
             MessageOffer(
@@ -109,32 +108,32 @@ package final class StepContext {
                 lane: lane, tier: record.tier, caller: record.request.caller, decidedAt: record.decidedAt))
         record.attemptCount = 1
         record.attemptedAt = record.decidedAt
-        try view.offerOutbox(record)
+        memory.offerOutbox(record)
     }
 
     /// Gives a message to the relay once the batch is durable.
-    package func offer(_ offer: consuming MessageOffer) { view.change.effects.offers.append(offer) }
+    package func offer(_ offer: consuming MessageOffer) { memory.offer(offer) }
 
     /// Replaces a row that goes on waiting.
     func update(_ row: OutboxRecord) throws {
-        try view.updateOutbox(row)
+        memory.updateOutbox(row)
         noteDue(in: DeliveryLane(of: row.category), at: row.notBefore)
     }
 
     /// Moves a row's time without reading it.
     func postpone(_ message: MessageID, in lane: DeliveryLane, until: Instant) throws {
-        try view.postponeOutbox(message, until: until)
+        memory.postponeOutbox(message, until: until)
         noteDue(in: lane, at: until)
     }
 
     package func noteDue(in lane: DeliveryLane, at due: Instant) {
-        view.affect { $0.due[lane] = min($0.due[lane] ?? due, due) }
+        memory.noteDue(in: lane, at: due)
     }
 
     /// Prepares a waiting row for a new decision. An offered message that the relay has not taken yet is recalled,
     /// and waits in the store again; its row still counts as tried where an earlier try may have got through.
     func recall(_ row: OutboxRecord) throws -> OutboxRecord {
-        guard row.attemptedAt != nil, try view.recall(row.message),
+        guard row.attemptedAt != nil, try memory.recall(row.message),
             case .keep(let phase) = OutboxState(row).after(.recalled)
         else { return row }
         var row = row
@@ -145,8 +144,8 @@ package final class StepContext {
 
     /// Deletes a row. A message that was offered, whose row was written as tried, is recalled as well.
     func remove(_ row: OutboxRecord) throws {
-        if row.attemptedAt != nil { _ = try view.recall(row.message) }
-        try view.removeOutbox(row.message)
+        if row.attemptedAt != nil { _ = try memory.recall(row.message) }
+        memory.removeOutbox(row.message)
     }
 }
 

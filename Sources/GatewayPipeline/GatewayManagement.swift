@@ -155,9 +155,9 @@ extension Gateway {
                 order: .free, changesPolicy: true,
                 edit: { batch, now in
                     // Inside the transaction that would activate it: of two that race, the later sees the earlier.
-                    var diagnostics = try batch.view.editedNotices(of: next.bundle)
+                    var diagnostics = try batch.memory.editedNotices(of: next.bundle)
                     if source.versionsOnlyRise,
-                        let diagnostic = try batch.view.activatedPolicy()?.refusal(of: ActivatedPolicy(next))
+                        let diagnostic = try batch.memory.activatedPolicy()?.refusal(of: ActivatedPolicy(next))
                     {
                         diagnostics.insert(diagnostic, at: 0)
                     }
@@ -206,8 +206,8 @@ extension StepContext {
     package func recordStart(
         _ policy: CompiledPolicy, version: String, keys: [GatewayKey], pins: [PinnedKey] = [], at now: Instant
     ) throws {
-        try view.setActivatedPolicy(ActivatedPolicy(policy))
-        try view.archiveNotices(of: policy)
+        try memory.setActivatedPolicy(ActivatedPolicy(policy))
+        try memory.archiveNotices(of: policy)
         let found = try adoptKeys(keys, at: now)
         try record(
             StartEntry(
@@ -218,8 +218,8 @@ extension StepContext {
     func recordPolicy(
         _ policy: CompiledPolicy, by caller: CallerName?, at now: Instant
     ) throws -> EntryReference {
-        try view.setActivatedPolicy(ActivatedPolicy(policy))
-        try view.archiveNotices(of: policy)
+        try memory.setActivatedPolicy(ActivatedPolicy(policy))
+        try memory.archiveNotices(of: policy)
         return try record(
             PolicyEntry(
                 policy: policy.digest, approvals: approvals(of: policy), version: policy.bundle.version,

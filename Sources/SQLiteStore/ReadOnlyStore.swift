@@ -66,10 +66,10 @@ package final class ReadOnlyStore: GateStore {
 
     private static let refusal = StoreError.unavailable("the store was opened to be read only")
 
-    package func load(_ asks: [Ask], into state: BatchState) throws {
+    package func load(_ asks: [Ask], into memory: GateMemory) throws {
         try read {
-            state.begin(at: try $0.trailTail())
-            try $0.answer(asks, into: state)
+            memory.begin(at: try $0.trailTail())
+            try $0.answer(asks, into: memory)
         }
     }
 

@@ -258,7 +258,7 @@ package final class SQLiteStore: GateStore {
     /// The number of asks from which a snapshot costs less than it saves.
     private static let askCountOfSnapshot = 4
 
-    package func load(_ asks: [Ask], into state: BatchState) throws {
+    package func load(_ asks: [Ask], into memory: GateMemory) throws {
         try writer.connection.exclusively {
             try refuseWhenStopped()
             // No other connection changes `gate.db`, and an erasure, which changes `subjects.db`, waits for this connection. So one
@@ -276,8 +276,8 @@ package final class SQLiteStore: GateStore {
                         writer.connection.rollBack()
                     }
                 }
-                state.begin(at: try reading.trailTail())
-                try reading.answer(asks, into: state)
+                memory.begin(at: try reading.trailTail())
+                try reading.answer(asks, into: memory)
                 reading.keepRead()
             }
         }

@@ -35,7 +35,7 @@ private final class SlowStore: GateStore {
         for _ in 0..<count { disk.signal() }
     }
 
-    func load(_ asks: [Ask], into state: BatchState) throws { try store.load(asks, into: state) }
+    func load(_ asks: [Ask], into memory: GateMemory) throws { try store.load(asks, into: memory) }
     func commit(_ changes: [Change]) throws -> CommitReceipt {
         let receipt = try store.commit(changes)
         done.withLock { $0.append("commit") }

@@ -480,7 +480,7 @@ import WireProtocol
         try #require(try await gate.call("product", "DELETE", Self.person).status == 200)
         #expect(try waiting(gate) == 0)
         // A row that no erasure took along.
-        try gate.store.write { try $0.insertOutbox(row) }
+        try gate.store.write { $0.insertOutbox(row) }
         try #require(try await gate.remit("b", to: "u_2").status == 202)
         #expect(try await gate.claim().map(\.token) == [apnsToken("token-of-u_2-d_1")])
         #expect(try gate.store.read { try $0.outbox(row.message) } == nil)

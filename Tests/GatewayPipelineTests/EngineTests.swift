@@ -400,10 +400,10 @@ final class FailingStore: GateStore {
     func failErasures(_ failure: StoreError?) { state.withLock { $0.erasureFailure = failure } }
     var writeCount: Int { state.withLock { $0.writeCount } }
 
-    func load(_ asks: [Ask], into state: BatchState) throws {
+    func load(_ asks: [Ask], into memory: GateMemory) throws {
         let isMessage = asks.contains { if case .message = $0 { true } else { false } }
         if isMessage, let failure = loadFailure.withLock({ $0 }) { throw failure }
-        try store.load(asks, into: state)
+        try store.load(asks, into: memory)
     }
 
     func commit(_ changes: [Change]) throws -> CommitReceipt {

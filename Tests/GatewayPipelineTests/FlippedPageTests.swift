@@ -65,7 +65,7 @@ import WireProtocol
         // Of one the send is known no longer.
         let person = try gate.store.read { try $0.subject(of: UserID("u_1"))?.id }
         try gate.store.write {
-            try $0.appendEvent(
+            $0.appendEvent(
                 EventRecord(
                     caller: CallerName("payments"), send: SendID(high: 1, low: 1), subject: person,
                     event: .handedOver, destination: nil, at: gate.clock.now(), reason: nil))

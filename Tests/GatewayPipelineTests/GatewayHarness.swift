@@ -481,7 +481,7 @@ final class GatewayHarness: Sendable {
     func publishAll() throws {
         let entries = try store.read { try $0.entries(from: 0, limit: Int(try $0.entryCount())) }
         let size = try library.integrate(entries)
-        try store.write { try $0.setPublishedSize(size) }
+        try store.write { $0.setPublishedSize(size) }
     }
 
     /// Returns when all that was answered before is told as well: alarms are given after the answers of a batch, and

@@ -232,14 +232,14 @@ import Testing
         throws
     {
         let key = Notice.Key(id: "old", version: "1", language: "en")
-        try gate.store.write { try $0.setSetting("notice abcd as old 1 en", to: "marketing push,sms") }
+        try gate.store.write { $0.setSetting("notice abcd as old 1 en", to: "marketing push,sms") }
         let scope = try gate.store.read { try $0.archivedScope(of: key, sha256: "abcd") }
         #expect(
             scope
                 == Notice.Scope(
                     purposes: [.marketing], channels: [.push, .sms], methods: Notice.ordinaryMethods,
                     basis: "consent"))
-        try gate.store.write { try $0.setSetting("notice abcd as old 1 en", to: "marketing push,fax") }
+        try gate.store.write { $0.setSetting("notice abcd as old 1 en", to: "marketing push,fax") }
         #expect(throws: StoreError.self) {
             try gate.store.read { try $0.archivedScope(of: key, sha256: "abcd") }
         }
@@ -249,7 +249,7 @@ import Testing
     {
         try await gate.register("u_1")
         let hash = String(repeating: "ab", count: 32)
-        try gate.store.write { try $0.setSetting("notice \(hash) as gone 1 en", to: "leaflets push") }
+        try gate.store.write { $0.setSetting("notice \(hash) as gone 1 en", to: "leaflets push") }
         let reply = try await gate.call(
             "product", "POST", "/v1/recipients/u_1/consents",
             [

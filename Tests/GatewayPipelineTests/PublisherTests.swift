@@ -192,7 +192,7 @@ private final class ScriptedLibrary: TrailLibrary {
     @Test func `who starts again takes up where the store says that it was`() async throws {
         let gate = try GatewayHarness()
         try await gate.register("u_1")
-        try gate.store.write { try $0.setPublishedSize(2) }
+        try gate.store.write { $0.setPublishedSize(2) }
         let idle = publisher(of: gate)
         idle.start()
         idle.drain()

@@ -249,7 +249,7 @@ import WireProtocol
         func rewrite(_ change: (inout OutboxRecord) -> Void) throws {
             var row = try #require(try gate.store.read { try $0.outbox(messages[0]) })
             change(&row)
-            try gate.store.write { try $0.updateOutbox(row) }
+            try gate.store.write { $0.updateOutbox(row) }
         }
         var sound: [UInt8] = []
         try rewrite {

@@ -223,9 +223,9 @@ import WireProtocol
         #expect(await gate.ask("keys-team", "POST", "/v1/keys/\(key)/suspend").status == 200)
         #expect(try differences(gate).isEmpty)
         func whats() throws -> [String] { try differences(gate).map(\.what) }
-        try gate.store.write { try $0.setSetting("keyring", to: before.text) }
+        try gate.store.write { $0.setSetting("keyring", to: before.text) }
         #expect(try whats() == ["gateway key `\(key)` is `active`, and `suspended` by the trail"])
-        try gate.store.write { try $0.setSetting("keyring", to: nil) }
+        try gate.store.write { $0.setSetting("keyring", to: nil) }
         #expect(try whats().allSatisfy { $0.contains("is unknown, and") } && !whats().isEmpty)
         var more = before
         _ = try more.add(
@@ -234,7 +234,7 @@ import WireProtocol
                 changedAt: .longAgo, publicKey: nil))
         more.take(
             RecordedKey(id: key, purpose: .origin, state: .suspended, at: .longAgo, publicKey: nil))
-        try gate.store.write { try $0.setSetting("keyring", to: more.text) }
+        try gate.store.write { $0.setSetting("keyring", to: more.text) }
         #expect(try whats() == ["gateway key `origin-9` is `pre_activation`, and unknown by the trail"])
     }
 
@@ -245,7 +245,7 @@ import WireProtocol
         try await scene.adopt(scene.keyset(version: 2))
         #expect(try differences(scene.gate).isEmpty)
         for note in [before, nil] {
-            try scene.gate.store.write { try $0.setSetting("keyset", to: note) }
+            try scene.gate.store.write { $0.setSetting("keyset", to: note) }
             let whats = try differences(scene.gate).map(\.what)
             #expect(
                 whats.count == 1 && whats[0].hasPrefix("the keyset in force is not the one that was adopted"))

@@ -1181,11 +1181,11 @@ private final class CountingStore: GateStore {
 
     var counts: (reads: Int, linkLoads: Int) { state.withLock { $0 } }
 
-    func load(_ asks: [Ask], into state: BatchState) throws {
+    func load(_ asks: [Ask], into memory: GateMemory) throws {
         if asks.contains(where: { if case .unsubscribeLink = $0 { true } else { false } }) {
             self.state.withLock { $0.linkLoads += 1 }
         }
-        try store.load(asks, into: state)
+        try store.load(asks, into: memory)
     }
     func commit(_ changes: [Change]) throws -> CommitReceipt { try store.commit(changes) }
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {

@@ -46,11 +46,11 @@ package final class InMemoryStore: GateStore {
         if hasEnded.withLock({ $0 }) { throw Self.end }
     }
 
-    package func load(_ asks: [Ask], into state: BatchState) throws {
+    package func load(_ asks: [Ask], into memory: GateMemory) throws {
         try refuseAtEnd()
         let contents = committed
-        state.begin(at: try contents.trailTail())
-        try contents.answer(asks, into: state)
+        memory.begin(at: try contents.trailTail())
+        try contents.answer(asks, into: memory)
     }
 
     package func commit(_ changes: [Change]) throws -> CommitReceipt {

@@ -15,7 +15,7 @@ import Testing
         var store: SQLiteStore? = try openStore(folder.state)
         try store?.write {
             _ = try $0.putCanaries()
-            try $0.offerOutbox(.canary(11, of: 1))
+            $0.offerOutbox(.canary(11, of: 1))
         }
         func expectUnreadable() throws {
             for canary in Canary.all {
@@ -208,7 +208,7 @@ import Testing
         }
         try store.write { transaction in
             for index in erased {
-                try transaction.eraseSubject(try #require(SubjectID(bytes: mappings[index].subject)))
+                transaction.eraseSubject(try #require(SubjectID(bytes: mappings[index].subject)))
             }
         }
         try store.finishErasures()
@@ -239,7 +239,7 @@ import Testing
             try Data(contentsOf: URL(fileURLWithPath: folder.state + "/gate.db-wal")).count
         }
         let before = try logByteCount()
-        try store.write { try $0.setPublishedSize(256) }
+        try store.write { $0.setPublishedSize(256) }
         #expect(try logByteCount() - before < 256 * entry.count / 8)
         // What is deleted next is overwritten again.
         let connection = store.writer.connection
@@ -295,17 +295,17 @@ import Testing
             for number in people {
                 try store.write { transaction in
                     let subject = try transaction.putCanaries(number)
-                    try transaction.offerOutbox(.canary(10 + number, of: number))
+                    transaction.offerOutbox(.canary(10 + number, of: number))
                     try transaction.putPermissionPrompt(
                         PermissionPrompt(
                             subject: subject, device: .sample(1), shownAt: .sample, answer: .granted))
-                    try transaction.putDedupe(
+                    transaction.putDedupe(
                         DedupeRecord(eventTag: .sample(7), send: .sample(number), at: .sample), to: subject)
                     transaction.putUnsubscribeLink(
                         UnsubscribeLink(
                             id: .sample(40 + number), subject: subject, category: .marketing, channel: .email,
                             destination: .sample(9), mailbox: nil))
-                    try transaction.putDuty(
+                    transaction.putDuty(
                         DutyRecord(
                             duty: .sample(8), subject: subject, state: .owed, send: .sample(number),
                             caller: CallerName("payments"), type: TypeID(Canary.type), mustGoBy: "letter",
@@ -313,12 +313,12 @@ import Testing
                 }
                 // Later than it was received.
                 try store.write {
-                    try $0.countForward(
+                    $0.countForward(
                         of: .sample(number), type: TypeID(Canary.type), category: .transactional, at: .sample,
                         send: .sample(number))
                 }
             }
-            for number in erased { try store.write { try $0.eraseSubject(.sample(number)) } }
+            for number in erased { try store.write { $0.eraseSubject(.sample(number)) } }
             try store.finishErasures()
             store.close()
             var counts: [String: String] = [:]
@@ -349,7 +349,7 @@ import Testing
         let store = try openStore(folder.state)
         try store.write { transaction in
             try transaction.putCanaries(1)
-            try transaction.eraseSubject(.sample(1))
+            transaction.eraseSubject(.sample(1))
         }
         store.close()
         func count(_ table: String, in file: String) throws -> String {

@@ -25,7 +25,7 @@ import Testing
                         at: Instant(milliseconds: Instant.sample.milliseconds + Int64(number)),
                         reason: number.isMultiple(of: 2) ? "reason \(number)" : nil,
                         entryIndex: UInt64(number))
-                    try transaction.appendEvent(event)
+                    transaction.appendEvent(event)
                     written.append(event)
                 }
             }
@@ -48,23 +48,19 @@ import Testing
 
     /// Commits a change for each send; every fourth counts as a forward when it comes, and every fourth later.
     private func commit(_ records: [SendRecord], to store: SQLiteStore) throws {
-        let state = BatchState()
-        try store.load([], into: state)
-        let changes = try records.map { record in
-            let change = try store.step(
-                { step in
-                    try step.insertSend(record)
-                    guard let subject = record.subject, let category = record.category else { return }
-                    let isLater = record.entryIndex.isMultiple(of: 4)
-                    try step.countForward(
-                        of: subject, type: record.type, category: category,
-                        at: record.receivedAt.advanced(bySeconds: isLater ? 3_600 : 0), send: record.id)
-                }, over: state
-            ).view.change
-            state.apply(change)
-            return change
+        let memory = GateMemory()
+        try store.load([], into: memory)
+        for record in records {
+            memory.step {
+                memory.insertSend(record)
+                guard let subject = record.subject, let category = record.category else { return }
+                let isLater = record.entryIndex.isMultiple(of: 4)
+                memory.countForward(
+                    of: subject, type: record.type, category: category,
+                    at: record.receivedAt.advanced(bySeconds: isLater ? 3_600 : 0), send: record.id)
+            }
         }
-        _ = try store.commit(changes)
+        _ = try store.commit(memory.applied)
     }
 
     @Test func `sends of one commit, few or many, are all there as they were written`() throws {
@@ -112,17 +108,17 @@ import Testing
         for round in 0..<40 {
             try store.write { transaction in
                 let subject = try transaction.putCanaries(round + 1)
-                try transaction.putDedupe(
+                transaction.putDedupe(
                     DedupeRecord(eventTag: .sample(round), send: nil, at: .sample), to: subject)
-                if round % 3 == 2 { try transaction.eraseSubject(.sample(round - 1)) }
+                if round % 3 == 2 { transaction.eraseSubject(.sample(round - 1)) }
                 if round % 4 == 3 { try transaction.removeDevice(.sample(1), of: subject) }
             }
             #expect(throws: UnfitWrite.self) {
-                try store.write { (transaction: StepView) throws -> Void in
-                    try transaction.setSetting("undone", to: "\(round)")
-                    try transaction.removeOutbox(.sample(round + 1))
+                try store.write { (transaction: GateMemory) throws -> Void in
+                    transaction.setSetting("undone", to: "\(round)")
+                    transaction.removeOutbox(.sample(round + 1))
                     let key = SubjectTag(.sample(round), of: .sample(round + 1))
-                    try transaction.removeDedupe(key.tag, to: key.subject)
+                    transaction.removeDedupe(key.tag, to: key.subject)
                     try transaction.cannotBeWritten()
                 }
             }

@@ -204,24 +204,24 @@ import Testing
             { _ = try $0.newestEntryClock() }, { _ = try $0.setting("some") },
         ]
         for read in reads { try attempt { try store.read(read) } }
-        let changes: [(StepView) throws -> Void] = [
+        let changes: [(GateMemory) throws -> Void] = [
             { transaction in
-                if let row = try transaction.outbox(message) { try transaction.updateOutbox(row) }
-            }, { try $0.markAttempt(message, at: .sample) },
-            { try $0.postponeOutbox(message, until: .sample) },
+                if let row = try transaction.outbox(message) { transaction.updateOutbox(row) }
+            }, { $0.markAttempt(message, at: .sample) },
+            { $0.postponeOutbox(message, until: .sample) },
             { transaction in
                 if var device = try transaction.devices(of: subject).first {
                     device.seenAt = .sample
                     try transaction.putDevice(device)
                 }
-            }, { _ = try $0.prune(before: Instant(seconds: 1_900_000_000)) },
-            { try $0.removeOutbox(message) }, { try $0.eraseSubject(subject) },
+            }, { $0.prune(before: Instant(seconds: 1_900_000_000)) },
+            { $0.removeOutbox(message) }, { $0.eraseSubject(subject) },
         ]
         // Undone again, so that the next one finds the same damage.
         for change in changes {
             try attempt {
                 do {
-                    try store.write { (transaction: StepView) throws -> Void in
+                    try store.write { (transaction: GateMemory) throws -> Void in
                         try change(transaction)
                         try transaction.cannotBeWritten()
                     }
@@ -235,14 +235,14 @@ import Testing
         try openStore(path).write { transaction in
             for number in 1...2 {
                 let subject = try transaction.putCanaries(number)
-                try transaction.offerOutbox(.canary(10 + number, of: number))
-                try transaction.countForward(
+                transaction.offerOutbox(.canary(10 + number, of: number))
+                transaction.countForward(
                     of: subject, type: TypeID("t"), category: .transactional, at: .sample,
                     send: .sample(number))
-                try transaction.putDedupe(
+                transaction.putDedupe(
                     DedupeRecord(eventTag: .sample(9), send: .sample(number), at: .sample), to: subject)
             }
-            try transaction.setSetting("some", to: "value")
+            transaction.setSetting("some", to: "value")
         }
     }
 
@@ -321,7 +321,7 @@ import Testing
                 }
             }
         }
-        try store.write { try $0.setPublishedSize(publishedSize) }
+        try store.write { $0.setPublishedSize(publishedSize) }
         store.close()
         for first in firsts {
             for change in ["UPDATE entry SET count = 1", "UPDATE entry SET count = 3", "DELETE FROM entry"] {

@@ -59,7 +59,7 @@ import Testing
     private func perform(_ number: Int, on store: SQLiteStore) throws {
         try store.write { transaction in
             try transaction.putCanaries(number)
-            try transaction.setSetting("last", to: "\(number)")
+            transaction.setSetting("last", to: "\(number)")
         }
     }
 
@@ -149,9 +149,7 @@ import Testing
             let store = try #require(state.store)
             try perform(1, on: store)
             // What was loaded before, and is to be written after.
-            let loaded = BatchState()
-            try store.load([], into: loaded)
-            let late = try store.step({ try $0.setSetting("late", to: "1") }, over: loaded).view.change
+            let late = try store.changes { $0.setSetting("late", to: "1") }
             state.files.fail(.synchronize, at: position, code: Self.fsyncError)
             do {
                 try perform(2, on: store)
@@ -173,7 +171,7 @@ import Testing
                 }
             }
             #expect(isLost { try perform(3, on: store) })
-            #expect(isLost { _ = try store.commit([late]) })
+            #expect(isLost { _ = try store.commit(late) })
             #expect(isLost { _ = try store.read { try $0.entryCount() } })
             #expect(isLost { try store.finishErasures() })
             try state.reopen()
@@ -197,7 +195,7 @@ import Testing
             try perform(1, on: store)
             state.files.fail(operation, at: position, code: code)
             var failure: StoreError?
-            do { try store.write { try $0.setSetting("other", to: "1") } } catch let error as StoreError {
+            do { try store.write { $0.setSetting("other", to: "1") } } catch let error as StoreError {
                 failure = error
             }
             let isOver = state.files.count(operation) < position
@@ -231,7 +229,7 @@ import Testing
             guard !sawLoss else { break }
             state.files.fail(.synchronize, at: 1 + position, code: Self.fsyncError, lasts: true)
             do {
-                try store.write { try $0.setSetting("other", to: "\(position)") }
+                try store.write { $0.setSetting("other", to: "\(position)") }
             } catch StoreError.lostDurability {
                 sawLoss = true
             }
@@ -302,7 +300,7 @@ import Testing
                 // later one.
                 state.files.fail(.write, at: 1, code: SQLITE_FULL, lasts: true)
                 for number in 0..<60_000 {
-                    try transaction.setSetting("filler-\(number)", to: String(repeating: "x", count: 2000))
+                    transaction.setSetting("filler-\(number)", to: String(repeating: "x", count: 2000))
                 }
             }
         }
@@ -366,10 +364,8 @@ import Testing
             return try powerCut(leaving: durable, in: afterwards).read { try $0.setting(name) }
         }
         func commit(_ name: String) throws {
-            let loaded = BatchState()
-            try store.load([], into: loaded)
-            let change = try store.step({ try $0.setSetting(name, to: "1") }, over: loaded).view.change
-            _ = try store.commit([change])
+            let changes = try store.changes { $0.setSetting(name, to: "1") }
+            _ = try store.commit(changes)
         }
         try perform(1, on: store)
         try commit("a")
@@ -395,10 +391,8 @@ import Testing
         let state = try FaultyState()
         let store = try #require(state.store)
         try perform(1, on: store)
-        let loaded = BatchState()
-        try store.load([], into: loaded)
-        let change = try store.step({ try $0.eraseSubject(.sample(1)) }, over: loaded).view.change
-        _ = try store.commit([change])
+        let changes = try store.changes { $0.eraseSubject(.sample(1)) }
+        _ = try store.commit(changes)
         state.files.fail(.synchronize, at: 1, code: Self.fsyncError)
         #expect(throws: StoreError.lostDurability("the log of `gate.db` could not be synchronized (1034)")) {
             try store.finishErasures()
@@ -418,9 +412,7 @@ import Testing
             limits: SQLiteStoreLimits(readerCount: 1, logByteCountBeforeCheckpoint: 1))
         let store = try #require(state.store)
         try perform(1, on: store)
-        let loaded = BatchState()
-        try store.load([], into: loaded)
-        let change = try store.step({ try $0.setSetting("a", to: "1") }, over: loaded).view.change
+        let changes = try store.changes { $0.setSetting("a", to: "1") }
         store.writer.mover.wait()
         // The log was moved, so the commit begins it anew with its header; the second is the checkpoint's, of the log.
         state.files.fail(.synchronize, at: 2, code: Self.fsyncError)
@@ -428,7 +420,7 @@ import Testing
             do { try body() } catch StoreError.lostDurability { return true } catch { return false }
             return false
         }
-        #expect(isLost { _ = try store.commit([change]) })
+        #expect(isLost { _ = try store.commit(changes) })
         state.files.heal()
         #expect(isLost { try store.writer.connection.synchronize() })
         #expect(isLost { try store.synchronize() })
@@ -456,9 +448,9 @@ import Testing
         let copy = try TemporaryFolder()
         try store.write { transaction in
             try transaction.putCanaries(2)
-            try transaction.setSetting("last", to: "2")
+            transaction.setSetting("last", to: "2")
             for number in 0..<5_000 {
-                try transaction.setSetting("filler-\(number)", to: String(repeating: "x", count: 2000))
+                transaction.setSetting("filler-\(number)", to: String(repeating: "x", count: 2000))
             }
             try FileManager.default.createDirectory(
                 atPath: copy.state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700]
@@ -508,7 +500,7 @@ import Testing
             while true {
                 try store.write { transaction in
                     for _ in 0..<10 {
-                        try transaction.setSetting("filler-\(count)", to: String(repeating: "x", count: 3000))
+                        transaction.setSetting("filler-\(count)", to: String(repeating: "x", count: 3000))
                         count += 1
                     }
                 }
@@ -522,7 +514,7 @@ import Testing
         }
         #expect(try isThere(1, in: store))
         try store.write { transaction in
-            for number in 0..<200 { try transaction.setSetting("filler-\(number)", to: nil) }
+            for number in 0..<200 { transaction.setSetting("filler-\(number)", to: nil) }
         }
         try perform(2, on: store)
         #expect(try isThere(2, in: store))
@@ -538,7 +530,7 @@ import Testing
         let later = Instant.sample.advanced(bySeconds: 1)
         var rounds: [Int] = []
         while true {
-            let count = try store.committing { try $0.prune(before: later) }.receipt.prunedRowCount
+            let count = try store.committing { $0.prune(before: later) }.receipt.prunedRowCount
             guard count > 0 else { break }
             rounds.append(count)
         }

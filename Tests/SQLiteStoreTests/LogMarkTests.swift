@@ -94,10 +94,8 @@ import Testing
         let store = try openStore(folder.state)
         try store.write { _ = try $0.putCanaries(1) }
         try FileManager.default.copyItem(atPath: folder.state, toPath: earlier.state)
-        let loaded = BatchState()
-        try store.load([], into: loaded)
-        let change = try store.step({ try $0.setSetting("unanswered", to: "1") }, over: loaded).view.change
-        _ = try store.commit([change])
+        let changes = try store.changes { $0.setSetting("unanswered", to: "1") }
+        _ = try store.commit(changes)
         for isTorn in [false, true] {
             let killed = try TemporaryFolder()
             try FileManager.default.copyItem(atPath: folder.state, toPath: killed.state)
@@ -105,7 +103,7 @@ import Testing
             let next = try openStore(killed.state)
             #expect(try next.read { try $0.setting("unanswered") } == nil)
             #expect(try newest(next, of: 1) == [1])
-            try next.write { try $0.setSetting("later", to: "1") }
+            try next.write { $0.setSetting("later", to: "1") }
             next.close()
             #expect(try openStore(killed.state).read { try $0.setting("later") } == "1")
         }
@@ -116,10 +114,8 @@ import Testing
         let store = try openStore(
             folder.state, limits: SQLiteStoreLimits(readerCount: 1, logByteCountBeforeCheckpoint: 1))
         for number in 1...4 { try store.write { _ = try $0.putCanaries(number) } }
-        let loaded = BatchState()
-        try store.load([], into: loaded)
-        let change = try store.step({ try $0.setSetting("unanswered", to: "1") }, over: loaded).view.change
-        _ = try store.commit([change])
+        let changes = try store.changes { $0.setSetting("unanswered", to: "1") }
+        _ = try store.commit(changes)
         let killed = try TemporaryFolder()
         try FileManager.default.copyItem(atPath: folder.state, toPath: killed.state)
         #expect(try newest(try openStore(killed.state), of: 4) == Array(1...4))
@@ -204,7 +200,7 @@ import Testing
         #expect(what.contains("gate.db-wal` is not as it was written"))
         // Nothing more is made durable, nor moved at the end.
         #expect(throws: StoreError.lostDurability(what)) {
-            try store.write { try $0.setSetting("later", to: "1") }
+            try store.write { $0.setSetting("later", to: "1") }
         }
         store.close()
         #expect(throws: StoreOpeningError.self) { try openStore(folder.state) }
@@ -213,7 +209,7 @@ import Testing
     @Test func `what was moved into the database is not cut from the log by the start after a kill`() throws {
         let (folder, killed) = (try TemporaryFolder(), try TemporaryFolder())
         let store = try openStore(folder.state)
-        try store.write { try $0.setSetting("answered", to: "1") }
+        try store.write { $0.setSetting("answered", to: "1") }
         let connection = store.writer.connection
         let put = StatementText("setting", "INSERT INTO setting VALUES (?, '1')")
         func commit(_ name: String) throws {
@@ -310,7 +306,7 @@ import Testing
         var longest = 0
         for number in 0..<3_000 {
             try store.write {
-                try $0.setSetting("\(number % 7)", to: String(repeating: "\(number)", count: 200))
+                $0.setSetting("\(number % 7)", to: String(repeating: "\(number)", count: 200))
             }
             longest = max(longest, store.writer.connection.logByteCount)
         }

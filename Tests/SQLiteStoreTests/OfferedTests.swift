@@ -13,10 +13,10 @@ import Testing
         // One that is erased, and one that is erased whose message has its result already.
         for isEnded in [false, true] {
             try store.write { step in
-                for number in 1...4 { try step.offerOutbox(.canary(number, of: number % 2)) }
+                for number in 1...4 { step.offerOutbox(.canary(number, of: number % 2)) }
             }
-            if isEnded { for number in [2, 4] { try store.write { try $0.removeOutbox(.sample(number)) } } }
-            try store.write { try $0.eraseSubject(.sample(0)) }
+            if isEnded { for number in [2, 4] { try store.write { $0.removeOutbox(.sample(number)) } } }
+            try store.write { $0.eraseSubject(.sample(0)) }
             let erased = Hexadecimal.encode(SubjectID.sample(0).bytes)
             let counts = try tamper(folder.state + "/gate.db") {
                 try $0.pragma("SELECT count(*) || ' ' || sum(instr(heads, x'\(erased)')) FROM offered")
@@ -25,11 +25,11 @@ import Testing
             #expect(
                 try store.read { try $0.dueOutbox(at: .sample, limit: 9, lane: .general, excluding: []) }
                     .isEmpty)
-            if isEnded { try store.write { try $0.postponeOutbox(.sample(1), until: .sample) } }
+            if isEnded { try store.write { $0.postponeOutbox(.sample(1), until: .sample) } }
             for number in [1, 3] {
                 let found = try store.read { try $0.outbox(MessageID.sample(number)) }
                 #expect(found?.body == OutboxRecord.canary(number, of: 1).body)
-                try store.write { try $0.removeOutbox(.sample(number)) }
+                try store.write { $0.removeOutbox(.sample(number)) }
             }
             #expect(try store.read { try $0.outboxDepth().rowCount } == 0)
         }
@@ -40,23 +40,23 @@ import Testing
         var store = try openStore(folder.state)
         let count = OfferedSegment.countMax + 10
         try store.write { step in
-            for number in 1...count { try step.offerOutbox(.canary(number, of: 1)) }
+            for number in 1...count { step.offerOutbox(.canary(number, of: 1)) }
         }
         func rowCount() throws -> String {
             try tamper(folder.state + "/gate.db") { try $0.pragma("SELECT count(*) FROM offered") }
         }
         #expect(try rowCount() == "2")
         for number in 1..<OfferedSegment.countMax {
-            try store.write { try $0.removeOutbox(.sample(number)) }
+            try store.write { $0.removeOutbox(.sample(number)) }
         }
         #expect(try rowCount() == "2")
         #expect(try store.read { try $0.outboxDepth().rowCount } == 11)
         // In one commit with its end, the end of the other's, and one that is offered and ends there.
         try store.write { step in
-            try step.removeOutbox(.sample(OfferedSegment.countMax))
-            try step.removeOutbox(.sample(count))
-            try step.offerOutbox(.canary(count + 1, of: 1))
-            try step.removeOutbox(.sample(count + 1))
+            step.removeOutbox(.sample(OfferedSegment.countMax))
+            step.removeOutbox(.sample(count))
+            step.offerOutbox(.canary(count + 1, of: 1))
+            step.removeOutbox(.sample(count + 1))
         }
         #expect(try rowCount() == "1")
         store.close()

@@ -86,7 +86,7 @@ import Testing
             let store = try openStore(folder.state)
             switch what {
             case "erasure":
-                try store.write { try $0.eraseSubject(.sample(1)) }
+                try store.write { $0.eraseSubject(.sample(1)) }
                 try store.finishErasures()
             default: try store.write { _ = try $0.putCanaries(2) }
             }
@@ -222,7 +222,7 @@ import Testing
         ) {
             _ = try openStore(folder.state)
         }
-        try first.write { try $0.setSetting("still", to: "working") }
+        try first.write { $0.setSetting("still", to: "working") }
         first.close()
         let second = try openStore(folder.state)
         #expect(try second.read { try $0.setting("still") } == "working")
@@ -288,7 +288,7 @@ import Testing
         let store = try openStore(folder.state)
         try store.write { step in
             _ = try step.putCanaries()
-            try step.setSetting("asked", to: "written last")
+            step.setSetting("asked", to: "written last")
         }
         // The directory of a store that writes is that store's alone.
         #expect(throws: StoreOpeningError.directoryInUse(path: folder.state, processID: getpid())) {
@@ -499,7 +499,7 @@ import Testing
                 for number in 0..<20 {
                     _ = try transaction.makeSubject(
                         for: UserID("u_\(round)_\(number)"), subject: .sample(round * 100 + number))
-                    try transaction.setSetting("\(round)-\(number)", to: String(repeating: "x", count: 2000))
+                    transaction.setSetting("\(round)-\(number)", to: String(repeating: "x", count: 2000))
                 }
             }
         }
@@ -524,7 +524,7 @@ import Testing
         // A person's key and state, a record in either ledger, one send, one message, one event; and the state that the
         // person had before the first of them.
         #expect(used >= start.sealCount + 8)
-        try? first.write { (transaction: StepView) throws -> Void in
+        try? first.write { (transaction: GateMemory) throws -> Void in
             _ = try transaction.putCanaries(2)
             try transaction.cannotBeWritten()
         }
@@ -605,7 +605,7 @@ import Testing
         #expect(store.dataKeyUse.isExhausted && store.dataKeyUse.sealCount == 1 << 32)
         #expect(try store.read { try $0.devices(of: .sample(1)) }.first?.token == Canary.token)
         // Who is forgotten needs nothing sealed.
-        try store.write { try $0.eraseSubject(.sample(1)) }
+        try store.write { $0.eraseSubject(.sample(1)) }
         store.close()
         // A restart changes nothing, and another key does.
         #expect(throws: try #require(failure)) {

@@ -54,10 +54,10 @@ import Testing
         try store.write { step in
             for number in 1...12 { _ = try step.putCanaries(number) }
             for number in 0..<40 {
-                try step.setSetting("filler-\(number)", to: String(repeating: "x", count: 1_800))
+                step.setSetting("filler-\(number)", to: String(repeating: "x", count: 1_800))
             }
         }
-        try store.write { step in for number in 0..<40 { try step.setSetting("filler-\(number)", to: nil) } }
+        try store.write { step in for number in 0..<40 { step.setSetting("filler-\(number)", to: nil) } }
         let free = try store.writer.connection.exclusively {
             try store.writer.connection.pragma("PRAGMA freelist_count")
         }
@@ -264,7 +264,7 @@ import Testing
             // A step that meets such a page changes nothing.
             #expect(throws: StoreError.self) {
                 try whole.write {
-                    try $0.setSetting("after", to: "1"); _ = try $0.consentRecords(of: .sample(3))
+                    $0.setSetting("after", to: "1"); _ = try $0.consentRecords(of: .sample(3))
                 }
             }
             whole.close()
@@ -285,7 +285,7 @@ import Testing
         // Page 1 is in the log, because the database grows.
         try store.write { step in
             for number in 0..<40 {
-                try step.setSetting("filler-\(number)", to: String(repeating: "x", count: 1_800))
+                step.setSetting("filler-\(number)", to: String(repeating: "x", count: 1_800))
             }
         }
         try FileManager.default.copyItem(atPath: folder.state, toPath: killed.state)

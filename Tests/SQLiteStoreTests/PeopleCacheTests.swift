@@ -58,13 +58,13 @@ import Testing
         let store = try openStore(folder.state, limits: SQLiteStoreLimits(cachedPersonCountMax: cached))
         try store.write { _ = try $0.putCanaries(1) }
         var record = try #require(try store.read { try $0.recipient(.sample(1)) })
-        func change(_ locale: String, in transaction: StepView) throws {
+        func change(_ locale: String, in transaction: GateMemory) throws {
             record.locale = locale
             try transaction.putRecipient(record)
         }
         #expect(try locales(store) == [Canary.locale, Canary.locale])
         #expect(throws: Interrupted.self) {
-            try store.write { (transaction: StepView) throws -> Void in
+            try store.write { (transaction: GateMemory) throws -> Void in
                 try change("sv", in: transaction)
                 #expect(try transaction.recipient(.sample(1))?.locale == "sv")
                 throw Interrupted()
@@ -73,7 +73,7 @@ import Testing
         #expect(try locales(store) == [Canary.locale, Canary.locale])
         try store.write { try change("da", in: $0) }
         #expect(throws: (any Error).self) {
-            try store.write { (transaction: StepView) throws -> Void in
+            try store.write { (transaction: GateMemory) throws -> Void in
                 try change("fi", in: transaction)
                 _ = try transaction.putCanaries(2)
                 _ = try transaction.recipient(.sample(2))
@@ -93,16 +93,14 @@ import Testing
         let store = try openStore(folder.state)
         try store.write { _ = try $0.putCanaries(1) }
         var record = try #require(try store.read { try $0.recipient(.sample(1)) })
-        let state = BatchState()
-        try store.load([], into: state)
+        let memory = GateMemory()
+        try store.load([], into: memory)
         // There and back: the second is no change to what the file has.
-        let changes = try ["sv", Canary.locale].map { locale in
+        for locale in ["sv", Canary.locale] {
             record.locale = locale
-            let change = try store.step({ try $0.putRecipient(record) }, over: state).view.change
-            state.apply(change)
-            return change
+            try store.step({ try $0.putRecipient(record) }, over: memory)
         }
-        _ = try store.commit(changes)
+        _ = try store.commit(memory.applied)
         #expect(try locales(store) == [Canary.locale, Canary.locale])
     }
 
@@ -113,16 +111,16 @@ import Testing
         let user = UserID(Canary.user + "-1")
         // Found by an earlier transaction, whose commit keeps it.
         #expect(try store.write { try $0.subject(of: user) } != nil)
-        try store.write { (transaction: StepView) throws in
+        try store.write { (transaction: GateMemory) throws in
             #expect(try transaction.subject(of: user) != nil && transaction.state(of: .sample(1)) != nil)
-            try transaction.eraseSubject(.sample(1))
+            transaction.eraseSubject(.sample(1))
             #expect(try transaction.subject(of: user) == nil && transaction.state(of: .sample(1)) == nil)
         }
-        try store.write { (transaction: StepView) throws in
+        try store.write { (transaction: GateMemory) throws in
             #expect(try transaction.subject(of: user) == nil && transaction.state(of: .sample(1)) == nil)
         }
         try store.finishErasures()
-        try store.write { (transaction: StepView) throws in
+        try store.write { (transaction: GateMemory) throws in
             let again = try transaction.makeSubject(for: user, subject: .sample(9))
             #expect(again.id == .sample(9))
             #expect(try transaction.state(of: .sample(9)) == nil)
@@ -137,7 +135,7 @@ import Testing
         let store = try openStore(folder.state, limits: limits)
         func found() throws -> [SubjectID?] {
             let users = (1...6).map { UserID("u_\($0)") }
-            let state = BatchState()
+            let state = GateMemory()
             try store.load(users.map { .user($0) }, into: state)
             return try users.map { try #require(state.users[$0]).get()?.id }
         }
@@ -150,7 +148,7 @@ import Testing
         }
         try make(1...5)
         #expect(try found() == (1...5).map { .sample($0) } + [nil])
-        try store.write { try $0.eraseSubject(.sample(1)) }
+        try store.write { $0.eraseSubject(.sample(1)) }
         #expect(try found() == [nil] + (2...5).map { .sample($0) } + [nil])
         try store.finishErasures()
         try make(6...6)
@@ -173,7 +171,7 @@ import Testing
                                 destination: nil, state: .userOff, source: .inAppSettings, at: .sample,
                                 caller: CallerName("app"))))
                 }
-                try transaction.put(state)
+                transaction.put(state)
             }
         }
         #expect(try store.write { try $0.preferences(of: .sample(1)).count } == 1)

@@ -32,10 +32,10 @@ import Testing
 
     /// Writes a send that came at a moment and counts then, or later.
     private func send(
-        _ number: Int, to person: SubjectID = person, at: Int64, countedAt: Int64?, in step: StepView
+        _ number: Int, to person: SubjectID = person, at: Int64, countedAt: Int64?, in step: GateMemory
     ) throws {
         let id = SendID.sample(number)
-        try step.insertSend(
+        step.insertSend(
             SendRecord(
                 id: id, caller: CallerName("payments"), idHash: Tag.sample(number).bytes,
                 contentMAC: [UInt8](repeating: 5, count: 32), subject: person, type: TypeID("promo.offer"),
@@ -45,8 +45,8 @@ import Testing
         if let countedAt { try count(number, to: person, at: countedAt, in: step) }
     }
 
-    private func count(_ number: Int, to person: SubjectID = person, at: Int64, in step: StepView) throws {
-        try step.countForward(
+    private func count(_ number: Int, to person: SubjectID = person, at: Int64, in step: GateMemory) throws {
+        step.countForward(
             of: person, type: TypeID("promo.offer"), category: .marketing, at: moment(at),
             send: .sample(number))
     }
@@ -104,7 +104,7 @@ import Testing
         try expect([], in: store)
         for change in [11, 12] {
             #expect(throws: (any Error).self) {
-                try store.write { (step: StepView) throws -> Void in
+                try store.write { (step: GateMemory) throws -> Void in
                     if change == 12 { try send(12, at: 12, countedAt: 12, in: step) }
                     if change == 11 { try count(11, at: 13, in: step) }
                     try step.cannotBeWritten()
@@ -124,10 +124,10 @@ import Testing
             for number in 11...13 { try send(number, at: Int64(number), countedAt: Int64(number), in: step) }
         }
         try expect([13, 12, 11], in: store)
-        try store.write { try $0.prune(before: moment(13)) }
+        try store.write { $0.prune(before: moment(13)) }
         try expect([13], in: store)
         #expect(isKept(in: store))
-        try store.write { try $0.eraseSubject(Self.person) }
+        try store.write { $0.eraseSubject(Self.person) }
         #expect(!isKept(in: store))
         #expect(try store.read { try $0.forwards(of: Self.person, since: moment(0), limit: 99) }.isEmpty)
     }

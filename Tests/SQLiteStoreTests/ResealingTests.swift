@@ -57,7 +57,7 @@ import Testing
         let folder = try TemporaryFolder()
         var store = try openStore(folder.state, key: 1)
         let people = try (1...7).map { number in try store.write { try $0.putCanaries(number) } }
-        try store.write { try $0.offerOutbox(.canary(11, of: 1)) }
+        try store.write { $0.offerOutbox(.canary(11, of: 1)) }
         store.add(try .test(2))
         try promote(2, in: store)
         #expect(try store.read { try $0.laggingRowCount() } > 7)
@@ -165,7 +165,7 @@ import Testing
         let store = try openStore(folder.state)
         for number in 1...2 {
             try store.write { _ = try $0.putCanaries(number) }
-            try store.write { try $0.offerOutbox(.canary(10 + number, of: number)) }
+            try store.write { $0.offerOutbox(.canary(10 + number, of: number)) }
         }
         try FileManager.default.copyItem(atPath: folder.state, toPath: killed.state)
         return killed

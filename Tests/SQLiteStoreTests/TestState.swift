@@ -114,7 +114,7 @@ enum Canary {
     ]
 }
 
-extension StepView {
+extension GateMemory {
     /// Puts every canary where it belongs: one person, one send, one waiting message.
     @discardableResult
     func putCanaries(_ number: Int = 1) throws -> SubjectID {
@@ -154,14 +154,14 @@ extension StepView {
             PreferenceRecord(
                 subject: subject, scope: Canary.scope, channel: .push, destination: nil, state: .userOff,
                 source: .inAppSettings, at: .sample, caller: CallerName("app")))
-        try insertSend(
+        insertSend(
             SendRecord(
                 id: .sample(number), caller: CallerName("payments"), idHash: Tag.sample(number).bytes,
                 contentMAC: [UInt8](repeating: 5, count: 32), subject: subject, type: TypeID(Canary.type),
                 category: .transactional, channel: .push, receivedAt: .sample, entryIndex: 0,
                 requestID: Canary.request, destinationNames: [.sample(1): Canary.device]))
-        try insertOutbox(.canary(number, of: number))
-        try appendEvent(
+        insertOutbox(.canary(number, of: number))
+        appendEvent(
             EventRecord(
                 caller: CallerName("payments"), send: .sample(number), subject: subject, event: .failed,
                 destination: .sample(1), at: .sample, reason: Canary.reason))

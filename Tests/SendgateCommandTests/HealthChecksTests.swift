@@ -226,27 +226,27 @@ import WireProtocol
             try store.write { (transaction) throws in
                 for (name, age, _) in ages {
                     let (at, send) = (now.advanced(byMilliseconds: -age), SendID(high: 0, low: name))
-                    try transaction.insertSend(
+                    transaction.insertSend(
                         SendRecord(
                             id: send, caller: payments, idHash: Array(repeating: UInt8(name), count: 16),
                             contentMAC: Array(repeating: 0, count: 32), subject: subject, type: offer,
                             category: .marketing, channel: .push, receivedAt: at, entryIndex: 0,
                             requestID: "r\(name)", destinationNames: [:]))
-                    try transaction.countForward(
+                    transaction.countForward(
                         of: subject, type: offer, category: .marketing, at: at, send: send)
-                    try transaction.appendEvent(
+                    transaction.appendEvent(
                         EventRecord(
                             caller: payments, send: send, subject: subject, event: .handedOver,
                             destination: nil,
                             at: at, reason: nil))
-                    try transaction.putDedupe(
+                    transaction.putDedupe(
                         DedupeRecord(eventTag: tag(name), send: send, at: at), to: subject)
                 }
                 let choice = PreferenceRecord(
                     subject: subject, scope: "marketing", channel: .push, destination: nil, state: .userOff,
                     source: .inAppSettings, at: now.advanced(byMilliseconds: -4_000 * day), caller: payments)
                 try transaction.apply(.preference(choice), to: subject)
-                try transaction.putDuty(
+                transaction.putDuty(
                     DutyRecord(
                         duty: tag(99), subject: subject, state: .owed, send: SendID(high: 0, low: 1),
                         caller: payments, type: TypeID("transaction.failed"), mustGoBy: "email",

@@ -131,9 +131,9 @@ import Testing
         let old = try #require(keyring.active(.data)).id
         _ = try keyring.apply(
             .promote, to: key, because: .request, by: CallerName("dev"), at: SystemClock().now())
-        try store.write { view in
-            view.useDataKey(key)
-            try view.setSetting("keyring", to: keyring.text)
+        try store.write { memory in
+            memory.useDataKey(key)
+            memory.setSetting("keyring", to: keyring.text)
         }
         return (old, try store.read { try $0.laggingRowCount() })
     }

@@ -70,7 +70,7 @@ import Testing
         let body = try example("transaction.remittance_sent", "s1", to: "u_1", as: "payments", at: gate)
         gate.engine.submit(
             Steps { batch in
-                try batch.step { try $0.view.setSetting("half", to: "done") }
+                try batch.step { $0.memory.setSetting("half", to: "done") }
                 throw EngineFailure.overloaded
             })
         #expect(gate.call("payments", "POST", "/v1/sends", body).status == 202)
@@ -81,22 +81,22 @@ import Testing
         let store = InMemoryStore()
         let (subject, send) = (SubjectID(high: 1, low: 1), SendID(high: 1, low: 2))
         let type = TypeID("transfer.received")
-        func count(_ view: StepView, at seconds: Int64) throws {
-            try view.countForward(
+        func count(_ memory: GateMemory, at seconds: Int64) throws {
+            memory.countForward(
                 of: subject, type: type, category: .transactional, at: Instant(seconds: seconds), send: send)
         }
-        try store.write { view in
-            try view.put(RecipientState(subject))
-            try view.insertSend(
+        try store.write { memory in
+            memory.put(RecipientState(subject))
+            memory.insertSend(
                 SendRecord(
                     id: send, caller: CallerName("payments"), idHash: [1], contentMAC: [2], subject: subject,
                     type: type, category: .transactional, channel: .push, receivedAt: Instant(seconds: 10),
                     entryIndex: 0, requestID: "r", destinationNames: [:]))
-            try count(view, at: 10)
+            try count(memory, at: 10)
         }
-        try store.write { view in
-            try count(view, at: 20)
-            let known = try view.forwards(of: subject, since: Instant(seconds: 0), limit: 9)
+        try store.write { memory in
+            try count(memory, at: 20)
+            let known = try memory.forwards(of: subject, since: Instant(seconds: 0), limit: 9)
             #expect(known.map(\.at) == [Instant(seconds: 10)])
         }
     }
@@ -106,9 +106,9 @@ import Testing
         let user = UserID("u_9")
         let seen = Mutex<[SubjectID]>([])
         @Sendable func register(_ step: StepContext) throws {
-            #expect(try step.view.subject(of: user) == nil)
-            let subject = try step.view.makeSubject(for: user).id
-            try step.view.put(RecipientState(subject))
+            #expect(try step.memory.subject(of: user) == nil)
+            let subject = try step.memory.makeSubject(for: user).id
+            step.memory.put(RecipientState(subject))
             seen.withLock { $0.append(subject) }
         }
         gate.engine.submit(
@@ -116,7 +116,7 @@ import Testing
                 seen.withLock { $0 = [] }
                 try batch.step(register)
                 let first = seen.withLock { $0.last! }
-                try batch.step { try $0.view.eraseSubject(first) }
+                try batch.step { $0.memory.eraseSubject(first) }
                 try batch.step(register)
             })
         _ = gate.call("payments", "GET", "/v1/types")

@@ -300,7 +300,7 @@ final class SimulatedGateway {
     func prune() {
         engine.submit(
             StepOperation {
-                try $0.view.prune(before: $0.now().advanced(byMilliseconds: -35 * 86_400_000))
+                $0.memory.prune(before: try $0.now().advanced(byMilliseconds: -35 * 86_400_000))
             })
         step()
     }

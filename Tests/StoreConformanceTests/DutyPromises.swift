@@ -9,8 +9,8 @@ import Testing
         let opened = try OpenStore(kind)
         let subject = try opened.write { try $0.register("u_1", 1) }
         try opened.write { (transaction) throws in
-            try transaction.putDuty(.sample(1, subject: subject))
-            try transaction.putDuty(.sample(2, subject: subject, state: .discharged))
+            transaction.putDuty(.sample(1, subject: subject))
+            transaction.putDuty(.sample(2, subject: subject, state: .discharged))
         }
         try opened.read { (store) throws in
             #expect(try store.duty(.sample(1), of: subject) == .sample(1, subject: subject))
@@ -20,14 +20,14 @@ import Testing
             #expect(try store.duty(.sample(1), of: .sample(2)) == nil)
         }
         try opened.write { (transaction) throws in
-            try transaction.putDuty(.sample(1, subject: subject, state: .discharged))
-            try transaction.removeDuty(.sample(2), of: subject)
+            transaction.putDuty(.sample(1, subject: subject, state: .discharged))
+            transaction.removeDuty(.sample(2), of: subject)
         }
         try opened.read { (store) throws in
             #expect(try store.duty(.sample(1), of: subject)?.state == .discharged)
             #expect(try store.duty(.sample(2), of: subject) == nil)
         }
-        try opened.write { try $0.removeDuties(of: .sample(1), to: subject) }
+        try opened.write { $0.removeDuties(of: .sample(1), to: subject) }
         #expect(try opened.read { try $0.duty(.sample(1), of: subject) } == nil)
     }
 
@@ -37,7 +37,7 @@ import Testing
         let subject = try opened.write { try $0.register("u_1", 1) }
         try opened.write { (transaction) throws in
             for number in 1...5 {
-                try transaction.putDuty(
+                transaction.putDuty(
                     .sample(number, subject: subject, dueAt: .sample(Int64(10 - number))))
             }
         }

@@ -12,16 +12,16 @@ import Testing
         try opened.write { (transaction) throws in
             for number in 1...2 {
                 let subject = try transaction.register("u_\(number)", number)
-                try transaction.insertSend(.sample(number, subject: subject))
-                try transaction.countForward(
+                transaction.insertSend(.sample(number, subject: subject))
+                transaction.countForward(
                     of: subject, type: TypeID("promo.offer"), category: .marketing, at: .sample(),
                     send: .sample(number))
-                try transaction.insertOutbox(.sample(number, send: .sample(number), subject: subject))
-                try transaction.offerOutbox(.sample(10 + number, send: .sample(number), subject: subject))
-                try transaction.appendEvent(.sample(number, subject: subject))
-                try transaction.putDuty(.sample(number, subject: subject))
+                transaction.insertOutbox(.sample(number, send: .sample(number), subject: subject))
+                transaction.offerOutbox(.sample(10 + number, send: .sample(number), subject: subject))
+                transaction.appendEvent(.sample(number, subject: subject))
+                transaction.putDuty(.sample(number, subject: subject))
                 transaction.putUnsubscribeLink(.sample(number, subject: subject))
-                try transaction.putDedupe(
+                transaction.putDedupe(
                     DedupeRecord(eventTag: .sample(1), send: .sample(number), at: .sample()), to: subject)
             }
         }
@@ -75,7 +75,7 @@ import Testing
         let opened = try OpenStore(kind)
         try twoPeople(opened)
         try opened.write { (transaction) throws in
-            try transaction.eraseSubject(.sample(1))
+            transaction.eraseSubject(.sample(1))
             #expect(try transaction.subject(of: UserID("u_1")) == nil)
         }
         try expectForgotten(opened)
@@ -95,14 +95,14 @@ import Testing
         try opened.write { (transaction) throws in
             for number in 1...2 {
                 let subject = try transaction.register("u_\(number)", number)
-                try transaction.insertSend(.sample(number, subject: subject, at: .sample(10)))
-                try transaction.appendEvent(.sample(number, subject: subject, at: .sample(20)))
+                transaction.insertSend(.sample(number, subject: subject, at: .sample(10)))
+                transaction.appendEvent(.sample(number, subject: subject, at: .sample(20)))
             }
         }
         while try opened.prune(before: .sample(15)) > 0 {}
         #expect(try opened.read { try $0.send(.sample(1)) } == nil)
         #expect(try left() == [.sample(1), .sample(2)])
-        try opened.write { try $0.eraseSubject(.sample(1)) }
+        try opened.write { $0.eraseSubject(.sample(1)) }
         #expect(try left() == [.sample(2)])
     }
 
@@ -112,14 +112,14 @@ import Testing
         let subjects = try opened.write { (transaction) throws in
             try (1...3).map { try transaction.register("u_\($0)", $0) }
         }
-        func put(_ number: Int, _ transaction: StepView) throws {
+        func put(_ number: Int, _ transaction: GateMemory) throws {
             let (subject, at) = (subjects[number - 1], Instant.sample(Int64(number) * 10))
-            try transaction.insertSend(.sample(number, subject: subject, at: at))
-            try transaction.appendEvent(.sample(number, subject: subject, at: at))
+            transaction.insertSend(.sample(number, subject: subject, at: at))
+            transaction.appendEvent(.sample(number, subject: subject, at: at))
         }
         try opened.commit([
             { try put(1, $0) }, { try put(2, $0) }, { try put(3, $0) },
-            { try $0.prune(before: .sample(15)) }, { try $0.eraseSubject(.sample(2)) },
+            { $0.prune(before: .sample(15)) }, { $0.eraseSubject(.sample(2)) },
         ])
         let left = try opened.read { try $0.events(of: CallerName("payments"), after: 0, limit: 9) }
         #expect(left.map(\.subject) == [.sample(3)])
@@ -131,7 +131,7 @@ import Testing
     func `an erasure that was interrupted is finished by the next start`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try twoPeople(opened)
-        try opened.write { try $0.eraseSubject(.sample(1)) }
+        try opened.write { $0.eraseSubject(.sample(1)) }
         try opened.reopen()
         try expectForgotten(opened)
     }
@@ -142,12 +142,12 @@ import Testing
         try twoPeople(opened)
         #expect(throws: Interrupted.self) {
             try opened.write { transaction in
-                try transaction.eraseSubject(.sample(1))
+                transaction.eraseSubject(.sample(1))
                 throw Interrupted()
             }
         }
         let refused = try refusedChange {
-            try opened.commit([{ try $0.eraseSubject(.sample(1)) }, { try $0.cannotBeWritten() }])
+            try opened.commit([{ $0.eraseSubject(.sample(1)) }, { try $0.cannotBeWritten() }])
         }
         #expect(refused == 1)
         try opened.store.finishErasures()
@@ -161,7 +161,7 @@ import Testing
         let opened = try OpenStore(kind)
         try twoPeople(opened)
         let before = try #require(try opened.read { try $0.subject(of: UserID("u_1")) })
-        try opened.write { try $0.eraseSubject(.sample(1)) }
+        try opened.write { $0.eraseSubject(.sample(1)) }
         // Even before the old mapping is destroyed.
         let after = try opened.write { try $0.makeSubject(for: UserID("u_1"), subject: .sample(3)) }
         #expect(after.id == .sample(3))
@@ -195,7 +195,7 @@ import Testing
                         let subject = try transaction.makeSubject(
                             for: UserID("gone_\(number)"), subject: .sample(1000 + number)
                         ).id
-                        try transaction.eraseSubject(subject)
+                        transaction.eraseSubject(subject)
                         return subject
                     }
                     try store.finishErasures()

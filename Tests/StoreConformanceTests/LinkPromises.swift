@@ -41,7 +41,7 @@ import Testing
             #expect(try store.mailboxHolders(of: hash).contains(two))
             #expect(try store.mailboxHolders(of: hash.reversed()) == [])
         }
-        try opened.write { try $0.eraseSubject(two) }
+        try opened.write { $0.eraseSubject(two) }
         #expect(try opened.read { try !$0.mailboxHolders(of: hash).contains(two) })
     }
 
@@ -52,7 +52,7 @@ import Testing
         try opened.write { $0.putUnsubscribeLink(.sample(1, subject: subject)) }
         try opened.write { (transaction) throws in
             #expect(try transaction.unsubscribeLink(.sample(1)) == .sample(1, subject: subject))
-            try transaction.eraseSubject(subject)
+            transaction.eraseSubject(subject)
             #expect(try transaction.unsubscribeLink(.sample(1)) == nil)
         }
         #expect(try opened.read { try $0.unsubscribeLink(.sample(1)) } == nil)

@@ -25,8 +25,8 @@ import Testing
         (held.state, held.key, held.attemptedAt, held.body) = (.deferred, nil, nil, [])
         (held.mayHaveArrived, held.isCancelled) = (true, true)
         try opened.write { (transaction) throws in
-            try transaction.insertOutbox(.sample(1))
-            try transaction.insertOutbox(held)
+            transaction.insertOutbox(.sample(1))
+            transaction.insertOutbox(held)
         }
         try opened.reopen()
         try opened.read { (store) throws in
@@ -52,15 +52,15 @@ import Testing
         left.replaceSubrange(0...1, with: [nil, postponed])
         left[count + 1] = tried
         try opened.commit([
-            { step in for record in records[..<count] { try step.insertOutbox(record) } },
+            { step in for record in records[..<count] { step.insertOutbox(record) } },
             { (step) throws in
                 #expect(try records[..<count].map { try step.outbox($0.message) } == Array(records[..<count]))
                 #expect(try step.outbox(records[count].message) == nil)
-                try step.removeOutbox(records[0].message)
-                try step.postponeOutbox(records[1].message, until: .sample(60))
+                step.removeOutbox(records[0].message)
+                step.postponeOutbox(records[1].message, until: .sample(60))
                 // As many writes in one change, the last of which is of a message that it adds.
-                for record in records[count...] { try step.insertOutbox(record) }
-                try step.markAttempt(tried.message, at: .sample(5))
+                for record in records[count...] { step.insertOutbox(record) }
+                step.markAttempt(tried.message, at: .sample(5))
             },
             { (step) throws in #expect(try records.map { try step.outbox($0.message) } == left) },
             { (step) throws in #expect(try records.map { try step.outboxHead($0.message) } == left) },
@@ -79,7 +79,7 @@ import Testing
             (records[index].attemptCount, records[index].attemptedAt) = (1, .sample(3))
         }
         (records[1].key, records[1].eventTag, records[1].mayHaveArrived) = (.sample(8), .sample(9), true)
-        try opened.write { step in for record in records { try step.offerOutbox(record) } }
+        try opened.write { step in for record in records { step.offerOutbox(record) } }
         #expect(try opened.read { try $0.outboxDepth() } == depth(of: records))
         #expect(try opened.write { try counts($0) } == counts(of: depth(of: records)))
         #expect(try opened.read { try $0.outbox(of: SubjectID.sample(1)) } == records)
@@ -97,12 +97,12 @@ import Testing
                 try DeliveryLane.allCases.compactMap { try store.nextOutboxDue(lane: $0, excluding: []) }
             }.isEmpty)
         // One has its result, and three wait: changed, marked as tried, put off.
-        try opened.write { try $0.removeOutbox(records[0].message) }
+        try opened.write { $0.removeOutbox(records[0].message) }
         (records[1].notBefore, records[1].attemptedAt) = (.sample(20), nil)
-        try opened.write { try $0.updateOutbox(records[1]) }
-        try opened.write { try $0.markAttempt(records[2].message, at: .sample(21)) }
+        try opened.write { $0.updateOutbox(records[1]) }
+        try opened.write { $0.markAttempt(records[2].message, at: .sample(21)) }
         (records[2].attemptCount, records[2].attemptedAt) = (2, .sample(21))
-        try opened.write { try $0.postponeOutbox(records[3].message, until: .sample(22)) }
+        try opened.write { $0.postponeOutbox(records[3].message, until: .sample(22)) }
         records[3].notBefore = .sample(22)
         #expect(Set(try due(opened, at: 999)) == Set(records[1...3]))
         #expect(Set(try opened.read { try $0.outbox(of: SubjectID.sample(1)) }) == Set(records[1...]))
@@ -112,12 +112,12 @@ import Testing
         #expect(Set(try due(opened, at: 999)) == Set(records[1...]))
         #expect(try opened.read { try $0.outboxDepth() } == depth(of: records[1...]))
         #expect(try opened.write { try counts($0) } == counts(of: depth(of: records[1...])))
-        for record in records[1...] { try opened.write { try $0.removeOutbox(record.message) } }
+        for record in records[1...] { try opened.write { $0.removeOutbox(record.message) } }
         #expect(try opened.read { try $0.outboxDepth().rowCount } == 0)
     }
 
     /// Rows, their bytes, and rows of the one caller, as a step sees them.
-    private func counts(_ step: StepView) throws -> [Int64] {
+    private func counts(_ step: GateMemory) throws -> [Int64] {
         let depth = try step.outboxDepth(of: CallerName("payments"))
         return [Int64(depth.rowCount), depth.byteCount, Int64(depth.rowCountOfCaller)]
     }
@@ -140,18 +140,18 @@ import Testing
     func `what undid its commit is offered as before`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         var record = OutboxRecord.sample(1)
-        try opened.write { try $0.offerOutbox(record) }
-        let changes: [(StepView) throws -> Void] = [
-            { try $0.removeOutbox(.sample(1)) }, { try $0.updateOutbox(record) },
-            { try $0.postponeOutbox(.sample(1), until: .sample(9)) }, { try $0.eraseSubject(record.subject) },
+        try opened.write { $0.offerOutbox(record) }
+        let changes: [(GateMemory) throws -> Void] = [
+            { $0.removeOutbox(.sample(1)) }, { $0.updateOutbox(record) },
+            { $0.postponeOutbox(.sample(1), until: .sample(9)) }, { $0.eraseSubject(record.subject) },
             {
-                try $0.offerOutbox(.sample(3))
-                try $0.removeOutbox(.sample(3))
+                $0.offerOutbox(.sample(3))
+                $0.removeOutbox(.sample(3))
             },
         ]
         for change in changes {
             let refused = try refusedChange {
-                try opened.commit([{ try $0.offerOutbox(.sample(2)) }, change, { try $0.cannotBeWritten() }])
+                try opened.commit([{ $0.offerOutbox(.sample(2)) }, change, { try $0.cannotBeWritten() }])
             }
             #expect(refused == 2)
             #expect(try opened.write { try $0.outbox(MessageID.sample(2)) } == nil)
@@ -161,14 +161,14 @@ import Testing
             #expect(try opened.write { try counts($0) } == counts(of: depth(of: [record])))
         }
         record.notBefore = .sample(7)
-        try opened.write { try $0.updateOutbox(record) }
+        try opened.write { $0.updateOutbox(record) }
         #expect(try due(opened, at: 999) == [record])
     }
 
     @Test(arguments: StoreUnderTest.all)
     func `a message id can be taken once`(_ kind: StoreUnderTest) throws {
-        let ways: [(StepView, OutboxRecord) throws -> Void] = [
-            { try $0.insertOutbox($1) }, { try $0.offerOutbox($1) },
+        let ways: [(GateMemory, OutboxRecord) throws -> Void] = [
+            { $0.insertOutbox($1) }, { $0.offerOutbox($1) },
         ]
         for first in ways {
             for second in ways {
@@ -176,7 +176,7 @@ import Testing
                 try opened.write { try first($0, .sample(1)) }
                 let refused = try refusedChange {
                     try opened.commit([
-                        { try $0.insertOutbox(.sample(2)) }, { try second($0, .sample(1)) },
+                        { $0.insertOutbox(.sample(2)) }, { try second($0, .sample(1)) },
                     ])
                 }
                 #expect(refused == 1)
@@ -190,15 +190,15 @@ import Testing
         let opened = try OpenStore(kind)
         var record = OutboxRecord.sample(1)
         (record.attemptCount, record.attemptedAt) = (0, nil)
-        try opened.write { try $0.insertOutbox(record) }
-        try opened.write { try $0.markAttempt(.sample(1), at: .sample(5)) }
+        try opened.write { $0.insertOutbox(record) }
+        try opened.write { $0.markAttempt(.sample(1), at: .sample(5)) }
         try opened.reopen()
         let marked = try #require(try opened.read { try $0.outbox(MessageID.sample(1)) })
         #expect(marked.attemptCount == 1 && marked.attemptedAt == .sample(5))
         // What was withdrawn meanwhile must not be handed over.
-        try opened.write { try $0.removeOutbox(.sample(1)) }
+        try opened.write { $0.removeOutbox(.sample(1)) }
         #expect(throws: (any Error).self) {
-            try opened.write { try $0.markAttempt(.sample(1), at: .sample(6)) }
+            try opened.write { $0.markAttempt(.sample(1), at: .sample(6)) }
         }
     }
 
@@ -206,14 +206,14 @@ import Testing
     func `a message put off waits and is otherwise as it was`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try opened.write { (transaction) throws in
-            try transaction.insertOutbox(.sample(1, notBefore: .sample(1)))
-            try transaction.postponeOutbox(.sample(1), until: .sample(60))
+            transaction.insertOutbox(.sample(1, notBefore: .sample(1)))
+            transaction.postponeOutbox(.sample(1), until: .sample(60))
         }
         try opened.reopen()
         #expect(try due(opened, at: 59).isEmpty)
         #expect(try due(opened, at: 60) == [.sample(1, notBefore: .sample(60))])
         #expect(throws: (any Error).self) {
-            try opened.write { try $0.postponeOutbox(.sample(2), until: .sample(60)) }
+            try opened.write { $0.postponeOutbox(.sample(2), until: .sample(60)) }
         }
     }
 
@@ -221,7 +221,7 @@ import Testing
     func `what waits for one person is counted as far as asked`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try opened.write { (transaction) throws in
-            for number in 1...3 { try transaction.insertOutbox(.sample(number)) }
+            for number in 1...3 { transaction.insertOutbox(.sample(number)) }
             #expect(try transaction.outboxCount(of: .sample(1), limit: 9) == 3)
             #expect(try transaction.outboxCount(of: .sample(2), limit: 9) == 0)
         }
@@ -240,14 +240,14 @@ import Testing
             body: [UInt8](repeating: 3, count: 4000))
         changed.state = .deferred
         try opened.write { (transaction) throws in
-            try transaction.insertOutbox(.sample(1))
-            try transaction.updateOutbox(changed)
+            transaction.insertOutbox(.sample(1))
+            transaction.updateOutbox(changed)
         }
         let depth = try opened.read { try $0.outboxDepth() }
         #expect(depth.rowCount == 1 && depth.securityRowCount == 1)
         #expect(depth.rowCountByCaller == [CallerName("fraud"): 1])
         #expect(try opened.read { try $0.outbox(MessageID.sample(1)) } == changed)
-        #expect(throws: (any Error).self) { try opened.write { try $0.updateOutbox(.sample(2)) } }
+        #expect(throws: (any Error).self) { try opened.write { $0.updateOutbox(.sample(2)) } }
     }
 
     @Test(arguments: StoreUnderTest.all)
@@ -258,10 +258,10 @@ import Testing
         }
         #expect(try next() == nil)
         try opened.write { transaction in
-            try transaction.insertOutbox(.sample(1, notBefore: .sample(30)))
-            try transaction.insertOutbox(
+            transaction.insertOutbox(.sample(1, notBefore: .sample(30)))
+            transaction.insertOutbox(
                 .sample(2, caller: "marketing", tier: .promotional, notBefore: .sample(20)))
-            try transaction.insertOutbox(.sample(3, notBefore: .sample(40)))
+            transaction.insertOutbox(.sample(3, notBefore: .sample(40)))
         }
         #expect(try due(opened, at: 19).isEmpty)
         #expect(try due(opened, at: 20).map(\.message) == [.sample(2)])
@@ -272,7 +272,7 @@ import Testing
         // What is in flight is no caller's next turn.
         #expect(try next(excluding: [.sample(2)]) == .sample(30))
         #expect(try next(excluding: [.sample(1), .sample(2), .sample(3)]) == nil)
-        try opened.write { try $0.removeOutbox(.sample(2)) }
+        try opened.write { $0.removeOutbox(.sample(2)) }
         #expect(try next() == .sample(30))
     }
 
@@ -282,15 +282,15 @@ import Testing
     ) throws {
         let opened = try OpenStore(kind)
         try opened.write { transaction in
-            try transaction.insertOutbox(
+            transaction.insertOutbox(
                 .sample(1, category: .marketing, tier: .promotional, notBefore: .sample(0)))
-            try transaction.insertOutbox(.sample(2, tier: .informational, notBefore: .sample(1)))
-            try transaction.insertOutbox(.sample(3, tier: .important, notBefore: .sample(3)))
-            try transaction.insertOutbox(.sample(4, tier: .important, notBefore: .sample(2)))
-            try transaction.insertOutbox(.sample(5, tier: .critical, notBefore: .sample(4)))
-            try transaction.insertOutbox(
+            transaction.insertOutbox(.sample(2, tier: .informational, notBefore: .sample(1)))
+            transaction.insertOutbox(.sample(3, tier: .important, notBefore: .sample(3)))
+            transaction.insertOutbox(.sample(4, tier: .important, notBefore: .sample(2)))
+            transaction.insertOutbox(.sample(5, tier: .critical, notBefore: .sample(4)))
+            transaction.insertOutbox(
                 .sample(6, category: .security, tier: .informational, notBefore: .sample(5)))
-            try transaction.insertOutbox(
+            transaction.insertOutbox(
                 .sample(7, category: .security, tier: .critical, notBefore: .sample(6)))
         }
         func order(_ lane: DeliveryLane, limit: Int) throws -> [MessageID] {
@@ -309,12 +309,12 @@ import Testing
         let opened = try OpenStore(kind)
         try opened.write { transaction in
             for number in 1...300 {
-                try transaction.insertOutbox(.sample(number, caller: "marketing", notBefore: .sample(5)))
+                transaction.insertOutbox(.sample(number, caller: "marketing", notBefore: .sample(5)))
             }
             for number in 301...303 {
-                try transaction.insertOutbox(.sample(number, caller: "payments", notBefore: .sample(0)))
+                transaction.insertOutbox(.sample(number, caller: "payments", notBefore: .sample(0)))
             }
-            try transaction.insertOutbox(.sample(400, caller: "support", notBefore: .sample(6)))
+            transaction.insertOutbox(.sample(400, caller: "support", notBefore: .sample(6)))
         }
         let first = try due(opened, at: 9, limit: 8)
         #expect(
@@ -335,7 +335,7 @@ import Testing
         let opened = try OpenStore(kind)
         try opened.write { transaction in
             for number in 1...2000 {
-                try transaction.insertOutbox(.sample(number, notBefore: .sample(Int64(number))))
+                transaction.insertOutbox(.sample(number, notBefore: .sample(Int64(number))))
             }
         }
         let inFlight = Set((1...1990).map { MessageID.sample($0) })
@@ -354,7 +354,7 @@ import Testing
         for round in 0..<30 {
             let before = (waiting, offered)
             let fails = round % 7 == 3
-            var steps: [(StepView) throws -> Void] = []
+            var steps: [(GateMemory) throws -> Void] = []
             for _ in 0..<20 {
                 let number = Int.random(in: 1...60, using: &generator)
                 let record = OutboxRecord.sample(
@@ -364,22 +364,22 @@ import Testing
                     body: [UInt8](repeating: 1, count: Int.random(in: 0..<200, using: &generator)))
                 switch Int.random(in: 0..<10, using: &generator) {
                 case 0..<3 where waiting[number] == nil:
-                    steps.append { try $0.insertOutbox(record) }
+                    steps.append { $0.insertOutbox(record) }
                     waiting[number] = record
                 case 3..<5 where waiting[number] == nil:
-                    steps.append { try $0.offerOutbox(record) }
+                    steps.append { $0.offerOutbox(record) }
                     waiting[number] = record
                     offered.insert(number)
                 case 5..<7 where waiting[number] != nil:
-                    steps.append { try $0.updateOutbox(record) }
+                    steps.append { $0.updateOutbox(record) }
                     waiting[number] = record
                     offered.remove(number)
                 case 8 where round % 10 == 9:
-                    steps.append { try $0.eraseSubject(.sample(number % 5)) }
+                    steps.append { $0.eraseSubject(.sample(number % 5)) }
                     waiting = waiting.filter { $0.key % 5 != number % 5 }
                     offered = offered.filter { $0 % 5 != number % 5 }
                 default:
-                    steps.append { try $0.removeOutbox(.sample(number)) }
+                    steps.append { $0.removeOutbox(.sample(number)) }
                     waiting[number] = nil
                     offered.remove(number)
                 }
@@ -407,36 +407,36 @@ import Testing
         var attempted = row
         attempted.attemptCount += 1
         attempted.attemptedAt = .sample(9)
-        func expect(_ found: OutboxRecord?, _ view: StepView) throws {
-            #expect(try view.outbox(message) == found)
-            #expect(try view.outboxHead(message) == found)
-            #expect(try view.outbox(of: row.send).first == found)
-            #expect(try view.outbox(of: row.subject).first == found)
+        func expect(_ found: OutboxRecord?, _ memory: GateMemory) throws {
+            #expect(try memory.outbox(message) == found)
+            #expect(try memory.outboxHead(message) == found)
+            #expect(try memory.outbox(of: row.send).first == found)
+            #expect(try memory.outbox(of: row.subject).first == found)
         }
         try opened.commit([
-            { view in
-                try view.insertOutbox(row)
-                try view.appendEvent(.sample(1))
+            { memory in
+                memory.insertOutbox(row)
+                memory.appendEvent(.sample(1))
             },
-            { view in
-                try expect(row, view)
-                #expect(try view.events(of: .sample(1)) == [.sample(1)])
-                try view.markAttempt(message, at: .sample(9))
+            { memory in
+                try expect(row, memory)
+                #expect(try memory.events(of: .sample(1)) == [.sample(1)])
+                memory.markAttempt(message, at: .sample(9))
             },
-            { view in
-                try expect(attempted, view)
+            { memory in
+                try expect(attempted, memory)
                 // Composed again, a message has the id that it had.
-                try view.removeOutbox(message)
-                try view.insertOutbox(again)
+                memory.removeOutbox(message)
+                memory.insertOutbox(again)
             },
-            { view in
-                try expect(again, view)
-                try view.removeOutbox(message)
+            { memory in
+                try expect(again, memory)
+                memory.removeOutbox(message)
             },
-            { view in
-                try expect(nil, view)
+            { memory in
+                try expect(nil, memory)
                 // What the batch takes out still counts.
-                #expect(try view.outboxCount(of: row.subject, limit: 9) == 2)
+                #expect(try memory.outboxCount(of: row.subject, limit: 9) == 2)
             },
         ])
         #expect(try opened.read { try $0.outbox(message) } == nil)

@@ -47,7 +47,7 @@ import Testing
         }
         for limit in [1, 2, 5, 100] { #expect(try listed(by: limit) == all) }
         let gone = all.remove(at: 2)
-        try opened.write { try $0.eraseSubject(gone) }
+        try opened.write { $0.eraseSubject(gone) }
         #expect(try listed(by: 2) == all)
         #expect(try opened.read { try $0.people(after: gone, limit: 1) } == [all[2]])
     }
@@ -127,7 +127,7 @@ import Testing
         try opened.write { try $0.removeDevice(first.tag, of: one) }
         #expect(try found("aaff") == nil)
         try opened.write { try $0.putDevice(first) }
-        try opened.write { try $0.eraseSubject(one) }
+        try opened.write { $0.eraseSubject(one) }
         #expect(try found("aaff") == nil)
     }
 

@@ -37,7 +37,7 @@ import Testing
         try opened.write { try $0.apply(.addressRemoved(AddressRecord.sample(one).tag), to: one) }
         #expect(try !holders().contains(one))
         #expect(try holders().contains(two))
-        try opened.write { try $0.eraseSubject(two) }
+        try opened.write { $0.eraseSubject(two) }
         #expect(try !holders().contains(two))
     }
 

@@ -152,7 +152,7 @@ extension DutyRecord {
     }
 }
 
-extension StepView {
+extension GateMemory {
     /// A registered person with one of everything.
     func register(_ user: String, _ number: Int = 1) throws -> SubjectID {
         let subject = try makeSubject(for: UserID(user), subject: .sample(number)).id

@@ -17,9 +17,9 @@ import Testing
         var anothers = SendRecord.sample(4, subject: .sample(2))
         (anothers.caller, anothers.idHash) = (CallerName("marketing"), SendRecord.sample(1).idHash)
         try opened.write { (transaction) throws in
-            try transaction.insertSend(.sample(1, subject: .sample(1)))
-            try transaction.insertSend(unknown)
-            try transaction.insertSend(anothers)
+            transaction.insertSend(.sample(1, subject: .sample(1)))
+            transaction.insertSend(unknown)
+            transaction.insertSend(anothers)
         }
         try opened.reopen()
         try opened.read { (store) throws in
@@ -43,7 +43,7 @@ import Testing
         anothers.idHash = SendRecord.sample(2).idHash
         stored.append(anothers)
         try opened.write { (transaction) throws in
-            for send in stored { try transaction.insertSend(send) }
+            for send in stored { transaction.insertSend(send) }
         }
         // The last has sent nothing yet.
         let requests = [payments, anothers.caller, CallerName("product")].flatMap { caller in
@@ -51,13 +51,12 @@ import Testing
         }
         var asks = requests.map { Ask.newSend($0, to: UserID("u_1"), countedSeconds: nil) }
         asks.insert(.outboxDepth, at: 1)
-        let state = BatchState()
-        try opened.store.load(asks, into: state)
-        let view = StepView(state)
+        let memory = GateMemory()
+        try opened.store.load(asks, into: memory)
         // In the order of the asks, and in any other.
         for request in requests + requests.reversed() {
             let expected = stored.first { $0.caller == request.caller && $0.idHash == request.idHash }
-            #expect(try view.send(caller: request.caller, idHash: request.idHash) == expected)
+            #expect(try memory.send(caller: request.caller, idHash: request.idHash) == expected)
         }
     }
 
@@ -66,10 +65,10 @@ import Testing
         let opened = try OpenStore(kind)
         try opened.write { (transaction) throws in
             for number in 1...5 {
-                try transaction.insertSend(.sample(number, subject: .sample(1), at: .sample(Int64(number))))
+                transaction.insertSend(.sample(number, subject: .sample(1), at: .sample(Int64(number))))
             }
-            try transaction.insertSend(.sample(6, subject: .sample(2)))
-            try transaction.insertSend(.sample(7))
+            transaction.insertSend(.sample(6, subject: .sample(2)))
+            transaction.insertSend(.sample(7))
         }
         try opened.read { (store) throws in
             #expect(
@@ -97,12 +96,12 @@ import Testing
         let (subject, other) = (SubjectID.sample(1), SubjectID.sample(2))
         let offer = TypeID("promo.offer")
         try opened.write { (transaction) throws in
-            for number in 1...4 { try transaction.insertSend(.sample(number, subject: subject)) }
-            try transaction.insertSend(.sample(5, subject: other))
+            for number in 1...4 { transaction.insertSend(.sample(number, subject: subject)) }
+            transaction.insertSend(.sample(5, subject: other))
             func count(_ number: Int, _ type: TypeID, _ category: Category, _ at: Int64, of person: SubjectID)
                 throws
             {
-                try transaction.countForward(
+                transaction.countForward(
                     of: person, type: type, category: category, at: .sample(at), send: .sample(number))
             }
             try count(1, sent, .transactional, 10, of: subject)
@@ -115,7 +114,7 @@ import Testing
         }
         // Nor does one that had to wait for its morning.
         try opened.write { transaction in
-            try transaction.countForward(
+            transaction.countForward(
                 of: subject, type: sent, category: .transactional, at: .sample(50), send: .sample(1))
         }
         #expect(
@@ -146,38 +145,33 @@ import Testing
 
     @Test(arguments: [0, 1, 128, 300])
     func `a send of a batch is found by its later steps, until its person is erased`(amid count: Int) throws {
-        let state = BatchState()
-        state.begin(at: TrailTail(entryCount: 0, publishedSize: 0, newestTime: nil, newestClock: nil))
+        let memory = GateMemory()
+        memory.begin(at: TrailTail(entryCount: 0, publishedSize: 0, newestTime: nil, newestClock: nil))
         let subject = SubjectID.sample(1)
         let (first, other) = (SendRecord.sample(1, subject: subject), SendRecord.sample(2))
-        func step(_ body: (StepView) throws -> Void) rethrows {
-            let view = StepView(state)
-            try body(view)
-            state.apply(view.change)
-        }
+        func step(_ body: (GateMemory) -> Void) { memory.step { body(memory) } }
         func found(_ record: SendRecord) throws -> [SendRecord?] {
-            let view = StepView(state)
-            return [try view.send(record.id), try view.send(caller: record.caller, idHash: record.idHash)]
+            [try memory.send(record.id), try memory.send(caller: record.caller, idHash: record.idHash)]
         }
         #expect(throws: MissingRows.self) { try found(first) }
-        try step { try $0.insertSend(first) }
-        try step { try $0.insertSend(other) }
+        step { $0.insertSend(first) }
+        step { $0.insertSend(other) }
         let others = (0..<count).map { SendRecord.sample(10 + $0) }
         for (place, send) in others.enumerated() {
-            try step { try $0.insertSend(send) }
+            step { $0.insertSend(send) }
             #expect(try found(others[place / 2])[0] == others[place / 2])
         }
         #expect(try others.allSatisfy { try found($0) == [$0, $0] })
         #expect(try found(first) == [first, first])
         #expect(try found(other) == [other, other])
-        #expect(state.isNew(first.id))
-        try step { try $0.eraseSubject(subject) }
+        #expect(memory.isNew(first.id))
+        step { $0.eraseSubject(subject) }
         #expect(try found(first) == [nil, nil])
-        #expect(!state.isNew(first.id))
+        #expect(!memory.isNew(first.id))
         // The caller's id is free again, and means the send that has it now.
         var again = SendRecord.sample(3)
         again.idHash = first.idHash
-        try step { try $0.insertSend(again) }
+        step { $0.insertSend(again) }
         #expect(try found(again) == [again, again])
         #expect(try found(other) == [other, other])
     }
@@ -188,18 +182,18 @@ import Testing
     ) throws {
         let opened = try OpenStore(kind)
         let (user, subject) = (UserID("u_1"), SubjectID.sample(1))
-        func loaded(_ user: UserID, seconds: Int64?) throws -> BatchState {
-            let state = BatchState()
+        func loaded(_ user: UserID, seconds: Int64?) throws -> GateMemory {
+            let memory = GateMemory()
             let record = SendRecord.sample(1)
             let key = RequestKey(caller: record.caller, idHash: record.idHash)
             let ask = Ask.newSend(key, to: user, countedSeconds: seconds)
-            try opened.store.load([ask], into: state)
-            #expect(state.knows(.request(key)) && state.knows(.user(user)) && state.knows(.outboxDepth))
+            try opened.store.load([ask], into: memory)
+            #expect(memory.knows(.request(key)) && memory.knows(.user(user)) && memory.knows(.outboxDepth))
             // The engine answers the rest of it.
-            #expect(!state.knows(.headroom) && !state.knows(ask))
-            state.headroom = Headroom(publishLag: 0, freeByteCount: .success(0))
-            #expect(state.knows(ask))
-            return state
+            #expect(!memory.knows(.headroom) && !memory.knows(ask))
+            memory.room = Headroom(publishLag: 0, freeByteCount: .success(0))
+            #expect(memory.knows(ask))
+            return memory
         }
         try opened.write { try $0.makeSubject(for: user, subject: subject) }
         // Without an entry there is no moment to count from.
@@ -208,8 +202,8 @@ import Testing
         #expect(first.knows(.subject(subject)) && first.knows(.state(subject)))
         try opened.write { (transaction) throws in
             for number in 1...3 {
-                try transaction.insertSend(.sample(number, subject: subject))
-                try transaction.countForward(
+                transaction.insertSend(.sample(number, subject: subject))
+                transaction.countForward(
                     of: subject, type: sent, category: .transactional, at: .sample(Int64(number * 10)),
                     send: .sample(number))
             }
@@ -231,7 +225,7 @@ import Testing
         let opened = try OpenStore(kind)
         try opened.write { (transaction) throws in
             for number in 1...6 {
-                try transaction.appendEvent(
+                transaction.appendEvent(
                     .sample(
                         number, caller: number.isMultiple(of: 2) ? "marketing" : "payments",
                         subject: .sample(1)))
@@ -254,14 +248,14 @@ import Testing
     func `what became of one send is told oldest first`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try opened.write { transaction in
-            try transaction.insertSend(.sample(1, subject: .sample(1)))
-            try transaction.insertSend(.sample(2))
+            transaction.insertSend(.sample(1, subject: .sample(1)))
+            transaction.insertSend(.sample(2))
             for (number, event) in [
                 (1, SendEventKind.failed), (2, .withdrawn), (1, .userObserved), (3, .failed),
             ] {
                 var record = EventRecord.sample(number, subject: number == 1 ? .sample(1) : nil)
                 record.event = event
-                try transaction.appendEvent(record)
+                transaction.appendEvent(record)
             }
         }
         try opened.read { (store) throws in
@@ -276,11 +270,11 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `a cursor is never given twice, even when its event is pruned`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { try $0.appendEvent(.sample(1)) }
+        try opened.write { $0.appendEvent(.sample(1)) }
         let cursor = try opened.read { try $0.events(of: payments, after: 0, limit: 1)[0].cursor }
         #expect(try opened.prune(before: .sample(1)) > 0)
         try opened.reopen()
-        try opened.write { try $0.appendEvent(.sample(2, at: .sample(2))) }
+        try opened.write { $0.appendEvent(.sample(2, at: .sample(2))) }
         #expect(try opened.read { try $0.events(of: payments, after: 0, limit: 1)[0].cursor } > cursor)
     }
 
@@ -291,10 +285,10 @@ import Testing
         try opened.write { (transaction) throws in
             for number in 1...4 {
                 let at = Instant.sample(Int64(number) * 10)
-                try transaction.insertSend(.sample(number, subject: number == 4 ? nil : subject, at: at))
-                try transaction.appendEvent(.sample(number, subject: subject, at: at))
+                transaction.insertSend(.sample(number, subject: number == 4 ? nil : subject, at: at))
+                transaction.appendEvent(.sample(number, subject: subject, at: at))
                 if number < 3 {
-                    try transaction.countForward(
+                    transaction.countForward(
                         of: subject, type: sent, category: .transactional, at: at, send: .sample(number))
                 }
             }
@@ -333,15 +327,15 @@ import Testing
             }
         }
         try opened.write { (transaction) throws in
-            try transaction.insertSend(.sample(9, subject: subject, at: .sample(10_000_000)))
-            for number in 1...3 { try transaction.putDedupe(told(number, 9, at: 5), to: subject) }
-            try transaction.putDedupe(told(2, nil, at: 19), to: other)
-            try transaction.putDedupe(told(4, 9, at: 19), to: other)
+            transaction.insertSend(.sample(9, subject: subject, at: .sample(10_000_000)))
+            for number in 1...3 { transaction.putDedupe(told(number, 9, at: 5), to: subject) }
+            transaction.putDedupe(told(2, nil, at: 19), to: other)
+            transaction.putDedupe(told(4, 9, at: 19), to: other)
         }
         try opened.write { (transaction) throws in
-            try transaction.putDedupe(told(1, nil, at: 20), to: subject)
-            try transaction.removeDedupe(.sample(3), to: subject)
-            try transaction.removeDedupe(.sample(4), to: subject)
+            transaction.putDedupe(told(1, nil, at: 20), to: subject)
+            transaction.removeDedupe(.sample(3), to: subject)
+            transaction.removeDedupe(.sample(4), to: subject)
         }
         try opened.reopen()
         #expect(try known(to: subject) == [told(1, nil, at: 20), told(2, 9, at: 5), nil, nil])
@@ -364,8 +358,8 @@ import Testing
             try opened.write { (transaction) throws in
                 let at = Instant.sample(seconds)
                 try transaction.appendEntry(.sample(transaction.upcomingIndex, at: at))
-                try transaction.insertSend(.sample(number, subject: subject, at: at))
-                try transaction.appendEvent(.sample(number, subject: subject, at: at))
+                transaction.insertSend(.sample(number, subject: subject, at: at))
+                transaction.appendEvent(.sample(number, subject: subject, at: at))
             }
         }
         try add(1, at: 10)
@@ -391,8 +385,8 @@ import Testing
         let opened = try OpenStore(kind)
         let subject = SubjectID.sample(1)
         try opened.write { (transaction) throws in
-            try transaction.insertSend(.sample(1, subject: subject, at: .sample(10)))
-            try transaction.countForward(
+            transaction.insertSend(.sample(1, subject: subject, at: .sample(10)))
+            transaction.countForward(
                 of: subject, type: sent, category: .transactional, at: .sample(50), send: .sample(1))
         }
         func count() throws -> Int {
@@ -404,10 +398,10 @@ import Testing
             }
         }
         for seconds in [40, 50] as [Int64] {
-            try opened.write { _ = try $0.prune(before: .sample(seconds)) }
+            try opened.write { $0.prune(before: .sample(seconds)) }
             #expect(try count() == 1)
         }
-        try opened.write { _ = try $0.prune(before: .sample(60)) }
+        try opened.write { $0.prune(before: .sample(60)) }
         #expect(try count() == 0)
         #expect(try opened.read { try $0.send(.sample(1)) } == nil)
     }

@@ -64,29 +64,24 @@ final class OpenStore {
     var store: any GateStore { current! }
 
     @discardableResult
-    func write<Result>(_ body: (StepView) throws -> Result) throws -> Result {
+    func write<Result>(_ body: (GateMemory) throws -> Result) throws -> Result {
         try store.write(body)
     }
 
-    /// Runs steps one after the other over one state, and commits them together.
+    /// Runs steps one after the other over one memory, and commits them together.
     ///
     /// - Parameter steps: What they look at is loaded as they ask for it.
     @discardableResult
-    func commit(_ steps: [(StepView) throws -> Void]) throws -> CommitReceipt {
-        let state = BatchState()
-        try store.load([], into: state)
-        var changes: [Change] = []
-        for step in steps {
-            let change = try store.step(step, over: state).view.change
-            state.apply(change)
-            changes.append(change)
-        }
-        return try store.commit(changes)
+    func commit(_ steps: [(GateMemory) throws -> Void]) throws -> CommitReceipt {
+        let memory = GateMemory()
+        try store.load([], into: memory)
+        for step in steps { try store.step(step, over: memory) }
+        return try store.commit(memory.applied)
     }
 
     /// How many rows a prune took.
     func prune(before moment: Instant) throws -> Int {
-        try store.committing { try $0.prune(before: moment) }.receipt.prunedRowCount
+        try store.committing { $0.prune(before: moment) }.receipt.prunedRowCount
     }
 
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result {

@@ -56,7 +56,7 @@ import Testing
             }
         }
         try expectHeld(from: 0)
-        try opened.write { try $0.setPublishedSize(300) }
+        try opened.write { $0.setPublishedSize(300) }
         try opened.reopen()
         try expectHeld(from: 256)
     }
@@ -67,9 +67,9 @@ import Testing
         try opened.write { (transaction) throws in
             for index in 0..<600 { try transaction.appendEntry(.sample(UInt64(index))) }
         }
-        try opened.write { try $0.setPublishedSize(255) }
+        try opened.write { $0.setPublishedSize(255) }
         #expect(try opened.read { try $0.entry(0) } != nil)
-        try opened.write { try $0.setPublishedSize(600) }
+        try opened.write { $0.setPublishedSize(600) }
         try opened.reopen()
         try opened.read { (store) throws in
             #expect(try store.publishedSize() == 600)
@@ -88,10 +88,10 @@ import Testing
         let opened = try OpenStore(kind)
         try opened.write { (transaction) throws in
             for index in 0..<3 { try transaction.appendEntry(.sample(UInt64(index))) }
-            try transaction.setPublishedSize(2)
+            transaction.setPublishedSize(2)
         }
-        #expect(throws: (any Error).self) { try opened.write { try $0.setPublishedSize(1) } }
-        #expect(throws: (any Error).self) { try opened.write { try $0.setPublishedSize(4) } }
+        #expect(throws: (any Error).self) { try opened.write { $0.setPublishedSize(1) } }
+        #expect(throws: (any Error).self) { try opened.write { $0.setPublishedSize(4) } }
         #expect(try opened.read { try $0.publishedSize() } == 2)
     }
 
@@ -108,11 +108,11 @@ import Testing
     func `settings are set, replaced and taken away`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try opened.write { (transaction) throws in
-            try transaction.setSetting("a", to: "1")
-            try transaction.setSetting("a", to: "2")
-            try transaction.setSetting("b", to: "")
-            try transaction.setSetting("c", to: "3")
-            try transaction.setSetting("c", to: nil)
+            transaction.setSetting("a", to: "1")
+            transaction.setSetting("a", to: "2")
+            transaction.setSetting("b", to: "")
+            transaction.setSetting("c", to: "3")
+            transaction.setSetting("c", to: nil)
         }
         try opened.read { (store) throws in
             #expect(try store.setting("a") == "2")

@@ -10,7 +10,7 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `what a write returns from is there after a restart`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { try $0.setSetting("policy", to: "one") }
+        try opened.write { $0.setSetting("policy", to: "one") }
         try opened.reopen()
         #expect(try opened.read { try $0.setting("policy") } == "one")
     }
@@ -18,15 +18,15 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `a write that throws leaves nothing and rethrows`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { try $0.setSetting("policy", to: "before") }
+        try opened.write { $0.setSetting("policy", to: "before") }
         #expect(throws: Interrupted()) {
             try opened.write { (transaction) throws in
                 let subject = try transaction.register("u_1")
-                try transaction.setSetting("policy", to: "after")
-                try transaction.insertSend(.sample(1, subject: subject))
-                try transaction.insertOutbox(.sample(1, subject: subject))
+                transaction.setSetting("policy", to: "after")
+                transaction.insertSend(.sample(1, subject: subject))
+                transaction.insertOutbox(.sample(1, subject: subject))
                 try transaction.appendEntry(.sample(0))
-                try transaction.appendEvent(.sample(1))
+                transaction.appendEvent(.sample(1))
                 throw Interrupted()
             }
         }
@@ -54,14 +54,14 @@ import Testing
             let subject = try transaction.register("u_1")
             #expect(try transaction.subject(of: UserID("u_1"))?.id == subject)
             #expect(try transaction.recipient(subject) == .sample(subject))
-            try transaction.insertSend(.sample(1, subject: subject))
+            transaction.insertSend(.sample(1, subject: subject))
             #expect(try transaction.send(.sample(1)) == .sample(1, subject: subject))
-            try transaction.insertOutbox(.sample(1, subject: subject))
+            transaction.insertOutbox(.sample(1, subject: subject))
             #expect(try transaction.outboxDepth(of: CallerName("payments")).rowCount == 1)
             #expect(try transaction.outbox(of: subject) == [.sample(1, subject: subject)])
             try transaction.appendEntry(.sample(0))
             #expect(transaction.upcomingIndex == 1)
-            #expect(try transaction.newestEntryTime() == .sample())
+            #expect(transaction.newestEntryTime() == .sample())
         }
     }
 
@@ -69,7 +69,7 @@ import Testing
     func `a reader does not see what is not committed`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
         try opened.write { (transaction) throws in
-            try transaction.setSetting("policy", to: "new")
+            transaction.setSetting("policy", to: "new")
             _ = try transaction.register("u_1")
             try opened.read { (store) throws in
                 #expect(try store.setting("policy") == nil)
@@ -82,11 +82,11 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `a reader keeps its snapshot while a write commits beside it`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { try $0.setSetting("policy", to: "old") }
+        try opened.write { $0.setSetting("policy", to: "old") }
         try opened.read { (store) throws in
             #expect(try store.setting("policy") == "old")
             try opened.write { (transaction) throws in
-                try transaction.setSetting("policy", to: "new")
+                transaction.setSetting("policy", to: "new")
                 try transaction.appendEntry(.sample(0))
             }
             #expect(try store.setting("policy") == "old")
@@ -100,23 +100,23 @@ import Testing
         _ kind: StoreUnderTest
     ) throws {
         let opened = try OpenStore(kind)
-        func register(_ view: StepView) throws {
-            let subject = try view.register("u_1")
-            try view.insertSend(.sample(1, subject: subject))
-            try view.appendEntry(.sample(0))
+        func register(_ memory: GateMemory) throws {
+            let subject = try memory.register("u_1")
+            memory.insertSend(.sample(1, subject: subject))
+            try memory.appendEntry(.sample(0))
         }
-        func send(_ view: StepView) throws {
+        func send(_ memory: GateMemory) throws {
             // The step before it is seen before anything is written.
-            let subject = try #require(try view.subject(of: UserID("u_1"))).id
-            try view.insertSend(.sample(3, subject: subject, caller: "nobody-else"))
-            try view.appendEntry(.sample(1))
+            let subject = try #require(try memory.subject(of: UserID("u_1"))).id
+            memory.insertSend(.sample(3, subject: subject, caller: "nobody-else"))
+            try memory.appendEntry(.sample(1))
         }
-        func fail(_ view: StepView) throws {
-            _ = try view.makeSubject(for: UserID("u_2"), subject: .sample(2))
-            try view.insertSend(.sample(2, subject: .sample(1), caller: "nobody-else"))
-            try view.insertOutbox(.sample(2, subject: .sample(1), caller: "nobody-else"))
-            try view.appendEvent(.sample(2))
-            try view.cannotBeWritten()
+        func fail(_ memory: GateMemory) throws {
+            _ = try memory.makeSubject(for: UserID("u_2"), subject: .sample(2))
+            memory.insertSend(.sample(2, subject: .sample(1), caller: "nobody-else"))
+            memory.insertOutbox(.sample(2, subject: .sample(1), caller: "nobody-else"))
+            memory.appendEvent(.sample(2))
+            try memory.cannotBeWritten()
         }
         #expect(try refusedChange { try opened.commit([register, fail, send]) } == 1)
         try opened.read { (store) throws in
@@ -145,9 +145,9 @@ import Testing
     ) throws {
         let opened = try OpenStore(kind)
         let type = TypeID("offer.weekly")
-        try opened.write { view in
-            _ = try view.makeSubject(for: UserID("u_1"), subject: .sample(1))
-            try view.insertSend(.sample(1, subject: .sample(1)))
+        try opened.write { memory in
+            _ = try memory.makeSubject(for: UserID("u_1"), subject: .sample(1))
+            memory.insertSend(.sample(1, subject: .sample(1)))
         }
         for send in [nil, SendID.sample(2), .sample(1)] {
             let change = Change()
@@ -163,13 +163,13 @@ import Testing
     @Test(arguments: StoreUnderTest.all)
     func `an idempotency key can be taken once`(_ kind: StoreUnderTest) throws {
         let opened = try OpenStore(kind)
-        try opened.write { try $0.insertSend(.sample(1)) }
+        try opened.write { $0.insertSend(.sample(1)) }
         var again = SendRecord.sample(2)
         again.idHash = SendRecord.sample(1).idHash
-        #expect(throws: (any Error).self) { try opened.write { try $0.insertSend(again) } }
+        #expect(throws: (any Error).self) { try opened.write { $0.insertSend(again) } }
         // The same id of another caller is another key.
         again.caller = CallerName("marketing")
-        try opened.write { try $0.insertSend(again) }
+        try opened.write { $0.insertSend(again) }
         try opened.read { (store) throws in
             let hash = SendRecord.sample(1).idHash
             #expect(try store.send(caller: CallerName("payments"), idHash: hash)?.id == .sample(1))
@@ -208,9 +208,9 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for number in 0..<40 {
-                    try store.write { view in
-                        try view.appendEntry(.sample(UInt64(number)))
-                        try view.setSetting("count", to: "\(number + 1)")
+                    try store.write { memory in
+                        try memory.appendEntry(.sample(UInt64(number)))
+                        memory.setSetting("count", to: "\(number + 1)")
                     }
                     #expect(try store.read { try $0.setting("count") } == "\(number + 1)")
                 }

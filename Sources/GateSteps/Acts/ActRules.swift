@@ -21,7 +21,7 @@ struct ActRules {
 }
 
 extension StepContext {
-    func rules(at now: Instant) -> ActRules { ActRules(policy: policy, known: view, now: now) }
+    func rules(at now: Instant) -> ActRules { ActRules(policy: policy, known: memory, now: now) }
 }
 
 // MARK: Who

@@ -25,7 +25,7 @@ extension StepContext {
     /// - Returns: The one that is under way where there is one of the same kind.
     /// - Throws: ``StepRefusal`` while one of the other kind is under way.
     package func startDriftRun(by caller: CallerName, isDryRun: Bool, at now: Instant) throws -> DriftRun {
-        let newest = try view.driftRun()
+        let newest = try memory.driftRun()
         if let run = newest, run.isUnderWay {
             guard run.isDryRun == isDryRun else {
                 throw StepRefusal(
@@ -37,12 +37,12 @@ extension StepContext {
             return run
         }
         let run = DriftRun(startedAt: now, startedBy: caller, isDryRun: isDryRun, after: newest)
-        try view.setSetting(DriftRun.settingName, to: run.text)
+        memory.setSetting(DriftRun.settingName, to: run.text)
         return run
     }
 
     /// Remembers how far a run has come.
-    package func keep(_ run: DriftRun) throws { try view.setSetting(DriftRun.settingName, to: run.text) }
+    package func keep(_ run: DriftRun) throws { memory.setSetting(DriftRun.settingName, to: run.text) }
 
     // MARK: One person
 
@@ -55,8 +55,8 @@ extension StepContext {
     package func auditDrift(
         of id: SubjectID, by caller: CallerName, isDryRun: Bool, at now: Instant
     ) throws -> AuditedPerson? {
-        guard let subject = try view.subject(id),
-            let person = try RecipientSnapshot.load(subject, from: view)
+        guard let subject = try memory.subject(id),
+            let person = try RecipientSnapshot.load(subject, from: memory)
         else { return nil }
         let rules = DriftRules(policy: policy, settings: settings.drift, now: now)
         let chosen = RecipientSnapshot(
@@ -133,11 +133,11 @@ extension StepContext {
     ) throws -> [Tag: DeviceReceipts] {
         guard !person.devices.isEmpty else { return [:] }
         var receipts: [Tag: DeviceReceipts] = [:]
-        let forwards = try view.forwards(
+        let forwards = try memory.forwards(
             of: person.subject.id, since: now.advanced(bySeconds: -Self.receiptSeconds),
-            limit: LoadedForwards.countMax)
+            limit: KnownForwards.countMax)
         for send in forwards.lazy.compactMap(\.send).prefix(Self.sendCountMax) {
-            for event in try view.events(of: send) {
+            for event in try memory.events(of: send) {
                 guard let destination = event.destination else { continue }
                 receipts[destination, default: DeviceReceipts()].add(event)
             }

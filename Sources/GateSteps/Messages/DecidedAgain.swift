@@ -57,15 +57,15 @@ struct DecidedAgain {
             request: row.request, terms: step.policy.terms(of: row.request), expiry: row.expiresAt,
             due: max(now, row.notBefore),
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
-            repetition: try step.view.repetition(of: row.eventTag, to: row.subject, besides: row.send),
+            repetition: try step.memory.repetition(of: row.eventTag, to: row.subject, besides: row.send),
             decidedBefore: row.send)
         let loading = FactsLoading(policy: step.policy, now: now)
         let destination = person?.destination(tagged: row.destination, on: row.request.channel)
         var facts: Facts
         if let person, let destination {
-            facts = try loading.facts(common, person: person, destination: destination, in: step.view)
+            facts = try loading.facts(common, person: person, destination: destination, in: step.memory)
         } else {
-            facts = try loading.facts(common, person: person, without: .unknown, in: step.view)
+            facts = try loading.facts(common, person: person, without: .unknown, in: step.memory)
         }
         facts.sizes = recorded.sizes
         if let key = row.key {

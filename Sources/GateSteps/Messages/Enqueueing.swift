@@ -45,7 +45,7 @@ extension StepContext {
             }
             return try enqueue(row, to: nil, composedAt: now, awaiting: nil)
         }
-        if let link = draft.link { view.putUnsubscribeLink(link) }
+        if let link = draft.link { memory.putUnsubscribeLink(link) }
         let composedAt = draft.decidedFacts.facts.now ?? now
         guard let order = plan.order else {
             row.body = try plan.filled(with: nil)

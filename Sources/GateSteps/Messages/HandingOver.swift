@@ -11,7 +11,7 @@ extension StepContext {
     /// - Returns: `nil` when it does not go now.
     package func handOver(_ message: MessageID, at now: Instant) throws -> MessageOffer? {
         // Claimed with others, one of which may have taken it along into a summary or moved its time.
-        guard let row = try view.outbox(message), row.notBefore <= now else { return nil }
+        guard let row = try memory.outbox(message), row.notBefore <= now else { return nil }
         let age = now.milliseconds - row.decidedAt.milliseconds
         let action = OutboxState(row).after(
             now <= row.expiresAt ? .turn(isFresh: age <= limits.decisionFreshMilliseconds) : .expired)
@@ -19,8 +19,8 @@ extension StepContext {
             try carryOut(action, on: row, at: now)
             return nil
         }
-        guard let subject = try view.subject(row.subject),
-            let person = try RecipientSnapshot.load(subject, from: view)
+        guard let subject = try memory.subject(row.subject),
+            let person = try RecipientSnapshot.load(subject, from: memory)
         else {
             try apply(.recipientMissing, to: row, at: now)
             return nil

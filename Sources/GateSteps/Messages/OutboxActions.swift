@@ -38,9 +38,9 @@ extension StepContext {
             if phase == .inDoubt, !row.mayHaveArrived {
                 var row = row
                 row.move(to: phase)
-                try view.updateOutbox(row)
+                memory.updateOutbox(row)
             }
-            try view.markAttempt(row.message, at: now)
+            memory.markAttempt(row.message, at: now)
         case .handOver, .compose, .summarise, .confirm, .postpone, .withdrawAsDecided, .giveUpAsDecided,
             .replace, .keepDigesting, .close:
             preconditionFailure("\(action) needs a decision: message \(row.message), \(OutboxState(row))")

@@ -50,7 +50,7 @@ extension StepContext {
     ) throws {
         try remove(row)
         try recordAgain(row, facts, decision, cause: cause, at: now)
-        try view.appendEvent(EventRecord(.unsent(.decision(decision.reason)), of: row, at: now))
+        memory.appendEvent(EventRecord(.unsent(.decision(decision.reason)), of: row, at: now))
         try cameToNothing(row, at: now)
     }
 
@@ -73,7 +73,7 @@ extension StepContext {
     func reconsider(
         _ subject: SubjectID, as person: RecipientSnapshot?, because cause: WithdrawalCause, at now: Instant
     ) throws {
-        for row in try view.outbox(of: subject) {
+        for row in try memory.outbox(of: subject) {
             try apply(.recipientChanged(cause), to: recall(row), of: person, at: now)
         }
     }
@@ -86,10 +86,10 @@ extension StepContext {
                 send: row.send, message: row.message, subject: row.subject, destination: row.destination,
                 cause: Code(cause)), at: now)
         observe(.withdrawn(cause, category: row.category))
-        try view.appendEvent(EventRecord(.unsent(.cause(cause)), of: row, at: now))
+        memory.appendEvent(EventRecord(.unsent(.cause(cause)), of: row, at: now))
         if cause.settlesDedupe { return }
         // A caller that cancels may send again, so the person counts as not told, and no duty is unmet.
         guard cause == .cancelled else { return try cameToNothing(row, at: now) }
-        if try forgetUntold(row) { try view.removeDuties(of: row.send, to: row.subject) }
+        if try forgetUntold(row) { memory.removeDuties(of: row.send, to: row.subject) }
     }
 }

@@ -38,15 +38,15 @@ package enum MessageOutcome: Sendable {
 extension StepContext {
     /// Keeps a message from going again until it expires, also in another process, where the hop has it and that cannot be recorded.
     package func holdBack(_ message: MessageID) throws {
-        guard let row = try view.outboxHead(message), row.notBefore != row.expiresAt else { return }
-        try view.postponeOutbox(message, until: row.expiresAt)
+        guard let row = try memory.outboxHead(message), row.notBefore != row.expiresAt else { return }
+        memory.postponeOutbox(message, until: row.expiresAt)
     }
 
     /// Records how a try to hand over one message ended.
     package func record(_ outcome: MessageOutcome, of message: MessageID, at now: Instant) throws {
         // Erased or cancelled while it was under way: the entry of that says so already, and what is gone answers every
         // event with nothing.
-        guard var row = try outcome.needsContent ? view.outbox(message) : view.outboxHead(message) else {
+        guard var row = try outcome.needsContent ? memory.outbox(message) : memory.outboxHead(message) else {
             return
         }
         switch outcome {
@@ -80,7 +80,7 @@ extension StepContext {
                 caller: .gateway, subject: row.subject, channel: Code(row.request.channel),
                 category: Code(row.category)), at: now)
         observe(.receipt(kind, category: row.category, channel: row.request.channel))
-        try view.appendEvent(
+        memory.appendEvent(
             EventRecord(
                 caller: row.request.caller, send: row.send, subject: row.subject, event: kind,
                 destination: row.destination, at: now, reason: receipt.reason, entryIndex: trail.index))
@@ -97,8 +97,8 @@ extension StepContext {
         switch action {
         case .decide(let cause):
             try keep(&row, in: .waiting)
-            guard let subject = try view.subject(row.subject),
-                let person = try RecipientSnapshot.load(subject, from: view)
+            guard let subject = try memory.subject(row.subject),
+                let person = try RecipientSnapshot.load(subject, from: memory)
             else {
                 try apply(.recipientMissing, to: row, at: now)
                 return
@@ -115,7 +115,7 @@ extension StepContext {
     /// Ends a message that the hop may have. A message that is offered once more after a try in doubt is recalled, so that it
     /// does not go again.
     func giveUp(_ row: OutboxRecord, because why: MessageEnd.Why, at now: Instant) throws {
-        _ = try view.recall(row.message)
+        _ = try memory.recall(row.message)
         try end(row, as: .ambiguous, because: why, at: now)
     }
 
@@ -127,7 +127,7 @@ extension StepContext {
         _ row: OutboxRecord, as result: HandOver, because why: MessageEnd.Why? = nil, status: Int? = nil,
         at now: Instant
     ) throws {
-        try view.removeOutbox(row.message)
+        memory.removeOutbox(row.message)
         try record(
             DeliveryEntry(
                 send: row.send, message: row.message, subject: row.subject, destination: row.destination,
@@ -138,7 +138,7 @@ extension StepContext {
                 result, channel: row.request.channel, category: row.category, tier: row.tier,
                 waitedMilliseconds: result == .handedOver ? row.waitedMilliseconds(until: now) : nil))
         let end = MessageEnd.tried(result, why: why)
-        try view.appendEvent(EventRecord(end, of: row, at: now))
+        memory.appendEvent(EventRecord(end, of: row, at: now))
         if !end.kind.mayHaveArrived { try cameToNothing(row, at: now) }
     }
 }

@@ -22,7 +22,7 @@ extension StepContext {
     /// Summarises one digesting message whose time has come, with all others that wait for the same summary.
     func summarise(_ first: OutboxRecord, person: RecipientSnapshot, at now: Instant) throws {
         let summary = summary(of: first)
-        let together = try view.outbox(of: first.subject).filter {
+        let together = try memory.outbox(of: first.subject).filter {
             $0.state == .digesting && $0.category == first.category
                 && $0.request.channel == first.request.channel && self.summary(of: $0) == summary
         }
@@ -134,7 +134,7 @@ extension StepContext {
         }
         try recordAgain(row, member.draft.facts, member.draft.decision, cause: .summarised, at: now)
         try remove(row)
-        try view.appendEvent(EventRecord(.summarised(into: summary), of: row, at: now))
+        memory.appendEvent(EventRecord(.summarised(into: summary), of: row, at: now))
     }
 
     private func keepWaiting(_ rows: [OutboxRecord], until: Instant) throws {
@@ -177,8 +177,8 @@ extension StepContext {
             policy.bundle.everythingCap(of: type),
         ]
         guard let longest = caps.compactMap({ $0?.windowSeconds }).max() else { return now }
-        let forwards = try view.forwards(
-            of: subject, since: now.advanced(bySeconds: -longest), limit: LoadedForwards.countMax)
+        let forwards = try memory.forwards(
+            of: subject, since: now.advanced(bySeconds: -longest), limit: KnownForwards.countMax)
         let uncounted = policy.bundle.uncountedTypes
         func room(_ cap: Cap?, _ counts: (ForwardRecord) -> Bool) -> Instant {
             guard let cap else { return now }

@@ -13,10 +13,10 @@ extension StepContext {
     package func closeMarketing(
         _ channel: Channel, of subject: SubjectID, behind ends: LedgerEnds, at now: Instant
     ) throws {
-        guard let person = try view.subject(subject),
-            var state = try view.state(of: subject), state.record != nil
+        guard let person = try memory.subject(subject),
+            var state = try memory.state(of: subject), state.record != nil
         else { return }
-        if state.count(upTo: ends) { try view.put(state) }
+        if state.count(upTo: ends) { memory.put(state) }
         let choice = PreferenceRecord(
             subject: subject, scope: Category.marketing.rawValue, channel: channel, destination: nil,
             state: .userOff, source: .stateAudit, at: now, caller: .gateway)

@@ -17,7 +17,7 @@ extension StepContext {
     package func addGatewayKey(
         _ key: GatewayKey, replacing predecessor: String?, by caller: CallerName, at now: Instant
     ) throws -> GatewayKeyChange {
-        var keyring = try view.keyring() ?? Keyring()
+        var keyring = try memory.keyring() ?? Keyring()
         let added = try refusing { () throws(KeyringRefusal) in
             try keyring.add(key, replacing: predecessor)
         }
@@ -34,20 +34,20 @@ extension StepContext {
         _ id: String, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant,
         isLoaded: (String) -> Bool, requireReady: (GatewayKey) throws -> Void
     ) throws -> GatewayKeyChange {
-        var keyring = try view.keyring() ?? Keyring()
+        var keyring = try memory.keyring() ?? Keyring()
         let proposed = keyring[id]?.proposed
         let active = keyring.active(.data)?.id
-        let isResealed = try view.resealedDataKey() == active
+        let isResealed = try memory.resealedDataKey() == active
         let transitions = try refusing { () throws(KeyringRefusal) in
             try keyring.apply(
                 event, to: id, because: cause, by: caller, at: now, isNeeded: { _ in !isResealed },
                 isLoaded: isLoaded)
         }
         if let key = keyring[id] {
-            if let refusal = try view.refusal(toUse: key) { throw refusal }
+            if let refusal = try memory.refusal(toUse: key) { throw refusal }
             try requireReady(key)
         }
-        if let data = keyring.active(.data), data.id != active { view.useDataKey(data.id) }
+        if let data = keyring.active(.data), data.id != active { memory.useDataKey(data.id) }
         return try adopt(transitions, in: keyring, by: caller, proposed: proposed, at: now)
     }
 
@@ -64,7 +64,7 @@ extension StepContext {
         _ transitions: [KeyTransition], in keyring: Keyring, by caller: CallerName,
         proposed: GatewayKey.ProposedEvent? = nil, at now: Instant
     ) throws -> GatewayKeyChange {
-        try view.setKeyring(keyring)
+        try memory.setKeyring(keyring)
         var newest: (key: GatewayKey, trail: EntryReference)?
         for transition in transitions {
             let entry = GatewayKeyEntry(
@@ -82,19 +82,19 @@ extension StepContext {
     ///
     /// - Returns: What changed, as the entry of the start has it; `nil` when nothing did.
     package func adoptKeys(_ found: [GatewayKey], at now: Instant) throws -> [RecordedKeyChange]? {
-        var keyring = try view.keyring() ?? Keyring()
+        var keyring = try memory.keyring() ?? Keyring()
         let transitions = keyring.adopt(found, at: now)
         // Until a data key is promoted, the one in the newest file counts as active: it seals rows from here on.
-        if let data = keyring.active(.data) { view.useDataKey(data.id) }
+        if let data = keyring.active(.data) { memory.useDataKey(data.id) }
         guard !transitions.isEmpty else { return nil }
-        try view.setKeyring(keyring)
+        try memory.setKeyring(keyring)
         return transitions.map { RecordedKeyChange($0) }
     }
 
     /// Records the data key that every stored row is sealed under.
     package func resealed(under key: String) throws {
-        guard try view.keyring()?.active(.data)?.id == key, try view.resealedDataKey() != key else { return }
-        try view.setResealedDataKey(key)
+        guard try memory.keyring()?.active(.data)?.id == key, try memory.resealedDataKey() != key else { return }
+        try memory.setResealedDataKey(key)
     }
 }
 
@@ -121,13 +121,13 @@ extension RecordReading {
     package func resealedDataKey() throws -> String? { try setting(KeySettings.resealed) }
 }
 
-extension StepView {
+extension GateMemory {
     func setKeyring(_ keyring: Keyring) throws {
-        try setSetting(KeySettings.keyring, to: keyring.text)
+        setSetting(KeySettings.keyring, to: keyring.text)
     }
 
     fileprivate func setResealedDataKey(_ key: String) throws {
-        try setSetting(KeySettings.resealed, to: key)
+        setSetting(KeySettings.resealed, to: key)
     }
 }
 

@@ -56,9 +56,9 @@ extension StepContext {
     ) throws -> KeysetChange {
         let keyset = try checkedKeyset(note, trusting: trust, at: now)
         // A caller that lost the answer asks again.
-        if try view.keysetNote() == note { return KeysetChange(keyset: keyset) }
+        if try memory.keysetNote() == note { return KeysetChange(keyset: keyset) }
         let digest = Self.digest(of: note)
-        let proposal = try view.keysetProposal()
+        let proposal = try memory.keysetProposal()
         let first = proposal.flatMap { $0.digest == digest && $0.by.isOpen(at: now) ? $0.by : nil }
         if let first, first.caller == caller {
             throw StepRefusal(
@@ -68,11 +68,11 @@ extension StepContext {
             )
         }
         if first != nil {
-            try view.setSetting(KeysetSettings.note, to: note)
-            try view.setSetting(KeysetSettings.proposal, to: nil)
+            memory.setSetting(KeysetSettings.note, to: note)
+            memory.setSetting(KeysetSettings.proposal, to: nil)
         } else {
             let next = KeysetProposal(digest: digest, by: .init(caller: caller, at: now))
-            try view.setSetting(KeysetSettings.proposal, to: next.text)
+            memory.setSetting(KeysetSettings.proposal, to: next.text)
         }
         let trail = try record(
             KeysetEntry(
@@ -100,8 +100,8 @@ extension StepContext {
         }
         do {
             let keyset = try trust.keyset(in: Array(note.utf8), at: now)
-            if let known = try view.keyset(), let refusal = keyset.refusal(toFollow: known) { throw refusal }
-            if let key = keyset.unlisted(of: try view.keyring() ?? Keyring()) {
+            if let known = try memory.keyset(), let refusal = keyset.refusal(toFollow: known) { throw refusal }
+            if let key = keyset.unlisted(of: try memory.keyring() ?? Keyring()) {
                 throw StepRefusal(
                     .wrongState,
                     detail:
@@ -149,9 +149,9 @@ private enum KeysetSettings {
     static let proposal = "keyset_proposal"
 }
 
-extension StepView {
+extension GateMemory {
     /// Puts a keyset back in force that the authority signed, after a restore.
-    package func restoreKeyset(_ note: String) throws { try setSetting(KeysetSettings.note, to: note) }
+    package func restoreKeyset(_ note: String) throws { setSetting(KeysetSettings.note, to: note) }
 }
 
 extension RecordReading {

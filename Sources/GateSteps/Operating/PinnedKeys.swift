@@ -52,7 +52,7 @@ extension StepContext {
     /// - Returns: The keys that came and went since the start before, as the entry of the start has them; `nil` when
     ///   none did.
     package func adoptPins(_ pins: [PinnedKey]) throws -> [ChangedPin]? {
-        let stored = try view.setting(Self.pinsSetting)
+        let stored = try memory.setting(Self.pinsSetting)
         guard let known = stored.map(PinnedKey.read) ?? [] else {
             throw StoreError.damaged(
                 table: "setting", row: Self.pinsSetting, "it holds no list of pinned keys")
@@ -61,7 +61,7 @@ extension StepContext {
             known.filter { !pins.contains($0) }.map { $0.transition("unpin") }
             + pins.filter { !known.contains($0) }.map { $0.transition("pin") }
         guard !changes.isEmpty else { return nil }
-        try view.setSetting(Self.pinsSetting, to: PinnedKey.text(of: pins))
+        memory.setSetting(Self.pinsSetting, to: PinnedKey.text(of: pins))
         return changes
     }
 

@@ -12,7 +12,7 @@ extension StepContext {
     package func addConsent(
         _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
-        guard let person = try RecipientWithLedger.load(user, from: view) else {
+        guard let person = try RecipientWithLedger.load(user, from: memory) else {
             throw StepRefusal(.notFound, detail: "register the recipient first")
         }
         let rules = rules(at: now)
@@ -66,7 +66,7 @@ extension StepContext {
     package func withdrawConsent(
         _ id: String, _ body: ConsentWithdrawBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
-        guard let person = try RecipientWithLedger.load(user, from: view),
+        guard let person = try RecipientWithLedger.load(user, from: memory),
             let given = person.consents.first(where: { $0.idTag == person.subject.tag(.consent, id) }),
             given.method != .sharedAddress
         else { throw StepRefusal(.notFound, detail: "no consent of this id is recorded") }
@@ -148,8 +148,8 @@ extension StepContext {
     ) throws -> Recorded {
         guard let category = Category(rawValue: record.purpose.text),
             policy.category(category).switchOff == .stepUp, recorded.noEffect != .newerWord,
-            let subject = try view.subject(record.subject),
-            let person = try RecipientSnapshot.load(subject, from: view)
+            let subject = try memory.subject(record.subject),
+            let person = try RecipientSnapshot.load(subject, from: memory)
         else { return recorded }
         let place = record.address.flatMap { person.destination(tagged: $0, on: record.channel) }
         let standing = PreferenceEffect(
@@ -205,7 +205,7 @@ extension StepContext {
         from old: Tag, to new: Tag, on channel: Channel, of subject: Subject, by caller: CallerName,
         at now: Instant
     ) throws {
-        guard var person = try RecipientWithLedger.load(subject, from: view) else { return }
+        guard var person = try RecipientWithLedger.load(subject, from: memory) else { return }
         let inForce = person.person.state.consentsInForce.byScope
         let ended = inForce.filter {
             $0.key.channel == channel && $0.key.address == old && $0.value.state != .given
@@ -270,7 +270,7 @@ extension StepContext {
     package func setPreference(
         _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
-        guard let person = try RecipientWithLedger.load(user, from: view) else {
+        guard let person = try RecipientWithLedger.load(user, from: memory) else {
             throw StepRefusal(.notFound, detail: "register the recipient first")
         }
         let source = body.source
@@ -322,7 +322,7 @@ extension StepContext {
         guard policy.category(category).switchOff == .anyone else { return nil }
         let addresses = places.filter { $0.channel != .push }.map(AddressKey.init)
         let holders = try addresses.flatMap { address in
-            try view.holders(of: address).map { ($0, address) }
+            try memory.holders(of: address).map { ($0, address) }
         }
         if let last = try shareNo(category, with: holders, besides: own, by: caller, at: now).unfinished {
             return last
@@ -366,13 +366,13 @@ extension StepContext {
         to category: GateVocabulary.Category, at address: AddressKey, of holder: SubjectID,
         by caller: CallerName, at now: Instant
     ) throws -> (choice: PreferenceRecord, person: RecipientWithLedger)? {
-        guard policy.category(category).switchOff == .anyone, let subject = try view.subject(holder),
-            let person = try RecipientWithLedger.load(subject, from: view),
+        guard policy.category(category).switchOff == .anyone, let subject = try memory.subject(holder),
+            let person = try RecipientWithLedger.load(subject, from: memory),
             let place = person.person.addresses[address]?.tag
         else { return nil }
         let link = UnsubscribeLink(
             of: subject, category: category, channel: address.channel, destination: place)
-        guard try !LinkTarget.load(link, from: view).isMuted(under: policy, byAnybody: true) else {
+        guard try !LinkTarget.load(link, from: memory).isMuted(under: policy, byAnybody: true) else {
             return nil
         }
         let choice = PreferenceRecord(
@@ -434,8 +434,8 @@ extension StepContext {
     func stop(
         _ address: AddressKey, of subject: SubjectID, by caller: CallerName, at now: Instant
     ) throws -> Bool {
-        guard let subject = try view.subject(subject),
-            let person = try RecipientWithLedger.load(subject, from: view),
+        guard let subject = try memory.subject(subject),
+            let person = try RecipientWithLedger.load(subject, from: memory),
             let place = person.person.addresses[address]
         else { return false }
         return try stop(place, of: person, by: caller, at: now)
@@ -506,7 +506,7 @@ extension StepContext {
     func isStopped(
         _ address: AddressKey, of subject: SubjectID, everyText: Bool, at now: Instant
     ) throws -> Bool {
-        guard let state = try view.state(of: subject),
+        guard let state = try memory.state(of: subject),
             let place = state.addresses[address]?.tag
         else { return true }
         guard state.undoableMutes(on: address.channel, at: place, now: now).isEmpty else { return false }
@@ -621,7 +621,7 @@ extension StepContext {
     private func choices(
         of scope: String, on channel: Channel, by person: RecipientWithLedger
     ) throws -> [PreferenceRecord] {
-        try view.preferences(of: person.subject.id).filter { $0.scope == scope && $0.channel == channel }
+        try memory.preferences(of: person.subject.id).filter { $0.scope == scope && $0.channel == channel }
     }
 
     /// Records an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
@@ -700,7 +700,7 @@ extension StepContext {
     }
 
     func reloaded(_ person: RecipientWithLedger) throws -> RecipientWithLedger {
-        guard let again = try RecipientWithLedger.load(person.subject, from: view) else {
+        guard let again = try RecipientWithLedger.load(person.subject, from: memory) else {
             preconditionFailure("a person vanished inside the transaction that changed them")
         }
         return again

@@ -43,11 +43,11 @@ extension StepContext {
             return AddressContest(since: earlier?.contestedAt)
         }
         var newer = [earlier?.contestedAt].compactMap(\.self).filter { $0 >= verifiedAt }
-        let memory = try memory(of: address)
-        if memory.outdates(verifiedAt), let left = memory.verifiedAt { newer.append(left) }
+        let history = try history(of: address)
+        if history.outdates(verifiedAt), let left = history.verifiedAt { newer.append(left) }
         var older: [OlderHolder] = []
-        for holder in try view.holders(of: address) where holder != subject {
-            guard let other = try view.state(of: holder)?.addresses[address] else { continue }
+        for holder in try memory.holders(of: address) where holder != subject {
+            guard let other = try memory.state(of: holder)?.addresses[address] else { continue }
             if let since = other.contestedAt, since > verifiedAt { newer.append(since) }
             guard let known = other.verifiedAt else { continue }
             if known >= verifiedAt { newer.append(known) }
@@ -67,9 +67,9 @@ extension StepContext {
     func contest(_ holder: OlderHolder, by caller: CallerName, at now: Instant) throws {
         try record(
             .addressContested(holder.address, since: holder.since), of: holder.subject, by: caller, at: now)
-        guard holder.heldIt, let subject = try view.subject(holder.subject) else { return }
+        guard holder.heldIt, let subject = try memory.subject(holder.subject) else { return }
         try reconsider(subject, because: .recipientChanged, at: now)
-        guard let person = try RecipientSnapshot.load(subject, from: view) else { return }
+        guard let person = try RecipientSnapshot.load(subject, from: memory) else { return }
         try announceContest(to: person, at: now)
     }
 

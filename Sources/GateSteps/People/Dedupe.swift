@@ -117,8 +117,8 @@ extension StepContext {
                 detail: needed
                     ?? "every send of `\(type.id)` is told: it has no `dedupe_by`, or a law demands it")
         }
-        guard let subject = try view.subject(of: body.user),
-            let person = try RecipientSnapshot.load(subject, from: view)
+        guard let subject = try memory.subject(of: body.user),
+            let person = try RecipientSnapshot.load(subject, from: memory)
         else { throw StepRefusal(.notFound, detail: "no recipient of this name") }
         let eventTags = Dictionary(
             uniqueKeysWithValues: Channel.allCases.compactMap { channel in
@@ -130,11 +130,11 @@ extension StepContext {
         var withdrawn: [SendID] = []
         for channel in Channel.allCases {
             guard let eventTag = eventTags[channel] else { continue }
-            let teller = try view.dedupeRecord(eventTag, to: subject.id)?.send
-            try view.putDedupe(DedupeRecord(eventTag: eventTag, send: nil, at: now), to: subject.id)
+            let teller = try memory.dedupeRecord(eventTag, to: subject.id)?.send
+            memory.putDedupe(DedupeRecord(eventTag: eventTag, send: nil, at: now), to: subject.id)
             guard let teller else { continue }
             var isWithdrawn = false
-            for row in try view.outbox(of: teller) {
+            for row in try memory.outbox(of: teller) {
                 let action = try apply(.acknowledged, to: recall(row), of: person, at: now)
                 if case .withdraw = action { isWithdrawn = true }
             }
@@ -160,10 +160,10 @@ extension StepContext {
     @discardableResult
     func forgetUntold(_ row: OutboxRecord) throws -> Bool {
         // Another of its messages may wait, also one of this very batch.
-        guard try view.outbox(of: row.send).isEmpty else { return false }
-        guard try !view.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
-        if let eventTag = row.eventTag, try view.dedupeRecord(eventTag, to: row.subject)?.send == row.send {
-            try view.removeDedupe(eventTag, to: row.subject)
+        guard try memory.outbox(of: row.send).isEmpty else { return false }
+        guard try !memory.events(of: row.send).contains(where: \.event.mayHaveArrived) else { return false }
+        if let eventTag = row.eventTag, try memory.dedupeRecord(eventTag, to: row.subject)?.send == row.send {
+            memory.removeDedupe(eventTag, to: row.subject)
         }
         return true
     }
@@ -175,7 +175,7 @@ extension StepContext {
     ) throws {
         guard let rule = type.mandatory else { return }
         // Raised now, it need not be raised again when its time is over.
-        if let subject { try view.removeDuties(of: send, to: subject) }
+        if let subject { memory.removeDuties(of: send, to: subject) }
         try raiseUnreached(
             type.id, of: send, by: caller, to: subject, mustGoBy: rule.ifUnreachable,
             within: rule.mustReachWithin, at: now)
@@ -192,7 +192,7 @@ extension StepContext {
             MandatoryUnreachedEntry(
                 send: send, type: type, subject: Nullable(subject), mustGoBy: mustGoBy, within: within,
                 policy: policy.digest), at: now)
-        try view.appendEvent(
+        memory.appendEvent(
             EventRecord(
                 caller: caller, send: send, subject: subject, event: .mandatoryUnreached,
                 destination: nil, at: now, reason: mustGoBy))

@@ -45,16 +45,16 @@ extension StepContext {
     ///
     /// - Parameter name: The setting's.
     package func dropDestructionProposal(_ name: String, at now: Instant) throws {
-        guard let text = try view.setting(name), let proposal = DestructionProposal(text: text),
+        guard let text = try memory.setting(name), let proposal = DestructionProposal(text: text),
             proposal.by.expiresAt < now
         else { return }
-        try view.setSetting(name, to: nil)
+        memory.setSetting(name, to: nil)
     }
 }
 
-extension StepView {
+extension GateMemory {
     func setDestructionProposal(_ proposal: DestructionProposal?, of key: KeyID) throws {
-        try setSetting(DestructionProposal.setting(key), to: proposal?.text)
+        setSetting(DestructionProposal.setting(key), to: proposal?.text)
     }
 }
 

@@ -26,7 +26,7 @@ extension StepContext {
     ) throws -> Citing<KeyChallengeAnswer> {
         let person = try person(user)
         let device = try self.device(deviceID, of: person)
-        let known = try view.deviceKeys(of: person.subject.id, device: device.tag)
+        let known = try memory.deviceKeys(of: person.subject.id, device: device.tag)
         try requireRoomForRegistration(after: known, at: now)
         guard let suite = SealingSuite(rawValue: body.suite.rawValue) else {
             throw StepRefusal(
@@ -44,20 +44,20 @@ extension StepContext {
         let unproved = known.filter { KeyState(rawValue: $0.state) == .preActivation }
         var surplus = unproved.dropFirst(Self.unprovedKeyCountMax - 1).map(\.forgotten)
         // Here alone the number of keys grows.
-        surplus += try view.state(of: person.subject.id)?.surplusKeys() ?? []
+        surplus += try memory.state(of: person.subject.id)?.surplusKeys() ?? []
         for key in surplus {
             try record(.deviceKeyForgotten(key), of: person.subject.id, by: caller, at: now)
         }
         let key = try identifiers.newKeyID()
         let expiry = now.advanced(bySeconds: Self.challengeSeconds)
-        let fresh = try view.challenge(
+        let fresh = try memory.challenge(
             ChallengeOrder(
                 key: key, suite: suite, publicKey: sealingKey.publicKey.rawBytes, app: device.app,
                 device: device.id, message: try identifiers.newMessageID(), expiresAt: expiry))
         // A stolen session alone must not suffice to replace the key: the old key has to answer too.
         let active = known.first { KeyState(rawValue: $0.state) == .active }
         let old = try active.map { active in
-            try view.challenge(
+            try memory.challenge(
                 ChallengeOrder(
                     key: active.key, suite: try active.sealingSuite, publicKey: active.publicKey,
                     app: device.app, device: device.id, message: try identifiers.newMessageID(),
@@ -86,7 +86,7 @@ extension StepContext {
     ) throws -> KeyConfirmation {
         let person = try person(user)
         let device = try self.device(deviceID, of: person)
-        guard var record = try view.deviceKey(key), record.subject == person.subject.id,
+        guard var record = try memory.deviceKey(key), record.subject == person.subject.id,
             record.device == device.tag
         else { throw StepRefusal(.notFound, detail: "the device has no key of this id") }
         guard KeyState(rawValue: record.state) == .preActivation, let challenge = record.challenge else {
@@ -141,23 +141,23 @@ extension StepContext {
     package func changeDeviceKey(
         _ key: KeyID, _ event: KeyEvent, because cause: KeyCause, by caller: CallerName, at now: Instant
     ) throws -> Citing<KeyChangedAnswer> {
-        guard let record = try view.deviceKey(key), let state = KeyState(rawValue: record.state),
-            let subject = try view.subject(record.subject),
-            let person = try RecipientSnapshot.load(subject, from: view)
+        guard let record = try memory.deviceKey(key), let state = KeyState(rawValue: record.state),
+            let subject = try memory.subject(record.subject),
+            let person = try RecipientSnapshot.load(subject, from: memory)
         else { throw StepRefusal(.notFound, detail: "no key of this id is known") }
         let next = try rules(at: now).state(of: state, after: event)
-        if event == .resume, let refusal = try view.refusal(toResume: record) { throw refusal }
+        if event == .resume, let refusal = try memory.refusal(toResume: record) { throw refusal }
         var transition = PersonChange.KeyTransition(event, because: cause)
         if event == .destroy {
-            guard let first = try view.destructionCaller(of: record, besides: caller, at: now) else {
+            guard let first = try memory.destructionCaller(of: record, besides: caller, at: now) else {
                 return try proposeDestruction(of: record, by: caller, at: now)
             }
             transition.proposedBy = first
-            try view.setDestructionProposal(nil, of: key)
+            try memory.setDestructionProposal(nil, of: key)
         }
         if next == .compromised, !record.publicKey.isEmpty {
             let mark = settings.index.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
-            try view.markCompromised(mark, at: now)
+            try memory.markCompromised(mark, at: now)
             transition.publicKeyMAC = mark
             try revokeOthers(with: mark, than: key, of: person, by: caller, at: now)
         }
@@ -179,7 +179,7 @@ extension StepContext {
         var key = key
         key.changedAt = now
         let proposal = GatewayKey.Proposal(caller: caller, at: now)
-        try view.setDestructionProposal(.init(state: key.state, by: proposal), of: key.key)
+        try memory.setDestructionProposal(.init(state: key.state, by: proposal), of: key.key)
         let trail = try record(
             .deviceKey(key, proof: nil, by: .init(event: .proposeDestruction)), of: key.subject, by: caller,
             at: now)
@@ -197,7 +197,7 @@ extension StepContext {
     ) throws -> Int {
         var count = 0
         // A key with the same public half as another of the person's ends with that one.
-        for key in keys where try selection.includes(view.deviceKey(key), in: view) {
+        for key in keys where try selection.includes(memory.deviceKey(key), in: memory) {
             _ = try changeDeviceKey(
                 key, selection.event, because: selection.cause, by: caller, at: now)
             count += 1
@@ -211,7 +211,7 @@ extension StepContext {
         at now: Instant
     ) throws {
         for device in person.devices {
-            for other in try view.deviceKeys(of: person.subject.id, device: device.tag)
+            for other in try memory.deviceKeys(of: person.subject.id, device: device.tag)
             where other.key != key && !other.publicKey.isEmpty {
                 guard let state = KeyState(rawValue: other.state), let next = try? state.after(.revoke),
                     settings.index.fingerprint(ofKey: other.publicKey, try other.sealingSuite) == mark
@@ -228,7 +228,7 @@ extension StepContext {
     /// identify no person.
     private func requireUncompromised(_ publicKey: [UInt8], _ suite: SealingSuite) throws {
         let mark = settings.index.fingerprint(ofKey: publicKey, suite)
-        guard try view.setting(StepView.compromisedSetting(mark)) == nil else {
+        guard try memory.setting(GateMemory.compromisedSetting(mark)) == nil else {
             throw StepRefusal(
                 .wrongState,
                 detail: "this public key was revoked as compromised; make a new key pair on the device")
@@ -241,7 +241,7 @@ extension StepContext {
     private func requireUnchanged(
         since challenge: DeviceKeyRecord.PendingChallenge, of record: DeviceKeyRecord
     ) throws {
-        let others = try view.deviceKeys(of: record.subject, device: record.device)
+        let others = try memory.deviceKeys(of: record.subject, device: record.device)
             .filter { $0.key != record.key }
         guard !others.contains(where: { KeyState(rawValue: $0.state) == .suspended }) else {
             throw StepRefusal(
@@ -287,7 +287,7 @@ extension StepContext {
         than key: DeviceKeyRecord, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
     ) throws -> [KeyReplacementNotice] {
         var notices: [KeyReplacementNotice] = []
-        for other in try view.deviceKeys(of: key.subject, device: key.device)
+        for other in try memory.deviceKeys(of: key.subject, device: key.device)
         where other.key != key.key && KeyState(rawValue: other.state) == .active {
             if let notice = try announceReplacement(of: other, of: person, at: now) { notices.append(notice) }
             try change(
@@ -395,12 +395,12 @@ package struct DeviceKeySelection: Sendable {
     }
 }
 
-extension StepView {
+extension GateMemory {
     /// Keeps that a public key is compromised, whatever becomes of the person it belonged to.
     ///
     /// - Parameter mark: What every encoding of the key shares (``IndexKey/fingerprint(ofKey:_:)``).
     func markCompromised(_ mark: [UInt8], at now: Instant) throws {
-        try setSetting(Self.compromisedSetting(mark), to: now.rfc3339)
+        setSetting(Self.compromisedSetting(mark), to: now.rfc3339)
     }
 
     fileprivate static func compromisedSetting(_ mark: [UInt8]) -> String {

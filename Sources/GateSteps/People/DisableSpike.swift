@@ -145,9 +145,9 @@ extension StepContext {
     /// Counts one person who switched a category off within 24 hours of a send of it, and raises a review where a day
     /// has far more of them than the week before.
     func countDisabling(of category: Category, at now: Instant) throws {
-        var days = try view.disableDays()
+        var days = try memory.disableDays()
         let spike = days.add(category, at: now, under: policy.bundle.limits.disableSpike)
-        try view.setSetting(DisableDays.settingName, to: days.text)
+        memory.setSetting(DisableDays.settingName, to: days.text)
         guard let spike else { return }
         try record(
             ReviewEntry(

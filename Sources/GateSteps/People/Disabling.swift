@@ -38,7 +38,7 @@ extension StepContext {
         by means: DisabledBy, of scope: String? = nil, on channels: [Channel], at place: Tag?,
         before: RecipientSnapshot, at now: Instant
     ) throws {
-        guard let after = try RecipientSnapshot.load(before.subject, from: view) else { return }
+        guard let after = try RecipientSnapshot.load(before.subject, from: memory) else { return }
         let switchedOff = (scope.map { [$0] } ?? Category.allCases.map(\.rawValue)).filter { scope in
             channels.contains {
                 isOn(scope, on: $0, at: place, of: before, at: now)
@@ -47,16 +47,16 @@ extension StepContext {
         }
         guard !switchedOff.isEmpty else { return }
         let subject = before.subject.id
-        let forwards = try view.forwards(
+        let forwards = try memory.forwards(
             of: subject, since: now.advanced(bySeconds: -Self.disablingSeconds),
-            limit: LoadedForwards.countMax)
+            limit: KnownForwards.countMax)
         func newest(_ category: Category) -> SendID? { forwards.first { $0.category == category }?.send }
         var categories = switchedOff.map { Category(rawValue: $0) ?? policy.type(TypeID($0))?.category }
         if scope == nil {
             categories = categories.filter { $0.flatMap(newest) != nil }
             if categories.isEmpty { categories = [nil] }
         }
-        var days = try view.disableDays()
+        var days = try memory.disableDays()
         let found = categories.map { category in
             let send = category.flatMap(newest)
             let isFirst = send != nil && days.addPerson(subject, to: category, at: now)
@@ -64,7 +64,7 @@ extension StepContext {
                 means: Code(means), category: category, subject: subject, after: isFirst ? send : nil)
         }
         if found.contains(where: { $0.after != nil }) {
-            try view.setSetting(DisableDays.settingName, to: days.text)
+            memory.setSetting(DisableDays.settingName, to: days.text)
         }
         for switchOff in found {
             try record(switchOff, at: now)

@@ -39,7 +39,7 @@ extension StepContext {
                 && type.isDischarged(by: draft.decision.form, on: draft.request.channel)
         }
         if isDischarged { return [] }
-        if let subject, let duty, try view.duty(duty, of: subject)?.state == .discharged { return [] }
+        if let subject, let duty, try memory.duty(duty, of: subject)?.state == .discharged { return [] }
         return rule.dischargedBy
     }
 
@@ -50,10 +50,10 @@ extension StepContext {
         caller: CallerName, at now: Instant
     ) throws {
         guard let rule = type.mandatory else { return }
-        let earlier = try view.duty(duty, of: subject)
+        let earlier = try memory.duty(duty, of: subject)
         if owing, earlier != nil { return }
         if !owing, earlier?.state == .discharged { return }
-        try view.putDuty(
+        memory.putDuty(
             DutyRecord(
                 duty: duty, subject: subject, state: owing ? .owed : .discharged, send: send, caller: caller,
                 type: type.id, mustGoBy: rule.ifUnreachable, within: rule.mustReachWithin,

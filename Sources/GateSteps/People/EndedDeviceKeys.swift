@@ -18,7 +18,7 @@ extension RecipientState {
     /// The keys that a person's state has no use for, those that were registered first in front.
     ///
     /// A compromised one is refused for all that: what its encodings share is kept beside the persons
-    /// (``StepView/markCompromised(_:at:)``).
+    /// (``GateMemory/markCompromised(_:at:)``).
     package func surplusKeys() -> [DeviceKeyRecord] {
         let registered = Set(devices.map(\.tag))
         var endedCounts: [Tag: Int] = [:]

@@ -57,11 +57,11 @@ extension RecordReading {
     }
 }
 
-extension StepView {
+extension GateMemory {
     /// Archives every notice of a bundle that comes into force, and records which text each has from now on.
     package func archiveNotices(of policy: CompiledPolicy) throws {
         for (name, text) in noticeSettings(of: policy) where try setting(name) == nil {
-            try setSetting(name, to: text)
+            setSetting(name, to: text)
         }
     }
 }

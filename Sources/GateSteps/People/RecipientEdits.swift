@@ -14,9 +14,9 @@ extension StepContext {
         var recipient = given.record
         recipient.region = try recipient.region.map { try observation($0, now: now) }
         let subject =
-            try view.subject(of: user)
-            ?? view.makeSubject(for: user)
-        let before = try RecipientSnapshot.load(subject, from: view)
+            try memory.subject(of: user)
+            ?? memory.makeSubject(for: user)
+        let before = try RecipientSnapshot.load(subject, from: memory)
         let earlier = before?.record
         (recipient.subject, recipient.updatedAt) = (subject.id, now)
         recipient.registeredAt = earlier?.registeredAt ?? now
@@ -34,11 +34,11 @@ extension StepContext {
     /// Erases a person: removes everything stored about them and takes their waiting messages out. The trail keeps a
     /// pseudonym that leads to nothing any more (GDPR Art. 17).
     package func erase(_ user: UserID, by caller: CallerName, at now: Instant) throws -> Recorded {
-        guard let subject = try view.subject(of: user), try view.recipient(subject.id) != nil else {
+        guard let subject = try memory.subject(of: user), try memory.recipient(subject.id) != nil else {
             throw StepRefusal(.notFound, detail: "nobody of this name is registered")
         }
-        for row in try view.outbox(of: subject.id) { try apply(.erased, to: recall(row), at: now) }
-        try view.eraseSubject(subject.id)
+        for row in try memory.outbox(of: subject.id) { try apply(.erased, to: recall(row), at: now) }
+        memory.eraseSubject(subject.id)
         return Recorded(try record(ErasureEntry(subject: subject.id, caller: caller), at: now))
     }
 
@@ -55,7 +55,7 @@ extension StepContext {
         (device.subject, device.tag, device.id, device.seenAt) = (person.subject.id, tag, id, now)
         device.region = try device.region.map { try observation($0, now: now) }
         // A token is one app on one phone. A record with it in another account is out of date.
-        if let other = try view.device(withToken: device.tokenIdentity),
+        if let other = try memory.device(withToken: device.tokenIdentity),
             (other.subject, other.tag) != (device.subject, device.tag)
         {
             try deactivate(other, because: .tokenTaken, by: caller, at: now)
@@ -157,7 +157,7 @@ extension StepContext {
         for destination: Tag, of person: RecipientSnapshot, at now: Instant,
         where isMeant: (OutboxRecord) -> Bool = { _ in true }
     ) throws {
-        for row in try view.outbox(of: person.subject.id)
+        for row in try memory.outbox(of: person.subject.id)
         where row.destination == destination && isMeant(row) {
             try apply(.destinationRemoved, to: recall(row), at: now)
         }
@@ -175,7 +175,7 @@ extension StepContext {
         }
         // A no from a phone whose clock is ahead is a no all the same.
         let shownAt = body.answer == .denied ? min(body.shownAt ?? now, now) : body.shownAt ?? now
-        let earlier = try view.permissionPrompts(of: person.subject.id).first { $0.device == tag }
+        let earlier = try memory.permissionPrompts(of: person.subject.id).first { $0.device == tag }
         try rules(at: now).requireFirst(
             promptShownAt: shownAt, isAnswered: body.answer != nil, after: earlier)
         let prompt = PermissionPrompt(
@@ -196,7 +196,7 @@ extension StepContext {
     func deactivateDevice(
         _ tag: Tag, of subject: SubjectID, seenBy moment: Instant, by caller: CallerName, at now: Instant
     ) throws {
-        let device = try view.devices(of: subject).first { $0.tag == tag }
+        let device = try memory.devices(of: subject).first { $0.tag == tag }
         guard let device, device.isActive, device.seenAt <= moment else { return }
         try deactivate(device, because: .tokenGone, by: caller, at: now)
     }
@@ -207,13 +207,13 @@ extension StepContext {
         _ device: DeviceRecord, because why: PersonChange.Deactivation, by caller: CallerName,
         at now: Instant
     ) throws {
-        guard let subject = try view.subject(device.subject) else { return }
+        guard let subject = try memory.subject(device.subject) else { return }
         try record(.deviceDeactivated(device.tag, because: why), of: subject.id, by: caller, at: now)
         try reconsider(subject, because: .recipientChanged, at: now)
     }
 
     package func person(_ user: UserID) throws -> RecipientSnapshot {
-        guard let person = try RecipientSnapshot.load(user, from: view) else {
+        guard let person = try RecipientSnapshot.load(user, from: memory) else {
             throw StepRefusal(.notFound, detail: "register the recipient first")
         }
         return person
@@ -221,7 +221,7 @@ extension StepContext {
 
     func reconsider(_ subject: Subject, because cause: WithdrawalCause, at now: Instant) throws {
         try reconsider(
-            subject.id, as: try RecipientSnapshot.load(subject, from: view), because: cause, at: now)
+            subject.id, as: try RecipientSnapshot.load(subject, from: memory), because: cause, at: now)
     }
 
     /// What was given of a region, as it counts from now on.

@@ -148,19 +148,19 @@ extension EvidenceFold {
     private func lines(
         of entry: TrailEntry, under policy: CompiledPolicy, _ run: (StepContext) throws -> Void
     ) throws -> [OwedEntries.Line]? {
-        let state = BatchState()
-        state.begin(
+        let memory = GateMemory()
+        memory.begin(
             at: TrailTail(
                 entryCount: entry.index, publishedSize: entry.index, newestTime: nil, newestClock: nil))
         let moment = Moment(
             time: .success(entry.time), reading: ClockReading(wall: entry.time, uptime: 0, boot: nil))
         do {
-            let entries = try state.run(loading: { $0.forEach { load($0, into: state) } }) {
+            let entries = try memory.step(loading: { $0.forEach { load($0, into: memory) } }) {
                 let step = StepContext(
-                    state, moment: moment, policy: policy, settings: Self.settings,
+                    memory, moment: moment, policy: policy, settings: Self.settings,
                     identifiers: IdentifierPool())
                 try run(step)
-                return step.view.change.entries
+                return memory.change.entries
             }
             return try entries.map { try TrailEntry(reading: $0.bytes) }
                 .filter(OwedEntries.begins).map(OwedEntries.Line.init)
@@ -172,17 +172,17 @@ extension EvidenceFold {
     }
 
     /// Messages that wait are not here: their entries stand beside the act's.
-    private func load(_ ask: Ask, into state: BatchState) {
+    private func load(_ ask: Ask, into memory: GateMemory) {
         switch ask {
-        case .subject(let id): state.person(adding: id).take(.success(snapshot(of: id)?.subject))
-        case .state(let id): state.person(adding: id).take(.success(people[id]))
-        case .consents(let id): state.consents[id] = .success(ledgers[id, default: []])
-        case .choices(let id): state.choices[id] = .success(choices[id, default: []])
+        case .subject(let id): memory.person(adding: id).subject = .success(snapshot(of: id)?.subject)
+        case .state(let id): memory.person(adding: id).state = .success(people[id])
+        case .consents(let id): memory.person(adding: id).consents = .success(ledgers[id, default: []])
+        case .choices(let id): memory.person(adding: id).choices = .success(choices[id, default: []])
         case .forwards(let id, let since):
             // Only what is counted of an act needs them.
-            state.person(adding: id).take(.success(LoadedForwards(since: since, records: [])))
-        case .messagesOfPerson(let id): state.messagesOfPerson[id] = .success([])
-        case .setting(let name): state.settings[name] = .success(acts.notices[name])
+            memory.person(adding: id).forwards = .success(KnownForwards(since: since, records: []))
+        case .messagesOfPerson(let id): memory.messagesOfPerson[id] = .success([])
+        case .setting(let name): memory.settings[name] = .success(acts.notices[name])
         default: break
         }
     }

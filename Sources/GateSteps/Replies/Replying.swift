@@ -27,7 +27,7 @@ extension StepContext {
     ) throws -> Citing<ReplyAnswer?> {
         let key = RequestKey(caller: caller, idHash: settings.index.replyHash(body.id, of: caller))
         let content = settings.index.contentMAC(CanonicalJSON.write(.object(body.content)))
-        if let earlier = try view.reply(key) {
+        if let earlier = try memory.reply(key) {
             guard HMACKey.constantTimeEqual(earlier.contentMAC, content) else {
                 throw StepRefusal(
                     .idConflict,
@@ -49,7 +49,7 @@ extension StepContext {
         var hasEnded = false
         if let address {
             let everyText = endsEveryText(on: body.channel, at: now)
-            holders = try view.holders(of: address)
+            holders = try memory.holders(of: address)
             waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText, at: now) }
             if waiting.count > Self.replyHolderCountMax {
                 // Holders of whom something ends come last, so that the step which answers is one that ended it.
@@ -59,7 +59,7 @@ extension StepContext {
             }
             stopped = Array(waiting.prefix(Self.replyHolderCountMax))
             for holder in stopped {
-                let before = try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }
+                let before = try memory.subject(holder).flatMap { try RecipientSnapshot.load($0, from: memory) }
                 if try stop(address, of: holder, by: caller, at: now) {
                     hasEnded = true
                 }
@@ -97,7 +97,7 @@ extension StepContext {
             why: effect == .withdrawn ? nil : Code(effect), confirmation: confirmation?.answer.language)
         let trail = try record(entry, at: now)
         observe(.reply(effect, channel: body.channel))
-        view.putReply(
+        memory.putReply(
             ReplyRecord(
                 key: key, contentMAC: content, entryIndex: trail.index, effect: effect,
                 confirmation: confirmation?.record, at: now))
@@ -110,8 +110,8 @@ extension StepContext {
     private func canEnd(
         at address: AddressKey, of subject: SubjectID, everyText: Bool, at now: Instant
     ) throws -> Bool {
-        guard let subject = try view.subject(subject),
-            let person = try RecipientSnapshot.load(subject, from: view),
+        guard let subject = try memory.subject(subject),
+            let person = try RecipientSnapshot.load(subject, from: memory),
             let place = person.addresses[address]
         else { return false }
         return person.state.consentsInForce.given(on: address.channel, at: place.tag).contains {
@@ -143,7 +143,7 @@ extension StepContext {
             let answer = confirmation(in: locale, from: receivedAt), now <= answer.until
         else { return nil }
         let hash = settings.index.addressHash(address)
-        if let last = try view.confirmed(hash),
+        if let last = try memory.confirmed(hash),
             now.milliseconds - last.milliseconds < Self.confirmationIntervalMilliseconds
         {
             return nil
@@ -155,7 +155,7 @@ extension StepContext {
     private func commonLocale(of holders: [SubjectID]) throws -> String? {
         guard holders.count <= Self.replyHolderCountMax else { return nil }
         let locales = try holders.map { holder in
-            try view.subject(holder).flatMap { try RecipientSnapshot.load($0, from: view) }?.record.locale
+            try memory.subject(holder).flatMap { try RecipientSnapshot.load($0, from: memory) }?.record.locale
         }
         return Set(locales).count == 1 ? locales[0] : nil
     }

@@ -4,7 +4,7 @@ import GateRecords
 
 // What `sendgate restore` records itself, after the entries that a store lacked.
 
-extension StepView {
+extension GateMemory {
     /// Writes the `restore` entry; the trail has its new name from here on.
     package func recordRestore(
         _ progress: inout RestoreUnderWay, at now: Instant, clock: ClockReading
@@ -12,7 +12,7 @@ extension StepView {
         precondition(
             progress.entry.previous.size == upcomingIndex, "a restore is recorded where the old tree ends")
         try record(progress.entry, at: now)
-        try setNewestEntryClock(clock)
+        setNewestEntryClock(clock)
         try setTrailLineage(
             TrailLineage(
                 origin: progress.entry.origin, previous: progress.entry.previous.origin, restoredAt: now))
@@ -34,7 +34,7 @@ extension StepView {
         for var row in try outbox(of: subject) where row.decidedAt != .longAgo {
             guard case .remember(let pending) = OutboxState(row).after(.restored) else { continue }
             row.remember(pending)
-            try updateOutbox(row)
+            updateOutbox(row)
         }
     }
 

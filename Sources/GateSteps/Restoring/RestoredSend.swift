@@ -12,14 +12,14 @@ extension StepContext {
     /// - Throws: ``StepRefusal`` `idConflict` where what its entry says of the content is not what is asked for now. Params
     ///   are in no entry, so they are compared only where they mark an event.
     func restoredSend(_ request: SendRequest, as attested: AttestedRequest) throws -> SendRecord? {
-        guard settings.hasRestoredSends, let subject = try view.subject(of: request.user) else { return nil }
+        guard settings.hasRestoredSends, let subject = try memory.subject(of: request.user) else { return nil }
         let idTag = subject.tag(.request, request.id.text)
         let key = idTag.ofRestoredSend(by: attested.caller)
-        guard let id = try view.dedupeRecord(key, to: subject.id)?.send, var earlier = try view.send(id),
+        guard let id = try memory.dedupeRecord(key, to: subject.id)?.send, var earlier = try memory.send(id),
             earlier.isRestored
         else { return nil }
-        let entry = try earlier.entry(in: view.entry(earlier.entryIndex))
-        let person = try RecipientSnapshot.load(subject, from: view)
+        let entry = try earlier.entry(in: memory.entry(earlier.entryIndex))
+        let person = try RecipientSnapshot.load(subject, from: memory)
         guard
             entry.isSameContent(
                 as: request, of: attested, of: subject, person, named: earlier.destinationNames,

@@ -33,7 +33,7 @@ extension RestoredEffect {
     }
 }
 
-extension StepView {
+extension GateMemory {
     /// Writes one entry of the trail where it stands there.
     ///
     /// - Parameter index: The next one of the store.
@@ -65,22 +65,22 @@ extension StepView {
             progress.applied(change.item)
         case .erasure(let subject):
             guard try self.subject(subject) != nil else { return progress.skipped(.erasures) }
-            for row in try outbox(of: subject) { try removeOutbox(row.message) }
-            try eraseSubject(subject)
+            for row in try outbox(of: subject) { removeOutbox(row.message) }
+            eraseSubject(subject)
             progress.applied(.erasures)
         case .send(let entry, let category, let index, let time):
             try restore(entry, of: category, index: index, at: time, &progress)
         case .forward(let subject, let record):
             guard let send = record.send, try self.subject(subject) != nil, try self.send(send) != nil
             else { return }
-            try countForward(
+            countForward(
                 of: subject, type: record.type, category: record.category, at: record.at, send: send)
         case .recordDedupe(let record, let subject):
-            if try self.subject(subject) != nil { try putDedupe(record, to: subject) }
+            if try self.subject(subject) != nil { putDedupe(record, to: subject) }
         case .removeDedupe(let event, let subject, let send):
             guard try self.subject(subject) != nil, try dedupeRecord(event, to: subject)?.send == send
             else { return }
-            try removeDedupe(event, to: subject)
+            removeDedupe(event, to: subject)
         case .ended(let ended): try restore(ended, &progress)
         case .reconsidered(let ended, let decision):
             guard let row = try outbox(ended.message),
@@ -89,7 +89,7 @@ extension StepView {
             try restore(ended, &progress)
         case .postponed(let message, let time):
             guard try outbox(message) != nil else { return }
-            try postponeOutbox(message, until: time)
+            postponeOutbox(message, until: time)
         case .gatewayKey(let key):
             var keyring = try keyring() ?? Keyring()
             keyring.take(key)
@@ -119,7 +119,7 @@ extension StepView {
         let names =
             (state?.devices.map { ($0.tag, $0.id.text) } ?? [])
             + (state?.addresses.map { ($0.tag, $0.id.text) } ?? [])
-        try insertSend(
+        insertSend(
             SendRecord(
                 id: entry.send, caller: entry.caller, idHash: SendRecord.restoredIDHash(entry.send),
                 contentMAC: SendRecord.restoredContentMAC, subject: subject, type: type,
@@ -130,30 +130,30 @@ extension StepView {
                         names.filter { tags.contains($0.0) && !$0.1.isEmpty }, uniquingKeysWith: { $1 }))))
         // A refusal for the request's own shape binds no id. After a restore its repeat is decided once more.
         if let tag = entry.request.idTag, entry.overall.reason.bindsID {
-            try putDedupe(
+            putDedupe(
                 DedupeRecord(
                     eventTag: tag.ofRestoredSend(by: entry.caller), send: entry.send, at: time), to: subject)
         }
         progress.applied(.sends)
         guard entry.overall.outcome.isPromise else { return }
         if let event = entry.request.eventTags[entry.request.channel] {
-            try putDedupe(DedupeRecord(eventTag: event, send: entry.send, at: time), to: subject)
+            putDedupe(DedupeRecord(eventTag: event, send: entry.send, at: time), to: subject)
         }
         if entry.overall.outcome == .forward, let category {
-            try countForward(of: subject, type: type, category: category, at: time, send: entry.send)
+            countForward(of: subject, type: type, category: category, at: time, send: entry.send)
         }
     }
 
     private func restore(_ ended: EndedMessage, _ progress: inout RestoreUnderWay) throws {
         let row = try outbox(ended.message)
         if row != nil {
-            try removeOutbox(ended.message)
+            removeOutbox(ended.message)
             progress.applied(.messages)
         }
         guard try subject(ended.subject) != nil, let caller = ended.caller ?? row?.request.caller else {
             return
         }
-        try appendEvent(
+        appendEvent(
             EventRecord(
                 caller: caller, send: ended.send, subject: ended.subject, event: ended.end.kind,
                 destination: ended.destination, at: ended.at, reason: ended.end.reason))
@@ -162,7 +162,7 @@ extension StepView {
             try !events(of: ended.send).contains(where: \.event.mayHaveArrived),
             try dedupeRecord(event, to: ended.subject)?.send == ended.send
         else { return }
-        try removeDedupe(event, to: ended.subject)
+        removeDedupe(event, to: ended.subject)
     }
 }
 

@@ -48,18 +48,18 @@ extension RecordReading {
     }
 }
 
-extension StepView {
+extension GateMemory {
     package func setTrailLineage(_ lineage: TrailLineage) throws {
         let object: JSONObject = [
             "origin": .string(lineage.origin), "previous": .string(lineage.previous),
             "restored_at": .integer(lineage.restoredAt.milliseconds),
         ]
-        try setSetting(RestoreSettings.lineage, to: object.text)
+        setSetting(RestoreSettings.lineage, to: object.text)
     }
 
     /// `nil` ends it.
     package func setRestoreUnderWay(_ progress: RestoreUnderWay?) throws {
-        try setSetting(RestoreUnderWay.settingName, to: progress?.object.text)
+        setSetting(RestoreUnderWay.settingName, to: progress?.object.text)
     }
 }
 

@@ -30,7 +30,7 @@ extension StepContext {
             paramsCheck: ParamsCheck(
                 material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
-            repetition: try view.repetition(of: row.eventTag, to: row.subject, besides: row.send),
+            repetition: try memory.repetition(of: row.eventTag, to: row.subject, besides: row.send),
             telling: row.eventTag, isAgain: true, at: now)
         return try composer.decide(for: destination, of: person, as: row.message, due: due)
     }

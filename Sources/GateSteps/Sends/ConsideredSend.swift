@@ -23,7 +23,7 @@ package final class ConsideredSend: Sendable {
         _ request: borrowing SendRequest, as attested: AttestedRequest, under terms: RequestTerms,
         to person: RecipientSnapshot?, paramsCheck: ParamsCheck, in step: StepContext, at now: Instant
     ) throws {
-        let store = step.view
+        let store = step.memory
         let policy = step.policy
         let type = terms.type
         // Gate 0 comes first, and its reason would show a caller that may not send this type what the recipient was told

@@ -25,10 +25,10 @@ extension StepContext {
             .decided(
                 reason: overall.reason, type: type.map { TypeAxes(category: $0.category, tier: $0.tier) },
                 channel: record.channel, caller: record.caller))
-        try view.insertSend(record)
+        memory.insertSend(record)
         guard let person else { return trail }
         if let eventTag, overall.outcome.isPromise {
-            try view.putDedupe(
+            memory.putDedupe(
                 DedupeRecord(eventTag: eventTag, send: entry.send, at: now), to: person.subject.id)
         }
         if let type {
@@ -56,7 +56,7 @@ extension StepContext {
             guard try enqueue(draft, of: person, insteadOf: waiting, at: now) else { return false }
         }
         if isForward {
-            try view.countForward(
+            memory.countForward(
                 of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
         }
         return true

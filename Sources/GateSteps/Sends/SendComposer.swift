@@ -56,7 +56,7 @@ struct SendComposer {
     ) throws -> DeliveryDraft {
         let facts = try loading.facts(
             common(expiry: material.expiresAt, due: now), person: person, without: missing,
-            in: step.view)
+            in: step.memory)
         let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, of: material,
@@ -74,7 +74,7 @@ struct SendComposer {
         // A send that was decided before has had its own time: only hours that hold it again lengthen its life.
         var expiry = isAgain ? material.expiresAt : material.expiry(countedFrom: due)
         var facts = try loading.facts(
-            common(expiry: expiry, due: due), person: person, destination: destination, in: step.view)
+            common(expiry: expiry, due: due), person: person, destination: destination, in: step.memory)
         if material.ttlFromDueSeconds != nil, let departure = terms.rule.waitsUntil(given: facts) {
             expiry = max(expiry, material.expiry(countedFrom: departure))
             facts.expiry = expiry

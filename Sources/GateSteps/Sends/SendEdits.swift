@@ -11,21 +11,21 @@ extension StepContext {
     /// been is reported with those, and one that the hop is being given now is reported apart: its next event says whether the
     /// hop took it.
     package func cancel(_ id: SendID, by caller: CallerName, at now: Instant) throws -> Citing<CancelAnswer> {
-        guard let send = try view.send(id), send.caller == caller else {
+        guard let send = try memory.send(id), send.caller == caller else {
             throw StepRefusal(.notFound, detail: "no send of this id is yours")
         }
         var withdrawn: [String] = []
-        for row in try view.outbox(of: id) {
+        for row in try memory.outbox(of: id) {
             // Should the hop turn out not to have one of the others, that one does not go again.
             guard case .withdraw = try apply(.cancelled, to: recall(row), at: now) else { continue }
             withdrawn.append(send.name(of: row.destination))
         }
-        let left = try view.outbox(of: id)
+        let left = try memory.outbox(of: id)
         func names(_ rows: [OutboxRecord]) -> [String] { rows.map { send.name(of: $0.destination) } }
         let underWay = names(left.filter { OutboxState($0).phase == .underWay })
         let mayHaveGone = names(left.filter { OutboxState($0).phase != .underWay })
         let gone = Set(mayHaveGone).union(
-            try view.events(of: id).filter(\.event.mayHaveArrived).compactMap(\.destination)
+            try memory.events(of: id).filter(\.event.mayHaveArrived).compactMap(\.destination)
                 .map { send.name(of: $0) })
         let trail = try record(
             CancelEntry(send: id, caller: caller, withdrawn: withdrawn.count), at: now)
@@ -45,12 +45,12 @@ extension StepContext {
     ///   for a time before the send's, and `wrongState` where the message never left, or has ``receiptCountMax``
     ///   receipts and one of this event among them.
     package func addReceipt(_ body: ReceiptBody, by caller: CallerName, at now: Instant) throws -> Recorded {
-        guard let send = try view.send(body.send),
+        guard let send = try memory.send(body.send),
             let tag = send.destinationNames.list.first(where: { $0.text == body.destination.text })?.tag
         else { throw StepRefusal(.notFound, detail: "no send of this id went to this destination") }
         try rules(at: now).requireTime(body.at, ofReceiptFor: send.receivedAt)
         let word = body.event == .userObserved ? body.action : body.reason
-        let known = try view.events(of: send.id).filter { $0.destination == tag }
+        let known = try memory.events(of: send.id).filter { $0.destination == tag }
         let receipts = known.filter { $0.entryIndex != nil }
         if let same = receipts.first(where: {
             $0.event == body.event.eventKind && $0.at == body.at && $0.reason == word
@@ -81,7 +81,7 @@ extension StepContext {
                 openedAfterMilliseconds: observed.openedAfterMilliseconds,
                 isFirstTap: observed.isFirstTap ? true : nil), at: now)
         for observation in observed.observations { observe(observation) }
-        try view.appendEvent(
+        memory.appendEvent(
             EventRecord(
                 caller: send.caller, send: send.id, subject: send.subject, event: body.event.eventKind,
                 destination: tag, at: body.at, reason: word, entryIndex: trail.index))
@@ -107,7 +107,7 @@ extension StepContext {
                     : "this message went into a summary; report on the summary's `send_id`, which `GET /v1/sends/{id}` names"
             )
         }
-        let row = try view.outbox(of: send.id).first { $0.destination == tag }
+        let row = try memory.outbox(of: send.id).first { $0.destination == tag }
         if let row, OutboxState(row).phase == .waiting {
             throw StepRefusal(
                 .wrongState,
@@ -128,9 +128,9 @@ extension StepContext {
     /// Raises the alarm, once, for a mandatory send of which nothing waits any more and whose last known result at
     /// every destination is a failure: a refusal by a provider does not discharge a duty.
     private func failedEverywhere(_ send: SendRecord, at now: Instant) throws {
-        guard let type = policy.type(send.type), type.mandatory != nil, try view.outbox(of: send.id).isEmpty
+        guard let type = policy.type(send.type), type.mandatory != nil, try memory.outbox(of: send.id).isEmpty
         else { return }
-        let events = try view.events(of: send.id)
+        let events = try memory.events(of: send.id)
         guard !events.contains(where: { $0.event == .mandatoryUnreached }) else { return }
         let refused = Set(
             events.filter { [.failed, .tokenGone, .expired].contains($0.event) }.map(\.destination))

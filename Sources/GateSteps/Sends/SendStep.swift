@@ -58,7 +58,7 @@ package struct SendStep: Sendable {
     }
 
     package func run(in step: StepContext) throws -> Resolution {
-        if let earlier = try step.view.send(caller: attested.caller, idHash: idHash) {
+        if let earlier = try step.memory.send(caller: attested.caller, idHash: idHash) {
             if HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) { return .decidedBefore(earlier) }
             // This content was refused for its shape, and the id was bound to the corrected one afterwards.
             if let misshapen = try refusedForShape(in: step) {
@@ -88,7 +88,7 @@ package struct SendStep: Sendable {
 
     /// The send of this id and this content that was refused for its shape.
     private func refusedForShape(in step: StepContext) throws -> SendRecord? {
-        try step.view.send(caller: attested.caller, idHash: misshapenHash(in: step))
+        try step.memory.send(caller: attested.caller, idHash: misshapenHash(in: step))
     }
 
     private func misshapenHash(in step: StepContext) -> [UInt8] {
@@ -120,7 +120,7 @@ package struct SendStep: Sendable {
         let now = try step.now()
         let policy = step.policy
         let isSamePolicy = policy === self.policy
-        let snapshot = try RecipientSnapshot.load(request.user, from: step.view)
+        let snapshot = try RecipientSnapshot.load(request.user, from: step.memory)
         if !isSamePolicy { try step.requireForwards(to: snapshot, under: terms.needs, at: now) }
         let paramsCheck =
             isSamePolicy
@@ -250,7 +250,7 @@ extension StepContext {
         to person: RecipientSnapshot?, under needs: FactNeeds?, at now: Instant
     ) throws {
         guard let person, let window = needs?.longestWindowSeconds else { return }
-        try view.require(.forwards(person.subject.id, since: now.advanced(bySeconds: -window)))
+        try memory.require(.forwards(person.subject.id, since: now.advanced(bySeconds: -window)))
     }
 }
 

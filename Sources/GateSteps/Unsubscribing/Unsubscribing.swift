@@ -14,13 +14,13 @@ extension StepContext {
     /// - Returns: `nil` where more people have the number or mailbox than one step switches off: the same mute goes on.
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package func mute(_ id: Tag, at now: Instant) throws -> LinkStanding? {
-        var target = try LinkTarget.load(try view.unsubscribeLink(id), from: view)
+        var target = try LinkTarget.load(try memory.unsubscribeLink(id), from: memory)
         // A category that only a step-up switches off has no links. Links from before it became such a one do not work.
         guard policy.category(target.link.category).switchOff == .anyone else {
             throw StepRefusal(.notFound, detail: "the link does not work any more")
         }
         let shared = try shareNo(
-            target.link.category, with: try view.mailboxHolders(of: target.link, of: target.person.subject),
+            target.link.category, with: try memory.mailboxHolders(of: target.link, of: target.person.subject),
             besides: target.link.subject, by: .gateway, at: now)
         try remember(shared.choices, of: target.link, at: now)
         guard shared.unfinished == nil else { return nil }
@@ -31,7 +31,7 @@ extension StepContext {
                 source: .unsubscribeLink, at: now, caller: .gateway)
             try choose(choice, on: [choice.channel], of: target.person)
             try remember([choice], of: target.link, at: now)
-            target = try LinkTarget.load(target.link, from: view)
+            target = try LinkTarget.load(target.link, from: memory)
         }
         return target.standing(at: now, under: policy)
     }
@@ -45,7 +45,7 @@ extension StepContext {
     ///   one step changes: the same undo goes on.
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package func undoMute(_ id: Tag, at now: Instant) throws -> (standing: LinkStanding, isUndone: Bool)? {
-        let target = try LinkTarget.load(try view.unsubscribeLink(id), from: view)
+        let target = try LinkTarget.load(try memory.unsubscribeLink(id), from: memory)
         let mutes = target.isFinal(at: now) ? [] : target.mutes
         // The newest first, because it stands upon the others; the link's own person last, as in a mute.
         let ordered =
@@ -53,14 +53,14 @@ extension StepContext {
             + mutes.reversed().filter { $0.subject == target.link.subject }
         // All that is read comes before the first change, so that a row that is missing repeats none.
         for record in ordered {
-            guard let subject = try view.subject(record.subject) else { continue }
-            _ = try RecipientWithLedger.load(subject, from: view)
-            _ = try view.preferenceHistory(of: subject.id)
+            guard let subject = try memory.subject(record.subject) else { continue }
+            _ = try RecipientWithLedger.load(subject, from: memory)
+            _ = try memory.preferenceHistory(of: subject.id)
         }
         var undoneCount = 0
         for record in ordered {
-            guard let subject = try view.subject(record.subject),
-                let person = try RecipientWithLedger.load(subject, from: view),
+            guard let subject = try memory.subject(record.subject),
+                let person = try RecipientWithLedger.load(subject, from: memory),
                 let mute = record.undoable(of: target.link, in: person, at: now, under: policy)
             else { continue }
             if undoneCount == Self.replyHolderCountMax { return nil }
@@ -68,10 +68,10 @@ extension StepContext {
             undoneCount += 1
         }
         if undoneCount > 0 {
-            try view.setSetting(LinkMute.setting(of: id), to: nil)
+            memory.setSetting(LinkMute.setting(of: id), to: nil)
             if let mailbox = target.link.mailbox { try remember(atAddress: mailbox) { $0.remove(id) } }
         }
-        let after = try LinkTarget.load(target.link, from: view)
+        let after = try LinkTarget.load(target.link, from: memory)
         return (after.standing(at: now, under: policy), undoneCount > 0)
     }
 
@@ -86,8 +86,8 @@ extension StepContext {
 
     func remember(_ choices: [PreferenceRecord], of link: Tag, at now: Instant) throws {
         let new = choices.map(LinkMute.init)
-        let known = try view.mutes(by: link).filter { $0.isRecent(at: now) }
-        try view.setSetting(LinkMute.setting(of: link), to: LinkMute.text(of: known + new))
+        let known = try memory.mutes(by: link).filter { $0.isRecent(at: now) }
+        memory.setSetting(LinkMute.setting(of: link), to: LinkMute.text(of: known + new))
     }
 
     /// Names of all settings that keep what links switched off.
@@ -97,15 +97,15 @@ extension StepContext {
     ///
     /// - Parameter name: The setting's.
     package func dropMutes(_ name: String, at now: Instant) throws {
-        guard try !view.mutes(in: name).contains(where: { $0.isRecent(at: now) }) else { return }
-        try view.setSetting(name, to: nil)
+        guard try !memory.mutes(in: name).contains(where: { $0.isRecent(at: now) }) else { return }
+        memory.setSetting(name, to: nil)
     }
 
     func takeBack(_ mute: LinkMute.Undoable, of recipient: RecipientWithLedger, at now: Instant) throws {
         let subject = recipient.subject.id
         try appendPreference(
             mute.choice.before(
-                in: try view.preferenceHistory(of: subject), of: recipient.person.state, at: now),
+                in: try memory.preferenceHistory(of: subject), of: recipient.person.state, at: now),
             receivedAt: now)
         var person = recipient
         for withdrawal in mute.withdrawals {
@@ -233,7 +233,7 @@ package struct LinkTarget {
     /// When links switched the category off at that place.
     private let mutedAt: [Instant]
     /// Of the link's mailbox; empty for a push.
-    private let memory: AddressMemory
+    private let history: AddressHistory
 
     /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
     package static func load(
@@ -250,7 +250,7 @@ package struct LinkTarget {
         return LinkTarget(
             link: link, person: person, place: place, mutes: try store.mutes(by: link.id),
             mutedAt: history?.map(\.at) ?? [],
-            memory: try link.mailbox.map(store.memory(ofAddress:)) ?? AddressMemory())
+            history: try link.mailbox.map(store.history(ofAddress:)) ?? AddressHistory())
     }
 
     package func standing(at now: Instant, under policy: CompiledPolicy) -> LinkStanding {
@@ -311,7 +311,7 @@ package struct LinkTarget {
     /// Whether no mute can be taken back: more were recorded than can be (``UnsubscribeLink/undoCountMax``), or somebody else said
     /// no by the mailbox since.
     func isFinal(at now: Instant) -> Bool {
-        if link.mailbox != nil, !memory.isUndoable(link.category, by: link.id, at: now) { return true }
+        if link.mailbox != nil, !history.isUndoable(link.category, by: link.id, at: now) { return true }
         let windowStart = now.advanced(bySeconds: -UnsubscribeLink.undoWindowSeconds)
         return mutedAt.count(where: { $0 > windowStart }) > UnsubscribeLink.undoCountMax
     }

@@ -19,8 +19,8 @@ package final class Batch {
     private let settings: StepSettings
     let inFlight: MessagesInFlight
     private let store: any GateStore
-    let state: BatchState
-    /// The step of each of the state's changes.
+    let memory = GateMemory()
+    /// The step of each of the memory's changes.
     private var steps: [StepNumber] = []
     /// Bodies that are being sealed or signed.
     private var tickets: [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
@@ -69,20 +69,19 @@ package final class Batch {
         self.inFlight = inFlight
         self.identifiers = identifiers
         self.failures = failures
-        state = BatchState()
-        state.due = inFlight.due
-        for lane in DeliveryLane.allCases { state.offerRoom[lane] = inFlight.room(in: lane) }
+        memory.due = inFlight.due
+        for lane in DeliveryLane.allCases { memory.offerRoom[lane] = inFlight.room(in: lane) }
     }
 
     /// Loads the answers to the operations' asks from the store, at once.
     func load(_ asks: [Ask]) throws {
         if asks.count > 1 { steps.reserveCapacity(asks.count) }
-        try store.load(asks, into: state)
+        try store.load(asks, into: memory)
         for ask in asks {
             switch ask {
             case .newSend, .headroom: loadHeadroom()
             case .entry, .recall, .newSubject, .challenge, .identifiers:
-                if !state.knows(ask) { try answer(ask) }
+                if !memory.knows(ask) { try answer(ask) }
             default: break
             }
         }
@@ -116,13 +115,13 @@ package final class Batch {
         let reading = dependencies.clock.reading()
         while true {
             let moment = Moment(
-                reading, after: state, sealingFailure: sealingFailure, limits: settings.limits)
+                reading, after: memory, sealingFailure: sealingFailure, limits: settings.limits)
             let takenCount = identifiers.pool.takenCount
             let context = StepContext(
-                state, moment: moment, policy: policy, settings: settings, identifiers: identifiers.pool)
+                memory, moment: moment, policy: policy, settings: settings, identifiers: identifiers.pool)
             do {
-                let result = try body(context)
-                keep(context.view.change, of: number)
+                let result = try memory.step { try body(context) }
+                keep(memory.applied[memory.applied.count - 1], of: number)
                 return result
             } catch {
                 // A step that fails has taken none.
@@ -134,7 +133,6 @@ package final class Batch {
     }
 
     private func keep(_ change: Change, of number: StepNumber) {
-        state.apply(change)
         for pending in change.pendingBodies {
             // Taken by another thread at once, while the steps go on.
             tickets.append((number, pending, dependencies.complete(pending, in: completing)))
@@ -145,8 +143,8 @@ package final class Batch {
     // MARK: What no store answers
 
     private func loadHeadroom() {
-        guard !state.knowsHeadroom else { return }
-        state.headroom = Headroom(
+        guard !memory.knows(.headroom) else { return }
+        memory.room = Headroom(
             publishLag: dependencies.publishLagMilliseconds(),
             freeByteCount: Result { try dependencies.freeDiskByteCount() }.mapError { EngineFailure($0) })
     }
@@ -155,20 +153,20 @@ package final class Batch {
         switch ask {
         case .entry(let index):
             do {
-                state.publishedEntries[index] = .success(try dependencies.entry(index, in: store))
+                memory.publishedEntries[index] = .success(try dependencies.entry(index, in: store))
             } catch let error as StoreError where error.damage != nil {
-                state.publishedEntries[index] = .failure(error)
+                memory.publishedEntries[index] = .failure(error)
             }
         case .recall(let message):
             let offer = inFlight.recall(message)
             if let offer { recalled[message] = offer }
-            state.recalls[message] = offer != nil
+            memory.recalls[message] = offer != nil
         case .newSubject(let user):
             let (high, low) = try identifiers.take()
-            state.newSubjects[user] = Subject(
+            memory.newSubjects[user] = Subject(
                 id: SubjectID(high: high, low: low),
                 tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
-        case .challenge(let order): state.challenges[order] = try challenge(order)
+        case .challenge(let order): memory.challenges[order] = try challenge(order)
         case .identifiers: try identifiers.draw()
         default: break
         }
@@ -195,33 +193,33 @@ package final class Batch {
     var keptCount: Int { steps.count }
 
     /// How many more messages of a lane may be offered.
-    func offerRoom(in lane: DeliveryLane) -> Int { StepView(state).offerRoom(in: lane) }
+    func offerRoom(in lane: DeliveryLane) -> Int { memory.offerRoom(in: lane) }
 
     // MARK: Scanning
 
     /// Messages of a lane whose time has come and that are not in flight. Call it before any step of the batch changed
     /// something.
     func dueMessages(of lane: DeliveryLane, at now: Instant, limit: Int) throws -> [MessageID] {
-        precondition(state.applied.allSatisfy(\.messages.isEmpty), "a scan after what it cannot see")
+        precondition(memory.applied.allSatisfy(\.messages.isEmpty), "a scan after what it cannot see")
         let (others, asideUntil) = inFlight.unclaimable(at: now)
         let (due, next) = try store.read { reading in
             let due = try reading.dueOutbox(at: now, limit: limit, lane: lane, excluding: others)
             let next =
                 due.count < limit
-                ? try reading.nextOutboxDue(lane: lane, excluding: others.union(due)) : state.due[lane]
+                ? try reading.nextOutboxDue(lane: lane, excluding: others.union(due)) : memory.due[lane]
             return (due, next)
         }
         // What the steps leave waiting lowers it again.
-        state.due[lane] = [next, asideUntil].compactMap(\.self).min()
+        memory.due[lane] = [next, asideUntil].compactMap(\.self).min()
         return due
     }
 
     /// Overdue duties of all people, the longest overdue first, at most `limit`.
     func overdueDuties(at now: Instant, limit: Int) throws -> [DutyRecord] {
-        precondition(state.applied.allSatisfy(\.duties.isEmpty), "a scan after what it cannot see")
+        precondition(memory.applied.allSatisfy(\.duties.isEmpty), "a scan after what it cannot see")
         let overdue = try store.read { try $0.overdueDuties(at: now, limit: limit) }
         for record in overdue {
-            state.duties[record.key] = .success(record)
+            memory.duties[record.key] = .success(record)
         }
         return overdue
     }
@@ -234,18 +232,18 @@ package final class Batch {
     /// Pseudonyms of the next people, in their order, at most `limit`.
     func people(after subject: SubjectID?, limit: Int) throws -> [SubjectID] {
         precondition(
-            state.applied.allSatisfy { $0.newSubjects.isEmpty && $0.erased.isEmpty },
+            memory.applied.allSatisfy { $0.newSubjects.isEmpty && $0.erased.isEmpty },
             "a scan after what it cannot see")
         return try store.read { try $0.people(after: subject, limit: limit) }
     }
 
     // MARK: The end
 
-    var hasNews: Bool { state.applied.contains { $0.effects.hasNews } }
-    var provesCommits: Bool { state.applied.contains { $0.effects.provesCommits } }
-    var alarms: [String] { state.applied.flatMap(\.effects.alarms) }
+    var hasNews: Bool { memory.applied.contains { $0.effects.hasNews } }
+    var provesCommits: Bool { memory.applied.contains { $0.effects.provesCommits } }
+    var alarms: [String] { memory.applied.flatMap(\.effects.alarms) }
     /// The observations of each kept step, in order.
-    var observations: some Sequence<Observations> { state.applied.lazy.map(\.effects.observations) }
+    var observations: some Sequence<Observations> { memory.applied.lazy.map(\.effects.observations) }
 
     /// Waits for the envelopes and signatures and puts the bodies into their rows.
     ///
@@ -262,15 +260,15 @@ package final class Batch {
             }
         }
         guard failures.isEmpty else { throw FailedSteps(failures: failures) }
-        for change in state.applied { change.fill(bodies) }
+        for change in memory.applied { change.fill(bodies) }
     }
 
     /// - Throws: ``FailedSteps`` when all other steps can be tried again; else what the store throws.
     func commit() throws -> CommitReceipt {
-        guard state.applied.contains(where: { !$0.isEmpty }) else { return CommitReceipt() }
+        guard memory.applied.contains(where: { !$0.isEmpty }) else { return CommitReceipt() }
         try fillBodies()
         do {
-            return try store.commit(state.applied)
+            return try store.commit(memory.applied)
         } catch let refused as RefusedChange {
             throw FailedSteps(failures: [steps[refused.change]: .unwritten(refused.error)])
         }
@@ -279,12 +277,12 @@ package final class Batch {
     /// After the commit: hands on what the next batch's steps look at and no row says, which messages are in flight and when the
     /// next is due. The relay may take what this batch offers once it is durable.
     func carryOver() {
-        inFlight.due = state.due
-        guard !recalled.isEmpty else { return inFlight.awaitDurability(of: state.allOffers) }
-        let used = state.recalled
+        inFlight.due = memory.due
+        guard !recalled.isEmpty else { return inFlight.awaitDurability(of: memory.allOffers) }
+        let used = memory.recalled
         inFlight.remove(recalled.keys.filter(used.contains))
         inFlight.awaitDurability(
-            of: recalled.values.filter { !used.contains($0.delivery.message) } + state.allOffers)
+            of: recalled.values.filter { !used.contains($0.delivery.message) } + memory.allOffers)
     }
 
     /// Called instead of the commit: nothing of this batch happened.

@@ -27,11 +27,11 @@ extension ClockGuard {
         } catch {
             guard error.isOfClock else { throw error }
         }
-        try store.write { view in
-            let index = view.upcomingIndex
+        try store.write { memory in
+            let index = memory.upcomingIndex
             let bytes = try ClockEntry(previous: newest, user: user).bytes(index: index, time: reading.wall)
-            view.append(StoredEntry(index: index, time: reading.wall, bytes: bytes))
-            try view.setNewestEntryClock(reading)
+            memory.append(StoredEntry(index: index, time: reading.wall, bytes: bytes))
+            memory.setNewestEntryClock(reading)
         }
         return .recorded(index: tail.entryCount, from: newest, to: reading.wall)
     }

@@ -80,7 +80,7 @@ struct ProbeOperation: EngineOperation {
         try batch.step { step in
             let now = try step.now()
             try step.requireRoom(isSecurity: false)
-            try step.view.setSetting(Self.setting, to: "\(now.milliseconds)")
+            step.memory.setSetting(Self.setting, to: "\(now.milliseconds)")
             step.noteProvedCommit()
         }
         return { _ in health.probed(nil) }

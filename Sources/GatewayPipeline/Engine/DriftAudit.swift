@@ -32,7 +32,7 @@ package struct DriftAuditOperation: EngineOperation {
 extension Batch {
     /// - Returns: The run's new state; `nil` when none is under way.
     fileprivate func advanceDriftRun(personCountMax: Int) throws -> DriftRun? {
-        guard var run = try step({ try $0.view.driftRun() }), run.isUnderWay else { return nil }
+        guard var run = try step({ try $0.memory.driftRun() }), run.isUnderWay else { return nil }
         let people = try people(after: run.newest, limit: personCountMax)
         for person in people {
             do {
@@ -72,7 +72,7 @@ package struct DriftScheduleOperation: EngineOperation {
 
     package func perform(in batch: Batch) throws -> Completion {
         try batch.step { step in
-            let (now, newest) = (try step.now(), try step.view.driftRun())
+            let (now, newest) = (try step.now(), try step.memory.driftRun())
             guard newest?.isUnderWay != true else { return }
             if let startedAt = newest?.auditStartedAt {
                 guard startedAt.advanced(byMilliseconds: intervalMilliseconds) <= now else { return }

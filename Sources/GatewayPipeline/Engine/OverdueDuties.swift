@@ -10,7 +10,7 @@ extension Batch {
         for record in overdue {
             try step { step in
                 // An alarm is raised once; a duty that is done by letter is done outside of the gateway.
-                try step.view.removeDuty(record.duty, of: record.subject)
+                step.memory.removeDuty(record.duty, of: record.subject)
                 guard record.state == .owed else { return }
                 try step.raiseUnreached(
                     record.type, of: record.send, by: record.caller, to: record.subject,

@@ -6,28 +6,28 @@ extension GateStore {
     /// - Parameter body: May run more than once.
     /// - Throws: What `body` or the store does; nothing happened then.
     @discardableResult
-    package func write<Result>(_ body: (StepView) throws -> Result) throws -> Result {
+    package func write<Result>(_ body: (GateMemory) throws -> Result) throws -> Result {
         try committing(body).result
     }
 
     /// The same, with the store's receipt.
     package func committing<Result>(
-        _ body: (StepView) throws -> Result
+        _ body: (GateMemory) throws -> Result
     ) throws -> (result: Result, receipt: CommitReceipt) {
-        let state = BatchState()
-        try load([], into: state)
-        let (view, result) = try step(body, over: state)
-        return (result, try commitAlone(view.change))
+        let memory = GateMemory()
+        try load([], into: memory)
+        let result = try step(body, over: memory)
+        return (result, try commitAlone(memory.applied))
     }
 
-    /// Writes one change, durably.
+    /// Writes changes, durably.
     ///
-    /// - Throws: What the store does; where it refuses the change, why.
+    /// - Throws: What the store does; where it refuses one of them, why.
     @discardableResult
-    func commitAlone(_ change: Change) throws -> CommitReceipt {
+    func commitAlone(_ changes: [Change]) throws -> CommitReceipt {
         let receipt: CommitReceipt
         do {
-            receipt = try commit([change])
+            receipt = try commit(changes)
         } catch let refused as RefusedChange {
             throw refused.error
         }
@@ -37,11 +37,8 @@ extension GateStore {
 
     /// Runs a step until everything that it looks at is loaded.
     package func step<Result>(
-        _ body: (StepView) throws -> Result, over state: BatchState
-    ) throws -> (view: StepView, result: Result) {
-        try state.run(loading: { try load($0, into: state) }) {
-            let view = StepView(state)
-            return (view, try body(view))
-        }
+        _ body: (GateMemory) throws -> Result, over memory: GateMemory
+    ) throws -> Result {
+        try memory.step(loading: { try load($0, into: memory) }) { try body(memory) }
     }
 }

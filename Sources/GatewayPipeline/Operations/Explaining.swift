@@ -91,15 +91,15 @@ extension GatewayReading {
             request: send, attested: request, peer: dependencies.settings.process, idHash: [], contentMAC: [],
             isSecurity: false, under: policy)
         let reading = dependencies.clock.reading()
-        let state = BatchState()
-        state.begin(at: try store.trailTail())
+        let memory = GateMemory()
+        memory.begin(at: try store.trailTail())
         let identifiers = IdentifierSupply(dependencies.identifiers)
         // Enough for a send to as many destinations as a person may have.
         try identifiers.draw()
-        let decided = try state.run(loading: { try store.answer($0, into: state) }) {
+        let decided = try memory.step(loading: { try store.answer($0, into: memory) }) {
             identifiers.pool.takenCount = 0
             let context = StepContext(
-                state, moment: Moment(time: .success(reading.wall), reading: reading), policy: policy,
+                memory, moment: Moment(time: .success(reading.wall), reading: reading), policy: policy,
                 settings: dependencies.settings, identifiers: identifiers.pool)
             return try step.decide(in: context, requiringRoom: false)
         }

@@ -14,10 +14,10 @@ package import GateSteps
 /// - Retry: none inside. A full or read-only disk throws `StoreError.unavailable`, and the next call
 ///   tries afresh, so that the gate recovers by itself when space returns.
 package protocol GateStore: AnyObject, Sendable {
-    /// Answers what steps ask for, and where the trail ends, into a batch's state. Damage that an ask meets is the
+    /// Answers what steps ask for, and where the trail ends, into memory. Damage that an ask meets is the
     /// answer to that ask. It may answer with what is committed and not durable yet: nothing of that is told before
     /// ``synchronize()`` has returned.
-    func load(_ asks: [Ask], into state: BatchState) throws
+    func load(_ asks: [Ask], into memory: GateMemory) throws
 
     /// Writes everything that steps did, or nothing.
     ///
@@ -35,7 +35,7 @@ package protocol GateStore: AnyObject, Sendable {
     func read<Result>(_ body: (any StoreReading) throws -> Result) throws -> Result
 
     /// Destroys the mapping of a person to their pseudonym, for every subject marked by
-    /// ``StepView/eraseSubject(_:)``: the key and the mapping are removed, the file is rewritten and truncated.
+    /// ``GateMemory/eraseSubject(_:)``: the key and the mapping are removed, the file is rewritten and truncated.
     /// Durable when it returns. Idempotent; the store also does it when it opens, so a crash between the commit and
     /// this call leaves no person half erased.
     func finishErasures() throws

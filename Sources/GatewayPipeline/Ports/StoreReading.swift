@@ -98,128 +98,127 @@ extension StoreReading {
     /// Answers asks by look-ups, one by one. Answers that are there already, loaded or changed by a step, stay.
     ///
     /// - Throws: An error that stops every look-up; a row that cannot be read is an answer.
-    package func answer(_ asks: [Ask], into state: BatchState) throws {
+    package func answer(_ asks: [Ask], into memory: GateMemory) throws {
         var isNew: [Bool] = []
         if asks.count > 1 {
-            state.reserve(asks)
-            if state.knowsNoRequest { isNew = try newRequests(in: asks) }
+            memory.reserve(asks)
+            if memory.requests.isEmpty { isNew = try newRequests(in: asks) }
         }
         for (place, ask) in asks.enumerated() {
             if case .newSend(let key, let user, let seconds) = ask {
                 try answerSend(
-                    key, isNew: !isNew.isEmpty && isNew[place], to: user, countedSeconds: seconds, into: state
+                    key, isNew: !isNew.isEmpty && isNew[place], to: user, countedSeconds: seconds, into: memory
                 )
-            } else if !state.knows(ask) {
-                try answer(ask, into: state)
+            } else if !memory.knows(ask) {
+                try answer(ask, into: memory)
             }
         }
     }
 
     package func newRequests(in asks: [Ask]) throws -> [Bool] { Array(repeating: false, count: asks.count) }
 
-    private func answer(_ ask: Ask, into state: BatchState) throws {
+    private func answer(_ ask: Ask, into memory: GateMemory) throws {
         switch ask {
-        case .user(let user): _ = try find(user, into: state)
+        case .user(let user): _ = try find(user, into: memory)
         case .subject(let subject):
-            let found = try unboxed { try self.subject(subject) }
-            state.person(adding: subject).take(found)
-        case .state(let subject): try findState(of: state.person(adding: subject))
+            memory.person(adding: subject).subject = try inline { try self.subject(subject) }
+        case .state(let subject): try findState(of: memory.person(adding: subject))
         case .token(let identity):
             let holder = try outcome { try device(withToken: identity)?.subject }
-            state.tokens[identity] = holder
-            if case .success(let subject?) = holder { try findState(of: state.person(adding: subject)) }
+            memory.tokens[identity] = holder
+            if case .success(let subject?) = holder { try findState(of: memory.person(adding: subject)) }
         case .key(let key):
             let holder = try outcome { try deviceKey(key)?.subject }
-            state.keys[key] = holder
-            if case .success(let subject?) = holder { try findState(of: state.person(adding: subject)) }
-        case .consents(let subject): state.consents[subject] = try outcome { try consentRecords(of: subject) }
+            memory.keys[key] = holder
+            if case .success(let subject?) = holder { try findState(of: memory.person(adding: subject)) }
+        case .consents(let subject): memory.person(adding: subject).consents = try outcome { try consentRecords(of: subject) }
         case .choices(let subject):
-            state.choices[subject] = try outcome { try preferenceHistory(of: subject) }
-        case .unsubscribeLink(let id): state.links[id] = try outcome { try unsubscribeLink(id) }
+            memory.person(adding: subject).choices = try outcome { try preferenceHistory(of: subject) }
+        case .unsubscribeLink(let id): memory.links[id] = try outcome { try unsubscribeLink(id) }
         case .holders(let address):
-            state.holders[address] = try withStates(into: state) { try holders(of: address) }
+            memory.holders[address] = try withStates(into: memory) { try holders(of: address) }
         case .mailboxHolders(let hash):
-            state.mailboxHolders[hash] = try withStates(into: state) { try mailboxHolders(of: hash) }
-        case .reply(let key): state.replies[key] = try outcome { try reply(key) }
-        case .confirmed(let address): state.confirmed[address] = try outcome { try confirmed(address) }
+            memory.mailboxHolders[hash] = try withStates(into: memory) { try mailboxHolders(of: hash) }
+        case .reply(let key): memory.replies[key] = try outcome { try reply(key) }
+        case .confirmed(let address): memory.confirmed[address] = try outcome { try confirmed(address) }
         case .forwards(let subject, let since):
-            try findForwards(to: state.person(adding: subject), since: since)
-        case .request(let key): try find(key, into: state)
-        case .send(let send): state.sends[send] = try outcome { try self.send(send) }
+            try findForwards(to: memory.person(adding: subject), since: since)
+        case .request(let key): try find(key, into: memory)
+        case .send(let send): memory.sends[send] = try outcome { try self.send(send) }
         case .dedupe(let key):
-            state.dedupe[key] = try outcome { try dedupeRecord(key.tag, to: key.subject) }
+            memory.dedupe[key] = try outcome { try dedupeRecord(key.tag, to: key.subject) }
         case .duty(let key):
-            state.duties[key] = try outcome { try duty(key.tag, of: key.subject) }
-                .map { $0.flatMap { state.endedDuties[key.subject]?.contains($0.send) == true ? nil : $0 } }
-        case .message(let message): state.messages[message] = try outcome { try outbox(message) }
+            memory.duties[key] = try outcome { try duty(key.tag, of: key.subject) }
+                .map { $0.flatMap { memory.endedDuties[key.subject]?.contains($0.send) == true ? nil : $0 } }
+        case .message(let message): memory.messages[message] = try outcome { try outbox(message) }
         case .messageHead(let message):
-            state.messageHeads[message] = try outcome { try outboxHead(message) }
+            memory.messageHeads[message] = try outcome { try outboxHead(message) }
         case .messagesOfSend(let send):
-            state.messagesOfSend[send] = try messages(try outcome { try outbox(of: send) }, into: state)
+            memory.messagesOfSend[send] = try messages(try outcome { try outbox(of: send) }, into: memory)
         case .messagesOfPerson(let subject):
-            state.messagesOfPerson[subject] = try messages(
-                try outcome { try outbox(of: subject) }, into: state)
+            memory.messagesOfPerson[subject] = try messages(
+                try outcome { try outbox(of: subject) }, into: memory)
         case .messageCount(let subject, let limit):
-            state.messageCounts[subject] = try outcome { try outboxCount(of: subject, limit: limit) }
-        case .eventsOfSend(let send): state.eventsOfSend[send] = try outcome { try events(of: send) }
-        case .setting(let name): state.settings[name] = try outcome { try setting(name) }
-        case .outboxDepth: state.depth = try outboxDepth()
+            memory.messageCounts[subject] = try outcome { try outboxCount(of: subject, limit: limit) }
+        case .eventsOfSend(let send): memory.eventsOfSend[send] = try outcome { try events(of: send) }
+        case .setting(let name): memory.settings[name] = try outcome { try setting(name) }
+        case .outboxDepth: memory.depth = try outboxDepth()
         case .newSend, .entry, .recall, .newSubject, .challenge, .identifiers, .headroom: break
         }
     }
 
     /// Answers ``Ask/newSend(_:to:countedSeconds:)``, of which some may be there.
     private func answerSend(
-        _ key: RequestKey, isNew: Bool, to user: UserID, countedSeconds: Int64?, into state: BatchState
+        _ key: RequestKey, isNew: Bool, to user: UserID, countedSeconds: Int64?, into memory: GateMemory
     ) throws {
-        if isNew { state.takeNoSend(of: key) } else if !state.knows(key) { try find(key, into: state) }
-        if !state.knowsDepth { state.depth = try outboxDepth() }
-        if let person = try find(user, into: state), let since = state.start(ofSeconds: countedSeconds),
+        if isNew { memory.requests[key] = memory.noSend } else if !memory.knows(.request(key)) { try find(key, into: memory) }
+        if !memory.knows(.outboxDepth) { memory.depth = try outboxDepth() }
+        if let person = try find(user, into: memory), let since = memory.start(ofSeconds: countedSeconds),
             !person.knowsForwards(since: since)
         {
             try findForwards(to: person, since: since)
         }
     }
 
-    private func find(_ key: RequestKey, into state: BatchState) throws {
+    private func find(_ key: RequestKey, into memory: GateMemory) throws {
         do {
             guard let found = try send(caller: key.caller, idHash: key.idHash) else {
-                return state.takeNoSend(of: key)
+                memory.requests[key] = memory.noSend
+                return
             }
-            state.take(.success(found), of: key)
+            memory.take(.success(found), of: key)
         } catch let error as StoreError where error.damage != nil {
-            state.take(.failure(error), of: key)
+            memory.take(.failure(error), of: key)
         }
     }
 
     /// Looks for a user and their state.
     ///
     /// - Returns: The person; `nil` for a user who has no pseudonym, and where that cannot be read.
-    private func find(_ user: UserID, into state: BatchState) throws -> LoadedPerson? {
-        guard let person = state.take(try unboxed { try subject(of: user) }, of: user) else { return nil }
+    private func find(_ user: UserID, into memory: GateMemory) throws -> KnownPerson? {
+        guard let person = memory.take(try inline { try subject(of: user) }, of: user) else { return nil }
         try findState(of: person)
         return person
     }
 
-    private func findState(of person: LoadedPerson) throws {
-        if !person.knowsState { person.take(try unboxed { try state(of: person.id) }) }
+    private func findState(of person: KnownPerson) throws {
+        if person.state == nil { person.state = try inline { try state(of: person.id) } }
     }
 
-    private func findForwards(to person: LoadedPerson, since: Instant) throws {
-        person.take(
-            try unboxed {
-                LoadedForwards(
-                    since: since,
-                    records: try forwards(of: person.id, since: since, limit: LoadedForwards.countMax))
-            })
+    private func findForwards(to person: KnownPerson, since: Instant) throws {
+        person.forwards = try inline {
+            KnownForwards(
+                since: since,
+                records: try forwards(of: person.id, since: since, limit: KnownForwards.countMax))
+        }
     }
 
     private func messages(
-        _ rows: BatchState.Known<[OutboxRecord]>, into state: BatchState
-    ) throws -> BatchState.Known<[MessageID]> {
+        _ rows: Known<[OutboxRecord]>, into memory: GateMemory
+    ) throws -> Known<[MessageID]> {
         rows.map { rows in
-            for row in rows where state.messages[row.message] == nil {
-                state.messages[row.message] = .success(row)
+            for row in rows where memory.messages[row.message] == nil {
+                memory.messages[row.message] = .success(row)
             }
             return rows.map(\.message)
         }
@@ -227,19 +226,19 @@ extension StoreReading {
 
     /// People that were looked up, whose states are loaded with them.
     private func withStates(
-        into state: BatchState, _ look: () throws -> [SubjectID]
-    ) throws -> BatchState.Known<[SubjectID]> {
+        into memory: GateMemory, _ look: () throws -> [SubjectID]
+    ) throws -> Known<[SubjectID]> {
         let people = try outcome(look)
         if case .success(let subjects) = people {
-            for subject in subjects { try findState(of: state.person(adding: subject)) }
+            for subject in subjects { try findState(of: memory.person(adding: subject)) }
         }
         return people
     }
 
     /// Inlined: as a call it looks up the type of what it gives each time, which costs 2 % more instructions in a refused send, like
-    /// ``unboxed(_:)``.
+    /// ``inline(_:)``.
     @inline(__always)
-    private func outcome<Value>(_ look: () throws -> Value) throws -> BatchState.Known<Value> {
+    private func outcome<Value>(_ look: () throws -> Value) throws -> Known<Value> {
         do {
             return .success(try look())
         } catch let error as StoreError where error.damage != nil {
@@ -249,7 +248,7 @@ extension StoreReading {
 
     /// The same of a value that needs no box.
     @inline(__always)
-    private func unboxed<Value>(_ look: () throws -> Value) throws -> BatchState.Unboxed<Value> {
+    private func inline<Value>(_ look: () throws -> Value) throws -> KnownInline<Value> {
         do {
             return .success(try look())
         } catch let error as StoreError where error.damage != nil {

@@ -34,7 +34,7 @@ package struct TrailRestore {
     ///   - entry: One of the verified trail.
     ///   - policies: The archived bundles.
     ///   - purposes: Where the tail is lost, what may have been withdrawn there; see
-    ///     ``StepView/withdrawAll(_:of:since:at:)``. Asked once every entry is in the store, so that
+    ///     ``GateMemory/withdrawAll(_:of:since:at:)``. Asked once every entry is in the store, so that
     ///     they can be those of the bundle that is in force then.
     ///   - index: The gateway's index key, which marks compromised keys.
     package init(
@@ -71,10 +71,10 @@ package struct TrailRestore {
         let withdrawn = try state.entry.isTailLost ? purposes() : []
         let now = try time(clock, limits)
         if !state.isRecorded {
-            state = try committing { view in
+            state = try committing { memory in
                 var state = state
-                try view.recordRestore(&state, at: now, clock: clock)
-                try view.setRestoreUnderWay(state)
+                try memory.recordRestore(&state, at: now, clock: clock)
+                try memory.setRestoreUnderWay(state)
                 return state
             }
         }
@@ -91,14 +91,12 @@ package struct TrailRestore {
         var (state, count) = try store.read { (try $0.restoreUnderWay() ?? plan, try $0.entryCount()) }
         let total = state.entry.previous.size
         var sends = try follow(from: state.entry.backupSize, to: count, of: total)
-        let batch = BatchState()
-        try store.load([], into: batch)
+        // One for all steps, so that each sees those before it as if they were written.
+        let memory = GateMemory()
+        try store.load([], into: memory)
         while count < total {
-            let (change, next, _) = try step(
-                from: count, to: min(count + Self.entryCountPerCommit, total), &sends, state, over: batch)
-            // As if it were written, so that what comes after it sees it.
-            batch.apply(change)
-            state = next
+            state = try step(
+                from: count, to: min(count + Self.entryCountPerCommit, total), &sends, state, over: memory)
             count = min(count + Self.entryCountPerCommit, total)
         }
         return state.entry
@@ -133,18 +131,18 @@ package struct TrailRestore {
     private func bringBack(
         from first: UInt64, to end: UInt64, _ sends: inout RestoredSends, _ state: inout RestoreUnderWay
     ) throws -> UInt64 {
-        let batch = BatchState()
-        try store.load([], into: batch)
-        let (change, next, _) = try step(from: first, to: end, &sends, state, over: batch)
-        try store.commitAlone(change)
+        let memory = GateMemory()
+        try store.load([], into: memory)
+        let next = try step(from: first, to: end, &sends, state, over: memory)
+        try store.commitAlone(memory.applied)
         state = next
         return end
     }
 
     private func step(
         from first: UInt64, to end: UInt64, _ sends: inout RestoredSends, _ state: RestoreUnderWay,
-        over batch: BatchState
-    ) throws -> (change: Change, state: RestoreUnderWay, view: StepView) {
+        over memory: GateMemory
+    ) throws -> RestoreUnderWay {
         var read: [(index: UInt64, time: Instant, bytes: [UInt8], effects: [RestoredEffect])] = []
         for index in first..<end {
             let bytes = try entry(index)
@@ -160,29 +158,28 @@ package struct TrailRestore {
         }
         // Asked for at once: a step that begins anew for each would begin a thousand times.
         try store.load(
-            Array(Set(read.flatMap { $0.effects.flatMap(\.asks) })).filter { !batch.knows($0) }, into: batch)
-        let (view, next) = try store.step(
-            { view in
+            Array(Set(read.flatMap { $0.effects.flatMap(\.asks) })).filter { !memory.knows($0) }, into: memory)
+        return try store.step(
+            { memory in
                 var next = state
                 for entry in read {
-                    try view.append(entry.bytes, restoredAs: entry.index, at: entry.time)
-                    for effect in entry.effects { try view.restore(effect, &next, under: index) }
+                    try memory.append(entry.bytes, restoredAs: entry.index, at: entry.time)
+                    for effect in entry.effects { try memory.restore(effect, &next, under: index) }
                 }
-                try view.setPublishedSize(end)
-                try view.setRestoreUnderWay(next)
+                memory.setPublishedSize(end)
+                try memory.setRestoreUnderWay(next)
                 return next
-            }, over: batch)
-        return (view.change, next, view)
+            }, over: memory)
     }
 
     @discardableResult
     private func committing<Result>(
-        _ asks: [Ask] = [], _ body: (StepView) throws -> Result
+        _ asks: [Ask] = [], _ body: (GateMemory) throws -> Result
     ) throws -> Result {
-        let batch = BatchState()
-        try store.load(asks, into: batch)
-        let (view, result) = try store.step(body, over: batch)
-        if !view.change.isEmpty { try store.commitAlone(view.change) }
+        let memory = GateMemory()
+        try store.load(asks, into: memory)
+        let result = try store.step(body, over: memory)
+        if memory.applied.contains(where: { !$0.isEmpty }) { try store.commitAlone(memory.applied) }
         return result
     }
 
@@ -201,14 +198,14 @@ package struct TrailRestore {
                 let bytes = try waiting.ending(message, index: index, at: now)
                 ended.append((index, bytes, try sends.effects(of: bytes, policies: policies)))
             }
-            try committing(Array(Set(ended.flatMap { $0.effects.flatMap(\.asks) }))) { view in
+            try committing(Array(Set(ended.flatMap { $0.effects.flatMap(\.asks) }))) { memory in
                 // Not counted: the entry of the restore is written, and says what came back.
                 var ignored = state
                 for entry in ended {
-                    try view.append(entry.bytes, restoredAs: entry.index, at: now)
-                    for effect in entry.effects { try view.restore(effect, &ignored, under: index) }
+                    try memory.append(entry.bytes, restoredAs: entry.index, at: now)
+                    for effect in entry.effects { try memory.restore(effect, &ignored, under: index) }
                 }
-                try view.setNewestEntryClock(clock)
+                memory.setNewestEntryClock(clock)
             }
         }
     }
@@ -228,13 +225,13 @@ package struct TrailRestore {
                 [.subject(subject), .state(subject), .messagesOfPerson(subject)]
                     + (purposes.isEmpty ? [] : [.consents(subject)])
             }
-            try committing(asks) { view in
+            try committing(asks) { memory in
                 for subject in people {
-                    try view.endUnreachable(subject, at: now)
-                    try view.withdrawAll(purposes, of: subject, since: restoredAt, at: now)
-                    try view.decideFirst(of: subject)
+                    try memory.endUnreachable(subject, at: now)
+                    try memory.withdrawAll(purposes, of: subject, since: restoredAt, at: now)
+                    try memory.decideFirst(of: subject)
                 }
-                if !view.change.entries.isEmpty { try view.setNewestEntryClock(clock) }
+                if !memory.change.entries.isEmpty { memory.setNewestEntryClock(clock) }
             }
         }
     }

@@ -43,8 +43,8 @@ struct MaintenanceOperation: EngineOperation {
         MaintenanceOperation { batch in
             try batch.step { step in
                 // Marks wait in the queue like everything else; a later one may have overtaken a repeated one.
-                guard try step.view.publishedSize() < size else { return }
-                try step.view.setPublishedSize(size)
+                guard step.memory.publishedSize() < size else { return }
+                step.memory.setPublishedSize(size)
             }
         }
     }
@@ -69,7 +69,7 @@ struct PruneOperation: EngineOperation {
 
     func perform(in batch: Batch) throws -> Completion {
         try batch.step { step in
-            try step.view.prune(before: step.now().advanced(byMilliseconds: -retentionMilliseconds))
+            step.memory.prune(before: try step.now().advanced(byMilliseconds: -retentionMilliseconds))
         }
         return { [finished] places in finished(places.receipt.prunedRowCount) }
     }
@@ -96,10 +96,10 @@ struct ResealOperation: EngineOperation {
 
     func perform(in batch: Batch) throws -> Completion {
         let key = try batch.step { step -> String? in
-            guard let active = try step.view.keyring()?.active(.data)?.id,
-                try step.view.resealedDataKey() != active
-            else { return try step.view.resealedDataKey() }
-            step.view.reseal(rowCountMax: rowCountMax)
+            guard let active = try step.memory.keyring()?.active(.data)?.id,
+                try step.memory.resealedDataKey() != active
+            else { return try step.memory.resealedDataKey() }
+            step.memory.reseal(rowCountMax: rowCountMax)
             return nil
         }
         return { [finished] places in

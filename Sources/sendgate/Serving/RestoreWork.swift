@@ -377,6 +377,6 @@ struct RestoreWork {
             next = try library.integrate(entries)
         }
         try library.publish()
-        try store.write { try $0.setPublishedSize(count) }
+        try store.write { $0.setPublishedSize(count) }
     }
 }

@@ -48,7 +48,7 @@ struct Lookups {
         } / Double(lookupsPerRead)
     }
 
-    private static func register(_ number: Int, in transaction: StepView) throws {
+    private static func register(_ number: Int, in transaction: GateMemory) throws {
         let subject = SubjectID(high: UInt64(number), low: ~UInt64(number))
         transaction.add(
             Subject(id: subject, tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount)),

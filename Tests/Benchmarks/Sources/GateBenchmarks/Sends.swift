@@ -232,7 +232,7 @@ final class Sends: Sendable {
     }
 
     private static func register(
-        _ number: Int, _ permission: OSPermission, in transaction: StepView
+        _ number: Int, _ permission: OSPermission, in transaction: GateMemory
     ) throws {
         let at = WallClock().now()
         let subject = Subject(

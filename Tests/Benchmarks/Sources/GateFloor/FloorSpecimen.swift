@@ -254,11 +254,11 @@ private final class FloorSource {
             indexKey: HMACKey(try SecretBytes.random(byteCount: 32)))
         let subject = SubjectID(high: random.next(), low: random.next())
         self.subject = subject
-        try store.write { [start] view in
+        try store.write { [start] memory in
             let record = RecipientRecord(
                 subject: subject, region: nil, age: nil, locale: nil, timeZone: nil, privacy: .full,
                 pushEnabled: true, quietHours: nil, registeredAt: start, updatedAt: start)
-            try view.apply(.recipient(record, action: .registered), to: subject)
+            try memory.apply(.recipient(record, action: .registered), to: subject)
         }
     }
 
@@ -274,23 +274,23 @@ private final class FloorSource {
 
     /// Entries until the next one's index is a multiple.
     func align(to alignment: UInt64) throws {
-        try store.write { view in
-            while !view.upcomingIndex.isMultiple(of: alignment) { try append([], to: view) }
+        try store.write { memory in
+            while !memory.upcomingIndex.isMultiple(of: alignment) { try append([], to: memory) }
         }
     }
 
-    private func append(_ entry: [UInt8], to view: StepView) throws {
-        view.append(StoredEntry(index: view.upcomingIndex, time: start, bytes: entry))
+    private func append(_ entry: [UInt8], to memory: GateMemory) throws {
+        memory.append(StoredEntry(index: memory.upcomingIndex, time: start, bytes: entry))
     }
 
     /// As the relay's group of results and the requests behind it come into one batch.
     func transaction() throws {
         let (ended, number) = (waiting, count)
         start = start.advanced(byMilliseconds: 1)
-        waiting = try store.write { view in
-            for (send, message) in ended { try end(message, of: send, in: view) }
+        waiting = try store.write { memory in
+            for (send, message) in ended { try end(message, of: send, in: memory) }
             return try (0..<batch).compactMap {
-                try insert(number + $0, isRefused: $0 < refusedCount, in: view)
+                try insert(number + $0, isRefused: $0 < refusedCount, in: memory)
             }
         }
         count += batch
@@ -304,23 +304,23 @@ private final class FloorSource {
     }
 
     private func insert(
-        _ number: Int, isRefused: Bool, in view: StepView
+        _ number: Int, isRefused: Bool, in memory: GateMemory
     ) throws -> (send: SendID, message: MessageID)? {
         let send = SendID(
             high: UInt64(start.milliseconds) << 16 | random.next() & 0xFFF | 0x7000, low: random.next())
         let message = MessageID(high: random.next(), low: random.next())
         let type: TypeID = isRefused ? TypeID("promo.offer") : TypeID("statement.available")
         let category: GateVocabulary.Category = isRefused ? .marketing : .transactional
-        let index = view.upcomingIndex
-        try append(rows.entry, to: view)
-        try view.insertSend(
+        let index = memory.upcomingIndex
+        try append(rows.entry, to: memory)
+        memory.insertSend(
             SendRecord(
                 id: send, caller: Self.caller, idHash: bytes(16), contentMAC: bytes(32), subject: subject,
                 type: type, category: category, channel: .push, receivedAt: start, entryIndex: index,
                 requestID: "open, single, 64 connections-\(10_000 + number)",
                 destinationNames: [destination: "phone"]))
         if isRefused { return nil }
-        try view.offerOutbox(
+        memory.offerOutbox(
             OutboxRecord(
                 message: message, send: send, subject: subject, destination: destination,
                 request: AttestedRequest(caller: Self.caller, type: type, channel: .push, critical: false),
@@ -328,14 +328,14 @@ private final class FloorSource {
                 interruption: .active, key: nil, headers: rows.headers, body: rows.body, facts: rows.facts,
                 decidedAt: start, notBefore: start, expiresAt: start.advanced(bySeconds: 86_400),
                 attemptCount: 1, attemptedAt: start))
-        try view.countForward(of: subject, type: type, category: category, at: start, send: send)
+        memory.countForward(of: subject, type: type, category: category, at: start, send: send)
         return (send, message)
     }
 
-    private func end(_ message: MessageID, of send: SendID, in view: StepView) throws {
-        try view.removeOutbox(message)
-        try append(rows.deliveryEntry, to: view)
-        try view.appendEvent(
+    private func end(_ message: MessageID, of send: SendID, in memory: GateMemory) throws {
+        memory.removeOutbox(message)
+        try append(rows.deliveryEntry, to: memory)
+        memory.appendEvent(
             EventRecord(
                 caller: Self.caller, send: send, subject: subject, event: .handedOver,
                 destination: destination, at: start, reason: nil))

@@ -4,7 +4,7 @@ import GatewayPipeline
 import OpenSSLCrypto
 package import GateRecords
 
-extension StepView {
+extension GateMemory {
     /// The pseudonym of a user, or a new one of the test's choice.
     package func makeSubject(for user: UserID, subject: SubjectID) throws -> Subject {
         if let known = try self.subject(of: user) { return known }
@@ -53,6 +53,16 @@ extension StepView {
 
     /// A write that no store takes, which undoes everything beside it: there is no such message.
     package func cannotBeWritten() throws {
-        try markAttempt(MessageID(high: .max, low: .max), at: Instant(seconds: 1))
+        markAttempt(MessageID(high: .max, low: .max), at: Instant(seconds: 1))
+    }
+}
+
+extension GateStore {
+    /// What a step over this store would commit.
+    package func changes(of body: (GateMemory) throws -> Void) throws -> [Change] {
+        let memory = GateMemory()
+        try load([], into: memory)
+        try step(body, over: memory)
+        return memory.applied
     }
 }

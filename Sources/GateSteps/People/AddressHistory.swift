@@ -8,7 +8,7 @@ import GateRecords
 ///
 /// A setting of the store under the keyed hash of the address. It names no person, so an erasure leaves it: a no that came by an
 /// address is about everybody who is written to there later.
-struct AddressMemory: Hashable, Sendable {
+struct AddressHistory: Hashable, Sendable {
     /// When a reply took back all that had been agreed to there.
     var repliedAt: Instant?
     /// The newest verification by a person who removed the address since.
@@ -87,7 +87,7 @@ struct AddressMemory: Hashable, Sendable {
     }
 }
 
-extension AddressMemory {
+extension AddressHistory {
     /// The setting that keeps it.
     ///
     /// - Parameter hash: See ``IndexKey/addressHash(_:)``.
@@ -131,30 +131,30 @@ extension AddressMemory {
 
 extension RecordReading {
     /// - Parameter hash: See ``IndexKey/addressHash(_:)``.
-    func memory(ofAddress hash: [UInt8]) throws -> AddressMemory {
-        let name = AddressMemory.setting(of: hash)
-        guard let memory = AddressMemory(text: try setting(name) ?? "") else {
-            throw StoreError.damaged(table: "setting", row: name, "it holds no memory of an address")
+    func history(ofAddress hash: [UInt8]) throws -> AddressHistory {
+        let name = AddressHistory.setting(of: hash)
+        guard let history = AddressHistory(text: try setting(name) ?? "") else {
+            throw StoreError.damaged(table: "setting", row: name, "it holds nothing of an address")
         }
-        return memory
+        return history
     }
 }
 
 extension StepContext {
-    func memory(of address: AddressKey) throws -> AddressMemory {
-        try view.memory(ofAddress: settings.index.addressHash(address))
+    func history(of address: AddressKey) throws -> AddressHistory {
+        try memory.history(ofAddress: settings.index.addressHash(address))
     }
 
-    func remember(at address: AddressKey, _ change: (inout AddressMemory) -> Void) throws {
+    func remember(at address: AddressKey, _ change: (inout AddressHistory) -> Void) throws {
         try remember(atAddress: settings.index.addressHash(address), change)
     }
 
     /// - Parameter hash: See ``IndexKey/addressHash(_:)``.
-    func remember(atAddress hash: [UInt8], _ change: (inout AddressMemory) -> Void) throws {
-        var memory = try view.memory(ofAddress: hash)
-        change(&memory)
-        let isEmpty = memory == AddressMemory()
-        try view.setSetting(AddressMemory.setting(of: hash), to: isEmpty ? nil : memory.text)
+    func remember(atAddress hash: [UInt8], _ change: (inout AddressHistory) -> Void) throws {
+        var history = try memory.history(ofAddress: hash)
+        change(&history)
+        let isEmpty = history == AddressHistory()
+        memory.setSetting(AddressHistory.setting(of: hash), to: isEmpty ? nil : history.text)
     }
 
     /// Ends at a number or mailbox that a person has just registered what was said no to there before: what they had agreed to up
@@ -162,21 +162,21 @@ extension StepContext {
     func applyNoes(
         saidAt address: AddressKey, to subject: SubjectID, by caller: CallerName, at now: Instant
     ) throws {
-        let memory = try memory(of: address)
-        if memory.repliedAt != nil {
+        let history = try history(of: address)
+        if history.repliedAt != nil {
             let everyText = endsEveryText(on: address.channel, at: now)
             if try !isStopped(address, of: subject, everyText: everyText, at: now) {
                 _ = try stop(address, of: subject, by: caller, at: now)
             }
         }
         for category in Category.allCases {
-            guard let saidAt = memory.newest(category),
+            guard let saidAt = history.newest(category),
                 let no = try sharedNo(to: category, at: address, of: subject, by: .gateway, at: now),
                 !no.person.hasAgreed(to: policy.purposes(endedWith: category), at: no.choice, since: saidAt)
             else { continue }
             try choose(no.choice, on: [address.channel], of: no.person)
             // An undo of the link gives this person back what its no took, too.
-            if let link = memory.onlyLink(category, at: now) { try remember([no.choice], of: link, at: now) }
+            if let link = history.onlyLink(category, at: now) { try remember([no.choice], of: link, at: now) }
         }
     }
 }
