@@ -30,7 +30,8 @@ extension StepContext {
         let personShare = isSecurity ? personMax : limits.outboxRowCountPerPersonMax
         // Loaded once for all steps of a batch, so up to the bound that security has; and only where so many wait at all.
         guard
-            try depth.rowCount < personShare || memory.outboxCount(of: subject, limit: personMax) < personShare
+            try depth.rowCount < personShare
+                || memory.outboxCount(of: subject, limit: personMax) < personShare
         else { throw EngineFailure.outboxFullForRecipient }
     }
 }

@@ -157,7 +157,8 @@ extension Gateway {
                     // Inside the transaction that would activate it: of two that race, the later sees the earlier.
                     var diagnostics = try batch.memory.editedNotices(of: next.bundle)
                     if source.versionsOnlyRise,
-                        let diagnostic = try batch.memory.activatedPolicy()?.refusal(of: ActivatedPolicy(next))
+                        let diagnostic = try batch.memory.activatedPolicy()?.refusal(
+                            of: ActivatedPolicy(next))
                     {
                         diagnostics.insert(diagnostic, at: 0)
                     }

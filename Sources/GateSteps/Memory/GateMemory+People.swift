@@ -100,7 +100,9 @@ extension GateMemory {
             }
         }
         if state.keys != old.keys {
-            for key in state.keys where old.key(key.key) == nil { write(subject, at: key.key, in: \.addedKeys) }
+            for key in state.keys where old.key(key.key) == nil {
+                write(subject, at: key.key, in: \.addedKeys)
+            }
         }
         if state.addresses != old.addresses {
             for address in state.addresses {

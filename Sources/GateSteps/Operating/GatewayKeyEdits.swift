@@ -93,7 +93,9 @@ extension StepContext {
 
     /// Records the data key that every stored row is sealed under.
     package func resealed(under key: String) throws {
-        guard try memory.keyring()?.active(.data)?.id == key, try memory.resealedDataKey() != key else { return }
+        guard try memory.keyring()?.active(.data)?.id == key, try memory.resealedDataKey() != key else {
+            return
+        }
         try memory.setResealedDataKey(key)
     }
 }

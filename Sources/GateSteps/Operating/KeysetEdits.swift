@@ -100,7 +100,9 @@ extension StepContext {
         }
         do {
             let keyset = try trust.keyset(in: Array(note.utf8), at: now)
-            if let known = try memory.keyset(), let refusal = keyset.refusal(toFollow: known) { throw refusal }
+            if let known = try memory.keyset(), let refusal = keyset.refusal(toFollow: known) {
+                throw refusal
+            }
             if let key = keyset.unlisted(of: try memory.keyring() ?? Keyring()) {
                 throw StepRefusal(
                     .wrongState,

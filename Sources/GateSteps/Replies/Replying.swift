@@ -59,7 +59,9 @@ extension StepContext {
             }
             stopped = Array(waiting.prefix(Self.replyHolderCountMax))
             for holder in stopped {
-                let before = try memory.subject(holder).flatMap { try RecipientSnapshot.load($0, from: memory) }
+                let before = try memory.subject(holder).flatMap {
+                    try RecipientSnapshot.load($0, from: memory)
+                }
                 if try stop(address, of: holder, by: caller, at: now) {
                     hasEnded = true
                 }

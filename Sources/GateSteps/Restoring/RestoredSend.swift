@@ -12,7 +12,9 @@ extension StepContext {
     /// - Throws: ``StepRefusal`` `idConflict` where what its entry says of the content is not what is asked for now. Params
     ///   are in no entry, so they are compared only where they mark an event.
     func restoredSend(_ request: SendRequest, as attested: AttestedRequest) throws -> SendRecord? {
-        guard settings.hasRestoredSends, let subject = try memory.subject(of: request.user) else { return nil }
+        guard settings.hasRestoredSends, let subject = try memory.subject(of: request.user) else {
+            return nil
+        }
         let idTag = subject.tag(.request, request.id.text)
         let key = idTag.ofRestoredSend(by: attested.caller)
         guard let id = try memory.dedupeRecord(key, to: subject.id)?.send, var earlier = try memory.send(id),

@@ -107,7 +107,8 @@ extension StoreReading {
         for (place, ask) in asks.enumerated() {
             if case .newSend(let key, let user, let seconds) = ask {
                 try answerSend(
-                    key, isNew: !isNew.isEmpty && isNew[place], to: user, countedSeconds: seconds, into: memory
+                    key, isNew: !isNew.isEmpty && isNew[place], to: user, countedSeconds: seconds,
+                    into: memory
                 )
             } else if !memory.knows(ask) {
                 try answer(ask, into: memory)
@@ -131,7 +132,8 @@ extension StoreReading {
             let holder = try outcome { try deviceKey(key)?.subject }
             memory.keys[key] = holder
             if case .success(let subject?) = holder { try findState(of: memory.person(adding: subject)) }
-        case .consents(let subject): memory.person(adding: subject).consents = try outcome { try consentRecords(of: subject) }
+        case .consents(let subject):
+            memory.person(adding: subject).consents = try outcome { try consentRecords(of: subject) }
         case .choices(let subject):
             memory.person(adding: subject).choices = try outcome { try preferenceHistory(of: subject) }
         case .unsubscribeLink(let id): memory.links[id] = try outcome { try unsubscribeLink(id) }
@@ -171,7 +173,11 @@ extension StoreReading {
     private func answerSend(
         _ key: RequestKey, isNew: Bool, to user: UserID, countedSeconds: Int64?, into memory: GateMemory
     ) throws {
-        if isNew { memory.requests[key] = memory.noSend } else if !memory.knows(.request(key)) { try find(key, into: memory) }
+        if isNew {
+            memory.requests[key] = memory.noSend
+        } else if !memory.knows(.request(key)) {
+            try find(key, into: memory)
+        }
         if !memory.knows(.outboxDepth) { memory.depth = try outboxDepth() }
         if let person = try find(user, into: memory), let since = memory.start(ofSeconds: countedSeconds),
             !person.knowsForwards(since: since)

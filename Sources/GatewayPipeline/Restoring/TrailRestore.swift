@@ -158,7 +158,8 @@ package struct TrailRestore {
         }
         // Asked for at once: a step that begins anew for each would begin a thousand times.
         try store.load(
-            Array(Set(read.flatMap { $0.effects.flatMap(\.asks) })).filter { !memory.knows($0) }, into: memory)
+            Array(Set(read.flatMap { $0.effects.flatMap(\.asks) })).filter { !memory.knows($0) }, into: memory
+        )
         return try store.step(
             { memory in
                 var next = state
