@@ -12,7 +12,7 @@ package import SendPlanning
 package final class Change {
     package var entries: [StoredEntry] = []
     package var newSubjects: [(user: UserID, subject: Subject)] = []
-    package var states = Written<SubjectID, RecipientState>()
+    package var states = Written<SubjectID, StateWrite>()
     /// Appended to the ledgers, with their position.
     package var consents: [ConsentRecord] = []
     package var choices: [(record: PreferenceRecord, position: Int64)] = []
@@ -47,6 +47,18 @@ package final class Change {
     @inline(__always)
     static func add<Element>(_ element: consuming Element, to list: inout [Element]) {
         if list.isEmpty { list = [element] } else { list.append(element) }
+    }
+
+    /// A person's state, with what it replaces: by the two a store knows which look-up keys come and go.
+    package struct StateWrite {
+        /// `nil` where nothing was stored.
+        package let before: RecipientState?
+        package let after: RecipientState
+
+        package init(before: RecipientState?, after: RecipientState) {
+            self.before = before
+            self.after = after
+        }
     }
 
     /// A write to one duty, or to all that a send left.

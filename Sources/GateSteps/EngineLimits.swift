@@ -3,6 +3,8 @@ package struct EngineLimits: Sendable, Hashable {
     /// Operations in one transaction. 256 is where the measured cost of a durable append stops falling
     /// (SQLite WAL, synchronous=FULL, 400 B rows: 450 k/s at 256 a transaction, 150 k/s at 64).
     package var batchOperationCountMax = 256
+    /// People whom the engine keeps in memory from one batch to the next; see ``RecentPeople``.
+    package var recentPersonCountMax = 24_576
     /// Operations waiting, all callers together.
     package var queuedOperationCountMax = 8192
     /// Operations of one caller waiting.

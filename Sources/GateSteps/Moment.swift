@@ -25,7 +25,7 @@ package struct Moment {
         do throws(EngineFailure) {
             time = .success(
                 try ClockGuard(limits: limits).time(
-                    reading, after: memory.newestTime, recordedAt: memory.newestClock))
+                    reading, after: memory.newestEntryTime(), recordedAt: memory.newestEntryClock()))
         } catch {
             time = .failure(error)
         }

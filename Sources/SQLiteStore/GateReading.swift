@@ -128,13 +128,12 @@ class GateReading: StoreReading {
     }
 
     /// The person as their row says.
-    final func storedPerson(_ subject: SubjectID) throws -> StoredPerson? {
+    final func storedPerson(_ subject: SubjectID) throws -> (number: Int64, state: RecipientState)? {
         try gate.first(Self.personState, { $0.add(subject) }) { row in
             let number = try Self.personNumber(from: &row)
             let fields = try open(
                 row.byteArray(), in: Self.stateColumn, row: Self.stateRow(subject, number))
-            return StoredPerson(
-                number: number, state: try RecipientState(sealedFields: fields, subject: subject))
+            return (number, try RecipientState(sealedFields: fields, subject: subject))
         }
     }
 

@@ -23,7 +23,7 @@ extension GateTransaction {
         }
         sequences.personNumber = number
         forgetPerson()
-        noteNewPerson(subject)
+        note(number, of: subject)
         return number
     }
 
@@ -33,9 +33,9 @@ extension GateTransaction {
 
     // MARK: States
 
-    func put(_ state: RecipientState) throws {
+    func put(_ state: RecipientState, insteadOf before: RecipientState?) throws {
         let number = try makePerson(state.subject)
-        let old = try self.state(of: state.subject) ?? RecipientState(state.subject)
+        let old = before ?? RecipientState(state.subject)
         guard state != old else { return }
         let fields = state.sealedFields
         guard fields.count <= RecipientState.byteCountMax else {
@@ -50,20 +50,18 @@ extension GateTransaction {
         if state.addresses != old.addresses {
             try index(state.addresses, insteadOf: old.addresses, of: number)
         }
-        change(StoredPerson(number: number, state: state), fields: fields)
+        changedStates[state.subject] = (number, fields)
     }
 
-    /// Writes each changed state once, however often it changed.
-    func writeStates(_ changed: [(person: StoredPerson, fields: [UInt8])]) throws {
-        for (person, fields) in changed {
-            let sealed = try seal(fields, of: person.state.subject, person.number)
-            let count = try gate.change(Self.updatePerson) {
-                $0.add(sealed)
-                $0.add(person.number)
-            }
-            guard count == 1 else {
-                throw StoreError.damaged(table: "person", row: "\(person.number)", "it is missing")
-            }
+    /// Called once for each state that changed, however often it did.
+    func writeState(_ fields: [UInt8], of subject: SubjectID, _ number: Int64) throws {
+        let sealed = try seal(fields, of: subject, number)
+        let count = try gate.change(Self.updatePerson) {
+            $0.add(sealed)
+            $0.add(number)
+        }
+        guard count == 1 else {
+            throw StoreError.damaged(table: "person", row: "\(number)", "it is missing")
         }
     }
 

@@ -37,7 +37,6 @@ extension GateTransaction {
         }
         sequences.sendNumber = number
         sendNumbers[send.id] = number
-        if let forward, let subject = send.subject { note(forward, to: subject) }
     }
 
     /// Seals what is private of a send into the memory that its statement reads.
@@ -98,7 +97,6 @@ extension GateTransaction {
         try note(
             HistoryKind.forward, of: subject, at: forward.at, number: number, type: typeNumber,
             category: forward.category)
-        forgetForwards(to: subject)
     }
 
     private static let replaceDedupe = StatementText(
@@ -241,7 +239,6 @@ extension GateTransaction {
         for send in sends {
             count += try gate.change(Self.deleteSend) { $0.add(send.number) }
             guard let subject = send.subject else { continue }
-            forgetForwards(to: subject)
             if let forwardedAt = send.forwardedAt {
                 // Only of one that counted later than it was received.
                 count += try forget(HistoryKind.forward, of: subject, at: forwardedAt, number: send.number)

@@ -19,20 +19,9 @@ final class GateTransaction: GateReading {
     var sendFields = RowWriter(capacity: 512)
     let prunedRowCountMax: Int
     /// States as this transaction has them so far; their rows are written once, at its end.
-    private var changed: [SubjectID: (person: StoredPerson, fields: [UInt8])] = [:]
-    /// Rows that were read, for the cache, once it is known that the transaction was committed.
-    private var read: [SubjectID: StoredPerson] = [:]
-    private var readSubjects: [UserID: Subject] = [:]
-    /// People without a row before this transaction, for the cache.
-    private var newPeople: [SubjectID] = []
-    private struct CountedSend {
-        let subject: SubjectID
-        let record: ForwardRecord
-    }
-    /// Sends that count from the moment they were received, for the cache.
-    private var counted: [CountedSend] = []
-    /// Whether the file may show forwards otherwise than the last commit left them.
-    private var changesForwards = false
+    var changedStates: [SubjectID: (number: Int64, fields: [UInt8])] = [:]
+    /// Numbers of people that were read or given, for the writer, once it is known that the transaction was committed.
+    private var numbers: [SubjectID: Int64] = [:]
     /// Messages that are no longer offered, and the rows they are in.
     var endedOffers: [(number: Int64, segment: Int64)] = []
     /// Messages that no row has yet.
@@ -86,73 +75,26 @@ final class GateTransaction: GateReading {
 
     // MARK: People
 
-    /// The person as this transaction or the cache has them, without reading the file.
-    private func kept(_ subject: SubjectID) -> StoredPerson? {
-        changed[subject]?.person ?? read[subject] ?? writer.cache.people[subject]
-    }
-
     override func person(_ subject: SubjectID) throws -> Int64? {
-        try kept(subject)?.number ?? super.person(subject)
+        if let known = numbers[subject] ?? writer.personNumbers[subject] { return known }
+        let number = try super.person(subject)
+        numbers[subject] = number
+        return number
     }
 
     override func state(of subject: SubjectID) throws -> RecipientState? {
-        if let kept = kept(subject) { return kept.state }
         let stored = try storedPerson(subject)
-        read[subject] = stored
+        numbers[subject] = stored?.number
         return stored?.state
     }
 
-    override func subject(of user: UserID) throws -> Subject? {
-        if let known = readSubjects[user] ?? writer.cache.subjects[user] { return known }
-        let found = try super.subject(of: user)
-        readSubjects[user] = found
-        return found
-    }
+    /// Call for each person who is given a number.
+    func note(_ number: Int64, of subject: SubjectID) { numbers[subject] = number }
 
-    override func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
-        guard !changesForwards else { return try super.forwards(of: subject, since: since, limit: limit) }
-        if let known = writer.cache.forwards[subject]?.all(since: since), known.count <= limit {
-            return known
-        }
-        let found = try super.forwards(of: subject, since: since, limit: limit)
-        // Else there may be more.
-        if found.count < limit {
-            writer.cache.forwards[subject] = RecentForwards(since: since, records: found)
-        }
-        return found
-    }
-
-    /// Call for each person who had no row.
-    func noteNewPerson(_ subject: SubjectID) { newPeople.append(subject) }
-
-    /// Call for each send that counts from the moment it was received.
-    func note(_ forward: ForwardRecord, to subject: SubjectID) {
-        changesForwards = true
-        counted.append(CountedSend(subject: subject, record: forward))
-    }
-
-    /// Call after every other change to what was forwarded to a person. At once, because a rollback loses nothing but a list
-    /// that is read again.
-    func forgetForwards(to subject: SubjectID) {
-        changesForwards = true
-        newPeople.removeAll { $0 == subject }
-        counted.removeAll { $0.subject == subject }
-        writer.cache.forwards[subject] = nil
-    }
-
-    func change(_ person: StoredPerson, fields: [UInt8]) {
-        changed[person.state.subject] = (person, fields)
-        read[person.state.subject] = nil
-    }
-
-    /// Removes an erased person from every cache. The cache of mappings is emptied, because it is keyed by user.
     func forget(_ subject: SubjectID) {
-        changed[subject] = nil
-        read[subject] = nil
-        writer.cache.people[subject] = nil
-        forgetForwards(to: subject)
-        readSubjects = [:]
-        writer.cache.subjects.removeAll()
+        changedStates[subject] = nil
+        numbers[subject] = nil
+        writer.personNumbers[subject] = nil
     }
 
     // MARK: Pseudonyms
@@ -176,7 +118,6 @@ final class GateTransaction: GateReading {
     private func make(_ subject: Subject, for user: UserID) throws {
         try beginMappings()
         try withMappings { try mappings.put(subject, for: user, in: $0) }
-        readSubjects[user] = subject
     }
 
     func beginMappings() throws {
@@ -241,7 +182,7 @@ final class GateTransaction: GateReading {
 
     private func writePeople(_ change: Change) throws {
         for (user, subject) in change.newSubjects { try make(subject, for: user) }
-        for (_, state) in change.states.pairs { try put(state) }
+        for (_, write) in change.states.pairs { try put(write.after, insteadOf: write.before) }
         for record in change.consents {
             try append(record.sealedFields, to: .consent, at: record.sequence, of: record.subject)
         }
@@ -286,10 +227,9 @@ final class GateTransaction: GateReading {
         nextDataKey = id
     }
 
-    /// Keeps in memory what was looked up, and mappings that were written.
-    func keepRead() {
-        for (subject, person) in read { writer.cache.people[subject] = person }
-        for (user, subject) in readSubjects { writer.cache.subjects[user] = subject }
+    /// Keeps the numbers of people that were read, or given by what is committed now.
+    func keepNumbers() {
+        for (subject, number) in numbers { writer.personNumbers[subject] = number }
     }
 
     // MARK: Messages
@@ -309,7 +249,7 @@ final class GateTransaction: GateReading {
         try deleteEndedOffers()
         try writeOffered()
         try writeSegment()
-        try writeStates(changed.values.map { ($0.person, $0.fields) })
+        for (subject, state) in changedStates { try writeState(state.fields, of: subject, state.number) }
         let sealCount = try coverSeals()
         try counters.writeChanges(to: gate, since: writer.counters)
         if writesMappings {
@@ -323,15 +263,8 @@ final class GateTransaction: GateReading {
         strings.commit()
         writer.sequences = sequences
         writer.counters = counters
-        keepRead()
+        keepNumbers()
         writer.offered.didCommit()
-        for (subject, change) in changed { writer.cache.people[subject] = change.person }
-        for subject in newPeople {
-            writer.cache.forwards[subject] = RecentForwards(since: Instant(milliseconds: 0), records: [])
-        }
-        for place in counted.indices {
-            writer.cache.forwards[counted[place].subject]?.add(counted[place].record)
-        }
         writer.coveredSealCount = sealCount
         if let nextDataKey {
             dataKeys.promote(nextDataKey)

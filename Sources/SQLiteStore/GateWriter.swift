@@ -1,25 +1,28 @@
 import Dispatch
+import GateSteps
+import GateVocabulary
 
 /// What the one writer of `gate.db` keeps in memory between transactions: the newest committed state, so that
 /// beginning a transaction reads nothing.
 final class GateWriter: @unchecked Sendable {
-    // @unchecked is sound because `strings`, `sequences`, `counters`, `cache`, `offered`, `coveredSealCount` and `mayHaveErasures` are touched only inside `connection`'s queue.
+    // @unchecked is sound because `strings`, `sequences`, `counters`, `personNumbers`, `offered`, `coveredSealCount` and `mayHaveErasures` are touched only inside `connection`'s queue.
     let connection: Connection
     let mover: LogMover
     let strings = StringTable()
     var sequences = Sequences()
     var counters = OutboxCounters()
-    var cache: PeopleCache
+    /// Numbers of the people of recent batches, which name them in every row of theirs.
+    var personNumbers: RecentValues<SubjectID, Int64>
     let offered = OfferedMessages()
     /// Seals of the current data key that the file counts already.
     var coveredSealCount: UInt64 = 0
     /// `false` only where no mapping is marked for destruction, so that nearly no look-up asks.
     var mayHaveErasures = true
 
-    init(_ connection: Connection, _ mover: LogMover, cachedPersonCountMax: Int) {
+    init(_ connection: Connection, _ mover: LogMover, personNumberCountMax: Int) {
         self.connection = connection
         self.mover = mover
-        cache = PeopleCache(countMax: cachedPersonCountMax)
+        personNumbers = RecentValues(countMax: personNumberCountMax)
     }
 }
 

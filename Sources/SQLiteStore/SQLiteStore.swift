@@ -108,7 +108,7 @@ package final class SQLiteStore: GateStore {
         let mover = LogMover(
             try open(gatePath, gateKeys, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount),
             pinnedBy: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount))
-        let writer = GateWriter(gate, mover, cachedPersonCountMax: limits.cachedPersonCountMax)
+        let writer = GateWriter(gate, mover, personNumberCountMax: limits.personNumberCountMax)
         try gate.exclusively {
             cipher = try DataKeys.resumed(cipher, in: gate)
             try gate.writing { try Self.checkDataKey(cipher, in: gate) }
@@ -278,7 +278,7 @@ package final class SQLiteStore: GateStore {
                 }
                 memory.begin(at: try reading.trailTail())
                 try reading.answer(asks, into: memory)
-                reading.keepRead()
+                reading.keepNumbers()
             }
         }
     }

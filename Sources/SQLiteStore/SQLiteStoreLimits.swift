@@ -15,26 +15,25 @@ package struct SQLiteStoreLimits: Hashable, Sendable {
     package var logByteCountBeforeCheckpoint: Int
     /// How long a checkpoint waits for readers of an older snapshot, in milliseconds.
     package var busyTimeoutMilliseconds: Int
-    /// People whose state the writer keeps decoded, about 2 KiB each, and as many lists of recent forwards, 7 KiB each at most;
-    /// 0 keeps none.
-    package var cachedPersonCountMax: Int
+    /// People whose number the writer keeps, 48 bytes each; 0 keeps none.
+    package var personNumberCountMax: Int
     /// Rows that one call of `prune` deletes at most; call again until it returns 0.
     package var prunedRowCountMax: Int
 
     package init(
         readerCount: Int = 4, gateByteCountMax: Int64 = 1 << 40, writerCacheByteCount: Int = 64 << 20,
         readerCacheByteCount: Int = 8 << 20, logByteCountBeforeCheckpoint: Int = 32 << 20,
-        busyTimeoutMilliseconds: Int = 5_000, cachedPersonCountMax: Int = 24_576,
+        busyTimeoutMilliseconds: Int = 5_000, personNumberCountMax: Int = 24_576,
         prunedRowCountMax: Int = 10_000
     ) {
-        precondition(readerCount >= 1 && cachedPersonCountMax >= 0 && prunedRowCountMax >= 1)
+        precondition(readerCount >= 1 && personNumberCountMax >= 0 && prunedRowCountMax >= 1)
         self.readerCount = readerCount
         self.gateByteCountMax = gateByteCountMax
         self.writerCacheByteCount = writerCacheByteCount
         self.readerCacheByteCount = readerCacheByteCount
         self.logByteCountBeforeCheckpoint = logByteCountBeforeCheckpoint
         self.busyTimeoutMilliseconds = busyTimeoutMilliseconds
-        self.cachedPersonCountMax = cachedPersonCountMax
+        self.personNumberCountMax = personNumberCountMax
         self.prunedRowCountMax = prunedRowCountMax
     }
 }

@@ -64,12 +64,12 @@ import WireProtocol
         #expect(replies[1]?.status == 503, "\(replies[1]?.json ?? [:])")
     }
 
-    /// A person who is kept decoded is written without being read, at the end of a commit that others share.
+    /// A person who is kept in memory is written without being read, at the end of a commit that others share.
     @Test func `a damaged page that only the commit of a batch meets refuses its own operation alone`()
         async throws
     {
         var limits = SQLiteStoreLimits.uncached
-        limits.cachedPersonCountMax = 100
+        limits.personNumberCountMax = 100
         let gate = try await gate(limits)
         try gate.damagePage(of: Self.firstPerson)
         let replies = try await gate.inOneBatch(

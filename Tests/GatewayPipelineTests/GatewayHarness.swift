@@ -202,6 +202,7 @@ final class GatewayHarness: Sendable {
         authorities: [NoteVerifierKey] = [],
         drift: DriftSettings = DriftSettings(), opening: Engine.Opening? = nil
     ) throws {
+        var limits = limits
         isDrained = environment.isDrained
         clock = TestClock(time)
         let policy: CompiledPolicy
@@ -226,9 +227,11 @@ final class GatewayHarness: Sendable {
         let rows = RowCipher(current: .init(id: "test", key: try AES256GCMKey(keys.data)))
         switch keeping {
         case .memory: (folder, store) = (own, InMemoryStore(StoreContents(index: index)))
-        case .files(let limits):
+        case .files(let storeLimits):
+            // Who is not kept in memory is read from the file, and its damage is met.
+            limits.recentPersonCountMax = storeLimits.personNumberCountMax
             (folder, store) = (
-                own, try SQLiteStore(directory: own, cipher: rows, indexKey: index, limits: limits)
+                own, try SQLiteStore(directory: own, cipher: rows, indexKey: index, limits: storeLimits)
             )
         case .folder(let path):
             (folder, store) = (path, try SQLiteStore(directory: path, cipher: rows, indexKey: index))

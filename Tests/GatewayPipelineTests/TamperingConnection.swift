@@ -7,7 +7,7 @@ import Testing
 extension SQLiteStoreLimits {
     /// Every page that is asked for is read from the disk.
     static let uncached = SQLiteStoreLimits(
-        readerCount: 1, writerCacheByteCount: 1, readerCacheByteCount: 1, cachedPersonCountMax: 0)
+        readerCount: 1, writerCacheByteCount: 1, readerCacheByteCount: 1, personNumberCountMax: 0)
 }
 
 extension GatewayHarness {

@@ -49,7 +49,8 @@ struct ChangeCheck {
     }
 
     private mutating func take(_ change: Change) throws(UnfitWrite) {
-        for (subject, state) in change.states.pairs {
+        for (subject, write) in change.states.pairs {
+            let state = write.after
             for key in state.keys {
                 let owner = self.owner(of: key.key)
                 guard key.subject == subject, owner?.subject ?? subject == subject,

@@ -65,7 +65,8 @@ package struct StoreContents: Sendable {
             subjectOfUser[user] = subject
             subjects[subject.id] = subject
         }
-        for (subject, state) in change.states.pairs {
+        for (subject, write) in change.states.pairs {
+            let state = write.after
             indexTokens(of: state, insteadOf: states[subject]?.devices ?? [])
             states[subject] = state
         }

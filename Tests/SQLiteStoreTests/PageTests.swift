@@ -243,7 +243,7 @@ import Testing
     {
         let folder = try filled()
         let limits = SQLiteStoreLimits(
-            readerCount: 1, writerCacheByteCount: 1, readerCacheByteCount: 1, cachedPersonCountMax: 0)
+            readerCount: 1, writerCacheByteCount: 1, readerCacheByteCount: 1, personNumberCountMax: 0)
         let whole = try openStore(folder.state, limits: limits)
         let expected = try answers(whole)
         if !isRunning { whole.close() }
@@ -304,7 +304,7 @@ import Testing
         let store = try openStore(
             folder.state,
             limits: SQLiteStoreLimits(
-                readerCount: 1, writerCacheByteCount: 1, readerCacheByteCount: 1, cachedPersonCountMax: 0))
+                readerCount: 1, writerCacheByteCount: 1, readerCacheByteCount: 1, personNumberCountMax: 0))
         let expected = try answers(store)
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: folder.state + "/gate.db"))
         let pageCount = try Int(file.seekToEnd()) / Self.size

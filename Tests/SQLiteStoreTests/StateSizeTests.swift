@@ -82,7 +82,7 @@ import Testing
         let store = try openStore(folder.state)
         try store.write { step in
             _ = try step.makeSubject(for: UserID("u"), subject: state.subject)
-            step.put(state)
+            try step.put(state)
         }
         #expect(try store.read { try $0.state(of: state.subject) } == state)
     }
@@ -154,9 +154,9 @@ import Testing
         let store = try openStore(folder.state)
         try store.write { step in
             _ = try step.makeSubject(for: UserID("u"), subject: state.subject)
-            step.put(state)
+            try step.put(state)
         }
-        let refusal = #expect(throws: (any Error).self) { try store.write { $0.put(beyond) } }
+        let refusal = #expect(throws: (any Error).self) { try store.write { try $0.put(beyond) } }
         #expect("\(try #require(refusal))".contains("at most \(RecipientState.byteCountMax) are held"))
         #expect(try store.read { try $0.state(of: state.subject) } == state)
     }

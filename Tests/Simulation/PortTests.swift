@@ -86,7 +86,7 @@ import Testing
                 of: subject, type: type, category: .transactional, at: Instant(seconds: seconds), send: send)
         }
         try store.write { memory in
-            memory.put(RecipientState(subject))
+            try memory.put(RecipientState(subject))
             memory.insertSend(
                 SendRecord(
                     id: send, caller: CallerName("payments"), idHash: [1], contentMAC: [2], subject: subject,
@@ -108,7 +108,7 @@ import Testing
         @Sendable func register(_ step: StepContext) throws {
             #expect(try step.memory.subject(of: user) == nil)
             let subject = try step.memory.makeSubject(for: user).id
-            step.memory.put(RecipientState(subject))
+            try step.memory.put(RecipientState(subject))
             seen.withLock { $0.append(subject) }
         }
         gate.engine.submit(

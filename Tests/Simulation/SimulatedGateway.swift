@@ -67,7 +67,7 @@ final class SimulatedGateway {
     let store: InMemoryStore
     let engine: Engine
     private let gateway: Gateway
-    private let identifiers: IdentifierSupply
+    private let own: EngineMemory
     private let environment: SimulatedEnvironment
     /// What the relay took and has not reported yet.
     var taken: [Delivery] = []
@@ -137,7 +137,7 @@ final class SimulatedGateway {
             durabilityLost: { fatalError("durability lost: \($0)") })
         let inForce = PolicyInForce(policy)
         engine = Engine(store: store, policy: inForce, dependencies: dependencies)
-        identifiers = IdentifierSupply(environment)
+        own = EngineMemory(dependencies)
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: inForce, attestation: parts.attestation,
             dependencies: dependencies,
@@ -152,7 +152,7 @@ final class SimulatedGateway {
     /// Runs what waits in the engine's queue.
     private func step() {
         while engine.load.queuedCount > 0 {
-            _ = engine.commitNext(identifiers)
+            _ = engine.commitNext(own)
             engine.answering.answerWaiting()
         }
     }

@@ -256,7 +256,7 @@ import Testing
                 let key = try SecretBytes.random(byteCount: Subject.tagKeyByteCount)
                 $0.newSubjects.append((UserID("u_1"), Subject(id: subject, tagKey: key)))
             },
-            "states": { $0.states.set(subject, to: RecipientState(subject)) },
+            "states": { $0.states.set(subject, to: .init(before: nil, after: RecipientState(subject))) },
             "consents": { $0.consents.append(.sample(subject)) },
             "choices": { $0.choices.append((.sample(subject), 0)) },
             "links": { $0.links.append(.sample(1, subject: subject)) },

@@ -6,7 +6,7 @@ extension GateMemory {
     /// Whether the answer to an ask is known. Looks for keys only, because reading a value would copy it.
     package func knows(_ ask: Ask) -> Bool {
         switch ask {
-        case .user(let user): users.index(forKey: user) != nil
+        case .user(let user): knows(user)
         case .subject(let subject): person(subject)?.subject != nil
         case .state(let subject): person(subject)?.state != nil
         case .token(let identity): tokens.index(forKey: identity) != nil
@@ -20,8 +20,8 @@ extension GateMemory {
         case .confirmed(let address): confirmed.index(forKey: address) != nil
         case .forwards(let subject, let since): person(subject)?.knowsForwards(since: since) == true
         case .newSend(let key, let user, let seconds):
-            requests.index(forKey: key) != nil && users.index(forKey: user) != nil && depth != nil
-                && room != nil && knowsForwards(to: user, seconds: seconds)
+            requests.index(forKey: key) != nil && knows(user) && depth != nil && room != nil
+                && knowsForwards(to: user, seconds: seconds)
         case .request(let key): requests.index(forKey: key) != nil
         case .send(let send): sends.index(forKey: send) != nil
         case .dedupe(let key): dedupe.index(forKey: key) != nil
@@ -75,27 +75,40 @@ extension GateMemory {
         if case .success(let found?) = send, sends.index(forKey: found.id) == nil { sends[found.id] = send }
     }
 
-    /// Keeps what was found of a user, unless the user is known already: one look-up, where to ask first and then to add takes
-    /// two, and few users are in a batch twice.
+    /// The pseudonym of a user, if it is known.
+    package func known(_ user: UserID) -> KnownInline<Subject?>? {
+        if let known = users[user] { return known }
+        guard let subject = recentSubject(of: user) else { return nil }
+        users[user] = .success(subject)
+        return .success(subject)
+    }
+
+    /// Keeps what was found of a user.
     ///
     /// - Returns: The person as far as is known; `nil` for a user who has no pseudonym, and where that cannot be read.
     package func take(_ subject: KnownInline<Subject?>, of user: UserID) -> KnownPerson? {
-        let known = users.updateValue(subject, forKey: user)
-        if let known { users[user] = known }
-        guard case .success(let found?) = known ?? subject else { return nil }
+        users[user] = subject
+        guard case .success(let found?) = subject else { return nil }
         let person = person(adding: found.id)
         if person.subject == nil { person.subject = .success(found) }
         return person
     }
 
+    /// Whether the person whom a user leads to is known, with their state.
+    private func knows(_ user: UserID) -> Bool {
+        guard let known = known(user) else { return false }
+        guard case .success(let subject?) = known else { return true }
+        return person(subject.id)?.state != nil
+    }
+
     /// Since when forwards are looked for that count over so many seconds; `nil` in an empty trail.
     package func start(ofSeconds seconds: Int64?) -> Instant? {
         guard let seconds else { return nil }
-        return newestTime?.advanced(bySeconds: -seconds)
+        return totals.newestTime?.advanced(bySeconds: -seconds)
     }
 
     private func knowsForwards(to user: UserID, seconds: Int64?) -> Bool {
-        guard let since = start(ofSeconds: seconds), case .success(let subject?) = users[user] else {
+        guard let since = start(ofSeconds: seconds), case .success(let subject?) = known(user) else {
             return true
         }
         return person(subject.id)?.knowsForwards(since: since) == true

@@ -89,16 +89,11 @@ extension GateMemory {
     }
 
     private func add(_ record: OutboxRecord) {
-        let (message, row) = (record.message, Known<OutboxRecord?>.success(record))
+        let message = record.message
         addedMessages.append(
             AddedMessage(message: message, send: record.send, subject: record.subject))
         addedDepth.count(1, record)
-        let before = messages.updateValue(row, forKey: message)
-        onUndo {
-            $0.messages[message] = before
-            $0.addedMessages.removeLast()
-            if case .success(let record?) = row { $0.addedDepth.count(-1, record) }
-        }
+        log(.addedMessage(message, messages.updateValue(.success(record), forKey: message)))
     }
 
     /// Replaces the row with the same message id.
@@ -129,8 +124,7 @@ extension GateMemory {
     }
 
     private func put(_ row: Known<OutboxRecord?>, at message: MessageID) {
-        let before = messages.updateValue(row, forKey: message)
-        onUndo { $0.messages[message] = before }
+        log(.message(message, messages.updateValue(row, forKey: message)))
     }
 
     /// Changes what is known of a row that need not be known.
@@ -147,30 +141,32 @@ extension GateMemory {
     // MARK: Offers to the relay
 
     /// When the next row of a lane is due, at the latest; `nil` when none waits.
-    package func due(in lane: DeliveryLane) -> Instant? { due[lane] }
+    package func due(in lane: DeliveryLane) -> Instant? { totals.due[lane] }
+
+    /// At or before the time of the next row to claim in each lane; `nil` where there is none.
+    package var due: LaneValues<Instant?> {
+        get { totals.due }
+        set { totals.due = newValue }
+    }
 
     package func noteDue(in lane: DeliveryLane, at moment: Instant) {
-        let before = due[lane]
-        guard before.map({ moment < $0 }) ?? true else { return }
-        due[lane] = moment
-        onUndo { $0.due[lane] = before }
+        guard totals.due[lane].map({ moment < $0 }) ?? true else { return }
+        totals.due[lane] = moment
     }
 
     /// How many more messages of a lane may be offered.
-    package func offerRoom(in lane: DeliveryLane) -> Int { offerRoom[lane] - offeredCounts[lane] }
+    package func offerRoom(in lane: DeliveryLane) -> Int { offerRoom[lane] - totals.offeredCounts[lane] }
 
     /// Gives a message to the relay once the batch is durable.
     package func offer(_ offer: MessageOffer) {
-        let lane = offer.lane
-        offeredCounts[lane] += 1
-        onUndo { $0.offeredCounts[lane] -= 1 }
+        totals.offeredCounts[offer.lane] += 1
         change.effects.offers.append(offer)
     }
 
     /// What the batch's steps offer to the relay, in their order.
     package var allOffers: [MessageOffer] {
         var offers: [MessageOffer] = []
-        offers.reserveCapacity(DeliveryLane.allCases.reduce(0) { $0 + offeredCounts[$1] })
+        offers.reserveCapacity(DeliveryLane.allCases.reduce(0) { $0 + totals.offeredCounts[$1] })
         for change in applied where !change.effects.offers.isEmpty { offers += change.effects.offers }
         return offers
     }
@@ -197,11 +193,8 @@ extension GateMemory {
                 let place = change.effects.offers.firstIndex(where: { $0.delivery.message == message })
             else { continue }
             let offer = change.effects.offers.remove(at: place)
-            offeredCounts[offer.lane] -= 1
-            onUndo {
-                change.effects.offers.insert(offer, at: place)
-                $0.offeredCounts[offer.lane] += 1
-            }
+            totals.offeredCounts[offer.lane] -= 1
+            onUndo { _ in change.effects.offers.insert(offer, at: place) }
             return true
         }
         return false

@@ -3,7 +3,7 @@ package import GateVocabulary
 
 extension GateMemory {
     package func subject(of user: UserID) throws -> Subject? {
-        try known(users[user], .user(user)).flatMap { erased.contains($0.id) ? nil : $0 }
+        try known(known(user), .user(user)).flatMap { erased.contains($0.id) ? nil : $0 }
     }
 
     package func subject(_ id: SubjectID) throws -> Subject? {
@@ -74,10 +74,13 @@ extension GateMemory {
     package func add(_ subject: Subject, for user: UserID) {
         write(.success(subject), at: user, in: \.users)
         let person = person(adding: subject.id)
-        let (known, state) = (person.subject, person.state)
+        let before = (person.subject, person.state, person.forwards)
         person.subject = .success(subject)
-        if state == nil { person.state = .success(nil) }
-        onUndo { _ in (person.subject, person.state) = (known, state) }
+        if person.state == nil { person.state = .success(nil) }
+        if person.forwards == nil {
+            person.forwards = .success(KnownForwards(since: Instant(milliseconds: 0), records: []))
+        }
+        onUndo { _ in (person.subject, person.state, person.forwards) = before }
         change.newSubjects.append((user, subject))
     }
 
@@ -90,10 +93,11 @@ extension GateMemory {
     // MARK: States and ledgers
 
     /// Replaces a person's state, and the look-up keys of their devices and device keys.
-    package func put(_ state: RecipientState) {
-        let (subject, person) = (state.subject, person(adding: state.subject))
-        let before = person.state
-        let old = (try? before?.get()) ?? RecipientState(subject)
+    package func put(_ state: RecipientState) throws {
+        let subject = state.subject
+        let before = try self.state(of: subject)
+        let (person, old) = (person(adding: subject), before ?? RecipientState(subject))
+        let known = person.state
         if state.devices != old.devices {
             for device in state.devices where device.isActive && !old.devices.contains(device) {
                 write(subject, at: device.tokenIdentity, in: \.addedTokens)
@@ -111,8 +115,9 @@ extension GateMemory {
             }
         }
         person.state = .success(state)
-        onUndo { _ in person.state = before }
-        change.states.set(subject, to: state)
+        onUndo { _ in person.state = known }
+        let first = change.states[subject].map(\.before) ?? before
+        change.states.set(subject, to: Change.StateWrite(before: first, after: state))
     }
 
     /// Changes a person's state, which is empty before the first change. A consent or a choice is also appended to
@@ -134,7 +139,7 @@ extension GateMemory {
             self.change.choices.append((choice, state.choiceCount))
         default: state.apply(change)
         }
-        put(state)
+        try put(state)
     }
 
     // MARK: Who has an address

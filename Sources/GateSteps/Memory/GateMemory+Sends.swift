@@ -24,8 +24,7 @@ extension GateMemory {
     package func insertSend(_ record: SendRecord) {
         let (id, key) = (record.id, RequestKey(caller: record.caller, idHash: record.idHash))
         let row = Known<SendRecord?>.success(record)
-        let before = (sends.updateValue(row, forKey: id), requests.updateValue(row, forKey: key))
-        onUndo { ($0.sends[id], $0.requests[key]) = before }
+        log(.send(id, sends.updateValue(row, forKey: id), key, requests.updateValue(row, forKey: key)))
         Change.add(record, to: &change.sends)
     }
 
@@ -64,7 +63,8 @@ extension GateMemory {
         guard !person.addedForwards.contains(where: { $0.send == send }) else { return }
         let record = ForwardRecord(at: now, type: type, category: category, send: send)
         person.addedForwards.append(record)
-        onUndo { _ in person.addedForwards.removeLast() }
+        log(.forward(person, recounted: person.recountsForwards))
+        if !isNew(send) { person.recountsForwards = true }
         change.forwards.append((subject, record))
     }
 
@@ -124,7 +124,6 @@ extension GateMemory {
 
     package func appendEvent(_ event: EventRecord) {
         addedEvents.append(event)
-        onUndo { $0.addedEvents.removeLast() }
         change.events.append(event)
     }
 }

@@ -3,41 +3,33 @@ package import GateVocabulary
 
 extension GateMemory {
     /// Number of entries so far, which is the index of the next.
-    package var upcomingIndex: UInt64 { entryCount }
-    package func newestEntryTime() -> Instant? { newestTime }
-    package func newestEntryClock() -> ClockReading? { newestClock }
-    package func publishedSize() -> UInt64 { publishedTreeSize }
+    package var upcomingIndex: UInt64 { totals.entryCount }
+    package func newestEntryTime() -> Instant? { totals.newestTime }
+    package func newestEntryClock() -> ClockReading? { totals.newestClock }
+    package func publishedSize() -> UInt64 { totals.publishedTreeSize }
 
     package func append(_ entry: StoredEntry) {
-        let before = (newestTime, newestClock)
-        entryCount += 1
-        (newestTime, newestClock) = (entry.time, nil)
-        onUndo {
-            $0.entryCount -= 1
-            ($0.newestTime, $0.newestClock) = before
-        }
+        totals.entryCount += 1
+        totals.newestTime = entry.time
+        totals.newestClock = nil
         Change.add(entry, to: &change.entries)
     }
 
     /// Remembers what the clocks show, beside the newest entry.
     package func setNewestEntryClock(_ reading: ClockReading) {
-        let before = newestClock
-        newestClock = reading
-        onUndo { $0.newestClock = before }
+        totals.newestClock = reading
         change.clock = reading
     }
 
     /// Records how far the tree is durable.
     package func setPublishedSize(_ size: UInt64) {
-        let before = publishedTreeSize
-        publishedTreeSize = size
-        onUndo { $0.publishedTreeSize = before }
+        totals.publishedTreeSize = size
         change.publishedSize = size
     }
 
     /// The bytes of an entry that was recorded before, by this step, one before it in the batch, or an earlier batch.
     func entry(_ index: UInt64) throws -> [UInt8] {
-        if let tail, index >= tail.entryCount, index < entryCount {
+        if let tail, index >= tail.entryCount, index < totals.entryCount {
             for change in [change] + applied.reversed() {
                 if let added = change.entries.first(where: { $0.index == index }) { return added.bytes }
             }

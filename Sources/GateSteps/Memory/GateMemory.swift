@@ -3,21 +3,22 @@ package import GateVocabulary
 
 /// What the engine knows of the store: rows as they were loaded, or as the steps of the batch left them.
 ///
-///     load what the operations name → step 1 … step n → one commit of ``applied``
+///     load what the operations name → step 1 … step n → one commit of ``applied`` → ``carryOver(prunedRowCount:)``
 ///
 /// A step reads and writes here alone, and the next one reads what it wrote. Reading what is not known throws ``MissingRows``:
-/// a step does not know where the data comes from. Every write adds to one log what takes it back, so a step that throws leaves
-/// nothing; ``change`` lists the writes for the store.
+/// a step does not know where the data comes from. Every write adds to one log what takes it back, so that a step that throws and
+/// a batch that is not committed leave nothing; ``change`` lists the writes for the store.
 ///
-/// Confined to the thread that has its batch: the engine's until the commit, and then the one that answers, which reads and
-/// frees it.
+/// One for each try at a batch; the people it has looked at stay in ``RecentPeople`` for the next. Confined to the thread that
+/// has its batch: the engine's until the commit, and then the one that answers, which reads ``applied`` and frees the rest.
 package final class GateMemory: HistoryReading {
     /// The end of the trail when the batch began; `nil` before anything was loaded.
     package private(set) var tail: TrailTail?
 
     // MARK: People, by pseudonym
 
-    package var users: [UserID: KnownInline<Subject?>] = [:]
+    private let recent: RecentPeople
+    var users: [UserID: KnownInline<Subject?>] = [:]
     var people: [SubjectID: KnownPerson] = [:]
     /// The one that was looked for last, because a send asks for several things of one person.
     private var newestPerson: KnownPerson?
@@ -66,18 +67,12 @@ package final class GateMemory: HistoryReading {
     let noMessage = Known<OutboxRecord?>.success(nil)
     /// Offered messages that a step has recalled from the relay.
     package var recalled: Set<MessageID> = []
-    var offeredCounts = LaneValues(repeating: 0)
-    /// At or before the time of the next row to claim in each lane; `nil` where there is none.
-    package var due = LaneValues<Instant?>(repeating: nil)
     /// How many messages of each lane might be offered when the batch began.
     package var offerRoom = LaneValues(repeating: 0)
 
     // MARK: Trail and settings
 
-    var entryCount: UInt64 = 0
-    package var newestTime: Instant?
-    package var newestClock: ClockReading?
-    var publishedTreeSize: UInt64 = 0
+    var totals = Totals()
     package var settings: [String: Known<String?>] = [:]
 
     // MARK: What the engine answers
@@ -94,33 +89,73 @@ package final class GateMemory: HistoryReading {
     package private(set) var change = Change()
     /// The writes of the steps that ended well, in their order: what the batch commits.
     package private(set) var applied: [Change] = []
-    /// What takes back each write of the step under way, in the order of the writes.
-    private var undoLog: [(GateMemory) -> Void] = []
+    /// What takes back each write to a table, of the whole batch and in the order of the writes.
+    private var undoLog: [Undo] = []
 
-    package init() {}
+    /// What steps count on; a step that throws gets it back as a whole.
+    struct Totals {
+        var entryCount: UInt64 = 0
+        var newestTime: Instant?
+        var newestClock: ClockReading?
+        var publishedTreeSize: UInt64 = 0
+        var offeredCounts = LaneValues(repeating: 0)
+        var due = LaneValues<Instant?>(repeating: nil)
+    }
+
+    /// What takes back one write to a table. The writes of every send have a case of their own, because a closure costs an
+    /// allocation.
+    enum Undo {
+        case send(SendID, Known<SendRecord?>?, RequestKey, Known<SendRecord?>?)
+        case addedMessage(MessageID, Known<OutboxRecord?>?)
+        case message(MessageID, Known<OutboxRecord?>?)
+        case forward(KnownPerson, recounted: Bool)
+        case other((GateMemory) -> Void)
+    }
+
+    /// - Parameter recent: The people of earlier batches; none for writers other than the engine.
+    package init(_ recent: RecentPeople = RecentPeople(countMax: 0)) { self.recent = recent }
 
     /// Where the trail ends in the store.
     package func begin(at tail: TrailTail) {
         guard self.tail == nil else { return }
         self.tail = tail
-        entryCount = tail.entryCount
-        newestTime = tail.newestTime
-        newestClock = tail.newestClock
-        publishedTreeSize = tail.publishedSize
+        totals.entryCount = tail.entryCount
+        totals.newestTime = tail.newestTime
+        totals.newestClock = tail.newestClock
+        totals.publishedTreeSize = tail.publishedSize
     }
 
     /// Runs one step. When it throws, nothing that it wrote stays.
     package func step<Result>(_ body: () throws -> Result) rethrows -> Result {
+        let (logCount, eventCount, totals) = (undoLog.count, addedEvents.count, totals)
         do {
             let result = try body()
             applied.append(change)
-            undoLog.removeAll(keepingCapacity: true)
             change = Change()
             return result
         } catch {
-            while let undo = undoLog.popLast() { undo(self) }
+            undo(downTo: logCount)
+            addedEvents.removeSubrange(eventCount...)
+            self.totals = totals
             change = Change()
             throw error
+        }
+    }
+
+    private func undo(downTo count: Int) {
+        while undoLog.count > count {
+            switch undoLog.removeLast() {
+            case .send(let id, let send, let key, let request): (sends[id], requests[key]) = (send, request)
+            case .addedMessage(let message, let before):
+                if case .success(let record?) = messages[message] { addedDepth.count(-1, record) }
+                addedMessages.removeLast()
+                messages[message] = before
+            case .message(let message, let before): messages[message] = before
+            case .forward(let person, let recounted):
+                person.addedForwards.removeLast()
+                person.recountsForwards = recounted
+            case .other(let undo): undo(self)
+            }
         }
     }
 
@@ -141,8 +176,33 @@ package final class GateMemory: HistoryReading {
         }
     }
 
+    /// Call once the batch is committed: keeps the people it has looked at for the next one, as they are now.
+    ///
+    /// - Parameter prunedRowCount: How many rows the store has deleted because their retention had ended.
+    package func carryOver(prunedRowCount: Int) {
+        if !erased.isEmpty { recent.forget(erased) }
+        for person in people.values where !erased.contains(person.id) {
+            person.settle()
+            recent.keep(person)
+        }
+        for (user, known) in users {
+            if case .success(let subject?) = known, !erased.contains(subject.id) {
+                recent.keep(subject, of: user)
+            }
+        }
+        if prunedRowCount > 0 { recent.forgetForwards() }
+    }
+
+    /// Call instead where the batch is not committed: takes back what its steps have written.
+    package func abandon() {
+        undo(downTo: 0)
+        for person in people.values { person.settle() }
+    }
+
     /// Says how the write that is made is taken back.
-    func onUndo(_ undo: @escaping (GateMemory) -> Void) { undoLog.append(undo) }
+    func onUndo(_ undo: @escaping (GateMemory) -> Void) { undoLog.append(.other(undo)) }
+
+    func log(_ undo: Undo) { undoLog.append(undo) }
 
     /// Writes a value of a table, or takes it out with `nil`.
     func write<Key, Value>(
@@ -171,11 +231,17 @@ package final class GateMemory: HistoryReading {
         guard knows(ask) else { throw MissingRows(ask) }
     }
 
+    func recentSubject(of user: UserID) -> Subject? { recent.subject(of: user) }
+
     /// `nil` for one of whom nothing was loaded or written.
     package func person(_ subject: SubjectID) -> KnownPerson? {
         if let newestPerson, newestPerson.id == subject { return newestPerson }
-        guard let person = people[subject] else { return nil }
-        newestPerson = person
+        var person = people[subject]
+        if person == nil {
+            person = recent.person(subject)
+            people[subject] = person
+        }
+        newestPerson = person ?? newestPerson
         return person
     }
 
@@ -191,7 +257,8 @@ package final class GateMemory: HistoryReading {
 
 /// What is known of one person. `nil` is not known.
 ///
-/// An object, so that a send looks for the person once. Confined to the thread of its ``GateMemory``.
+/// An object, so that a send looks for the person once, and the next batch has it from ``RecentPeople``. Confined to the
+/// engine's thread.
 package final class KnownPerson {
     package let id: SubjectID
     package var subject: KnownInline<Subject?>?
@@ -203,6 +270,8 @@ package final class KnownPerson {
     var addedConsents: [ConsentRecord] = []
     var addedChoices: [PreferenceRecord] = []
     var addedForwards: [ForwardRecord] = []
+    /// Whether one of ``addedForwards`` is of a send that may have counted before, so that only the store knows what counts.
+    var recountsForwards = false
 
     init(_ id: SubjectID) { self.id = id }
 
@@ -213,19 +282,54 @@ package final class KnownPerson {
         case nil: false
         }
     }
+
+    /// Keeps what is true after a batch, and is small: neither ledgers nor what could not be read.
+    func settle() {
+        if case .failure = subject { subject = nil }
+        if case .failure = state { state = nil }
+        (consents, choices) = (nil, nil)
+        (addedConsents, addedChoices) = ([], [])
+        if case .success(let known) = forwards, !recountsForwards {
+            for record in addedForwards { known.add(record) }
+            known.shorten()
+        } else {
+            forwards = nil
+        }
+        addedForwards = []
+        recountsForwards = false
+    }
 }
 
-/// Forwards to one person, newest first, and since when they were looked for.
-package struct KnownForwards {
+/// All forwards to one person since a moment, newest first. An object, so that a commit adds to it where it is kept.
+package final class KnownForwards {
     /// Forwards of one person that are looked at: one more than the highest cap there may be.
     package static let countMax = 1_000_001
+    /// So many are kept from one batch to the next: more than the 100 an hour that is the highest cap of the repository's bundle.
+    /// 56 bytes each, 7 KiB in all.
+    static let keptCountMax = 128
 
-    var since: Instant
-    var records: [ForwardRecord]
+    private(set) var since: Instant
+    private(set) var records: [ForwardRecord]
 
+    /// - Parameter records: All since then.
     package init(since: Instant, records: [ForwardRecord]) {
         self.since = since
         self.records = records
+    }
+
+    /// Adds the forward of a send that counted for the first time after every other; its moment is an earlier one where the
+    /// clock went back.
+    func add(_ record: ForwardRecord) {
+        guard since <= record.at else { return }
+        records.insert(record, at: records.firstIndex { $0.at <= record.at } ?? records.endIndex)
+    }
+
+    /// Keeps the newest, and from when on none is missing.
+    func shorten() {
+        guard records.count > Self.keptCountMax else { return }
+        since = Instant(milliseconds: records[Self.keptCountMax].at.milliseconds + 1)
+        records.removeSubrange(Self.keptCountMax...)
+        records.removeAll { $0.at < since }
     }
 }
 

@@ -16,7 +16,7 @@ extension StepContext {
         guard let person = try memory.subject(subject),
             var state = try memory.state(of: subject), state.record != nil
         else { return }
-        if state.count(upTo: ends) { memory.put(state) }
+        if state.count(upTo: ends) { try memory.put(state) }
         let choice = PreferenceRecord(
             subject: subject, scope: Category.marketing.rawValue, channel: channel, destination: nil,
             state: .userOff, source: .stateAudit, at: now, caller: .gateway)

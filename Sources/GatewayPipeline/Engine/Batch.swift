@@ -19,7 +19,7 @@ package final class Batch {
     private let settings: StepSettings
     let inFlight: MessagesInFlight
     private let store: any GateStore
-    let memory = GateMemory()
+    let memory: GateMemory
     /// The step of each of the memory's changes.
     private var steps: [StepNumber] = []
     /// Bodies that are being sealed or signed.
@@ -59,7 +59,7 @@ package final class Batch {
 
     init(
         store: any GateStore, policy: CompiledPolicy, dependencies: EngineDependencies,
-        inFlight: MessagesInFlight, identifiers: IdentifierSupply,
+        inFlight: MessagesInFlight, own: EngineMemory,
         failures: [StepNumber: StepFailure] = [:]
     ) {
         self.store = store
@@ -67,7 +67,8 @@ package final class Batch {
         self.dependencies = dependencies
         settings = dependencies.settings
         self.inFlight = inFlight
-        self.identifiers = identifiers
+        identifiers = own.identifiers
+        memory = GateMemory(own.people)
         self.failures = failures
         memory.due = inFlight.due
         for lane in DeliveryLane.allCases { memory.offerRoom[lane] = inFlight.room(in: lane) }
@@ -276,7 +277,8 @@ package final class Batch {
 
     /// After the commit: hands on what the next batch's steps look at and no row says, which messages are in flight and when the
     /// next is due. The relay may take what this batch offers once it is durable.
-    func carryOver() {
+    func carryOver(_ receipt: CommitReceipt) {
+        memory.carryOver(prunedRowCount: receipt.prunedRowCount)
         inFlight.due = memory.due
         guard !recalled.isEmpty else { return inFlight.awaitDurability(of: memory.allOffers) }
         let used = memory.recalled
@@ -287,6 +289,7 @@ package final class Batch {
 
     /// Called instead of the commit: nothing of this batch happened.
     func abandon() {
+        memory.abandon()
         inFlight.add(Array(recalled.values))
         // The relay may have looked while they were called back.
         if !recalled.isEmpty { dependencies.committed() }

@@ -80,14 +80,14 @@ package final class Engine: Sendable {
     }
 
     private func run() {
-        let identifiers = IdentifierSupply(dependencies.identifiers)
-        while commitNext(identifiers) {}
+        let own = EngineMemory(dependencies)
+        while commitNext(own) {}
     }
 
     /// Waits for operations, and commits those that have queued up, on the caller's thread.
     ///
     /// - Returns: Whether there is more to come.
-    func commitNext(_ identifiers: IdentifierSupply) -> Bool {
+    func commitNext(_ own: EngineMemory) -> Bool {
         // So that operations that arrive meanwhile join this batch.
         answering.waitForSlot()
         let operations = queue.take(countMax: dependencies.limits.batchOperationCountMax)
@@ -100,25 +100,25 @@ package final class Engine: Sendable {
             while end < operations.count, !operations[end].scans, !operations[end - 1].changesPolicy {
                 end += 1
             }
-            commit(Array(operations[start..<end]), identifiers)
+            commit(Array(operations[start..<end]), own)
             start = end
         }
         return !operations.isEmpty
     }
 
-    private func commit(_ operations: [any EngineOperation], _ identifiers: IdentifierSupply) {
+    private func commit(_ operations: [any EngineOperation], _ own: EngineMemory) {
         let isPipelined = operations.indices.allSatisfy { operations[$0].isPipelined }
         if !isPipelined { answering.answerWaiting() }
         answering.acquireSlot()
         do {
-            if let committed = try write(operations, identifiers) {
+            if let committed = try write(operations, own) {
                 if isPipelined { answering.add(committed) } else { answering.answer(committed) }
             } else {
                 answering.releaseSlot()
             }
         } catch {
             answering.releaseSlot()
-            for operation in operations { commit([operation], identifiers) }
+            for operation in operations { commit([operation], own) }
         }
     }
 
@@ -131,19 +131,19 @@ package final class Engine: Sendable {
     /// - Returns: `nil` when nothing was committed, and every operation was refused.
     /// - Throws: ``MustCommitAlone``.
     private func write(
-        _ operations: [any EngineOperation], _ identifiers: IdentifierSupply
+        _ operations: [any EngineOperation], _ own: EngineMemory
     ) throws -> CommitAnswering.CommittedBatch? {
         var failures: [Batch.StepNumber: Batch.StepFailure] = [:]
         var refusals: [Int: EngineFailure] = [:]
         for _ in 0..<Self.tryCountMax {
             let batch = Batch(
                 store: store, policy: policy.current, dependencies: dependencies, inFlight: inFlight,
-                identifiers: identifiers, failures: failures)
+                own: own, failures: failures)
             do {
                 let outcomes = try perform(operations, refusing: refusals, in: batch)
                 let receipt = try batch.commit()
                 opening.withLock { $0 = nil }
-                batch.carryOver()
+                batch.carryOver(receipt)
                 return committed(
                     batch, operations, outcomes,
                     EntryPlaces(receipt: receipt, origin: dependencies.trailOrigin))
@@ -274,6 +274,17 @@ package final class Engine: Sendable {
     private func refuse(_ operations: [any EngineOperation], _ failure: EngineFailure) {
         noteFailure(failure)
         for operation in operations { operation.refuse(failure) }
+    }
+}
+
+/// What the engine's thread has of its own, from one batch to the next.
+final class EngineMemory {
+    let identifiers: IdentifierSupply
+    let people: RecentPeople
+
+    init(_ dependencies: EngineDependencies) {
+        identifiers = IdentifierSupply(dependencies.identifiers)
+        people = RecentPeople(countMax: dependencies.limits.recentPersonCountMax)
     }
 }
 

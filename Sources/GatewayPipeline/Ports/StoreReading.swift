@@ -202,7 +202,8 @@ extension StoreReading {
     ///
     /// - Returns: The person; `nil` for a user who has no pseudonym, and where that cannot be read.
     private func find(_ user: UserID, into memory: GateMemory) throws -> KnownPerson? {
-        guard let person = memory.take(try inline { try subject(of: user) }, of: user) else { return nil }
+        let found = try memory.known(user) ?? inline { try subject(of: user) }
+        guard let person = memory.take(found, of: user) else { return nil }
         try findState(of: person)
         return person
     }

@@ -3,45 +3,13 @@ import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
-import OpenSSLCrypto
 import GateRecords
 import Testing
 
 @testable import SQLiteStore
 
-/// What the writer keeps decoded is what the last commit wrote.
-@Suite struct PeopleCacheTests {
-    @Test func `what is asked for stays, and no more is kept than the bound`() {
-        var values = RecentValues<Int, Int>(countMax: 10)
-        for number in 0..<1_000 {
-            values[number] = number
-            #expect(values[0] == 0, "asked for in every step, and gone at \(number)")
-        }
-        #expect((0..<1_000).count { values[$0] != nil } <= 10)
-        values[0] = nil
-        #expect(values[0] == nil)
-        var none = RecentValues<Int, Int>(countMax: 0)
-        none[1] = 1
-        #expect(none[1] == nil)
-        var one = RecentValues<Int, Int>(countMax: 1)
-        one[1] = 1
-        #expect(one[1] == 1)
-    }
-
-    @Test func `the keys of all mappings that are kept lie in locked memory`() throws {
-        #expect(PeopleCache.mappingCountMax(in: .locked(byteCount: 1 << 20)) == 8_192)
-        let countMax = PeopleCache.mappingCountMax(in: SecretMemory.protect())
-        let before = SecretMemory.outsideCount
-        let subjects = (0..<countMax).map { number in
-            Subject(
-                id: .sample(number),
-                tagKey: SecretBytes(copying: [UInt8](repeating: 7, count: Subject.tagKeyByteCount)))
-        }
-        // The first tag of a person makes the pads of their key.
-        #expect(Set(subjects.map { $0.tag(.event, "order-1") }).count == 1)
-        #expect(SecretMemory.outsideCount == before)
-    }
-
+/// What the writer keeps of people is what the last commit wrote.
+@Suite struct PeopleWriteTests {
     /// A person's locale as the writer and as a reader see it.
     private func locales(_ store: SQLiteStore) throws -> [String?] {
         [
@@ -55,7 +23,7 @@ import Testing
         throws
     {
         let folder = try TemporaryFolder()
-        let store = try openStore(folder.state, limits: SQLiteStoreLimits(cachedPersonCountMax: cached))
+        let store = try openStore(folder.state, limits: SQLiteStoreLimits(personNumberCountMax: cached))
         try store.write { _ = try $0.putCanaries(1) }
         var record = try #require(try store.read { try $0.recipient(.sample(1)) })
         func change(_ locale: String, in transaction: GateMemory) throws {
@@ -131,13 +99,13 @@ import Testing
         let folder = try TemporaryFolder()
         // A log that a snapshot still needs is not emptied, and nothing waits for the snapshot's end.
         let limits = SQLiteStoreLimits(
-            readerCount: 1, busyTimeoutMilliseconds: 0, cachedPersonCountMax: 0)
+            readerCount: 1, busyTimeoutMilliseconds: 0, personNumberCountMax: 0)
         let store = try openStore(folder.state, limits: limits)
         func found() throws -> [SubjectID?] {
             let users = (1...6).map { UserID("u_\($0)") }
-            let state = GateMemory()
-            try store.load(users.map { .user($0) }, into: state)
-            return try users.map { try #require(state.users[$0]).get()?.id }
+            let memory = GateMemory()
+            try store.load(users.map { .user($0) }, into: memory)
+            return try users.map { try memory.subject(of: $0)?.id }
         }
         func make(_ numbers: ClosedRange<Int>) throws {
             try store.write { step in
@@ -171,7 +139,7 @@ import Testing
                                 destination: nil, state: .userOff, source: .inAppSettings, at: .sample,
                                 caller: CallerName("app"))))
                 }
-                transaction.put(state)
+                try transaction.put(state)
             }
         }
         #expect(try store.write { try $0.preferences(of: .sample(1)).count } == 1)
