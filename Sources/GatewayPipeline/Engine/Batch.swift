@@ -165,9 +165,14 @@ package final class Batch {
             state.recalls[message] = offer != nil
         case .newSubject(let user):
             let (high, low) = try identifiers.take()
-            state.newSubjects[user] = Subject(
+            let subject = Subject(
                 id: SubjectID(high: high, low: low),
                 tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
+            state.newSubjects[user] = subject
+            // Nothing can be stored of a pseudonym that was drawn just now.
+            state.consents[subject.id] = .success([])
+            state.choices[subject.id] = .success([])
+            state.messagesOfPerson[subject.id] = .success([])
         case .challenge(let order): state.challenges[order] = try challenge(order)
         case .identifiers: try identifiers.draw()
         default: break
