@@ -211,14 +211,16 @@ let package = Package(
         module("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"], computes: false),
         module("SealedPush", ["SealedFormat", cryptoWithoutCryptoKit]),
 
-        // Layer 8: pages, which listen as the endpoint does; what `sendgate bench` and `sendgate demo` do with processes of
-        // their own.
+        // Layer 8: pages, which listen as the endpoint does; files of other systems, and the maps that read them; what
+        // `sendgate bench` and `sendgate demo` do with processes of their own.
         module(
             "PublicPages",
             [
                 "GatewayPipeline", "GateSteps", "GateVocabulary", "PayloadComposition", "UnixSocketEndpoint",
                 "UnixSockets", "WireProtocol", nio, nioPosix, nioHTTP1, logging, lifecycle,
             ], computes: false),
+        module(
+            "ImportFiles", ["BundleModel", "CanonicalJSON", "ConfigurationPages", "GateVocabulary"]),
         module(
             "GateBench",
             [
@@ -258,7 +260,8 @@ let package = Package(
                 "CompliancePolicy",
                 "ConfigurationPages",
                 "DeliveryRelay", "GateBench", "GateDemo", "GateSteps", "GateVocabulary", "GatewayPipeline",
-                "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyPages", "PolicyProof",
+                "ImportFiles", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "PolicyFiles", "PolicyPages",
+                "PolicyProof",
                 "PolicyStatutes", "PublicPages", "SealedFormat", "SendPlanning", "SQLiteStore",
                 "TrailDirectory", "UnixHTTPClient", "UnixSocketEndpoint", "UnixSockets", "WireProtocol",
                 logging,
@@ -442,6 +445,8 @@ let package = Package(
             "SendgateEndToEndTests",
             ["FirstSend", "GateTestKit", "GateVocabulary", "sendgate", "sendgate-courier"],
             fixtures: ["peers"]),
+        tests(
+            "ImportFilesTests", ["CanonicalJSON", "ConfigurationPages", "ImportFiles"], computes: true),
         tests(
             "KeyFilesTests", ["GateTestKit", "GateVocabulary", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto"]),
         tests(

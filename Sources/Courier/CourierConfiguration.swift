@@ -3,6 +3,7 @@ import CanonicalJSON
 package import CommandTerminal
 package import ConfigurationPages
 package import CourierModel
+import CourierProviders
 import Glibc
 package import Logging
 package import UnixSockets
@@ -164,10 +165,7 @@ extension CourierConfiguration {
     private init(_ file: MappingReader, _ credentials: String?) {
         socket = Self.socket(file, "socket", hint: "where the gateway's `hop.unix` leads")
         gateUserIDs = Self.users(file, "gate_users")
-        if gateUserIDs.isEmpty, !file.has("gate_users") {
-            file.refuse(
-                "gate_users", "is not set", hint: "name the users the gateway runs as: no other is served")
-        }
+        file.requireElements("gate_users", hint: "name the users the gateway runs as: no other is served")
         inheritedNames[.gate] = Self.inheritedName(file, "socket")
         inheritedNames[.operations] = Self.inheritedName(file, "operations")
         operations =
@@ -203,10 +201,10 @@ extension CourierConfiguration {
                 gate.refuse("replies", "is not set", hint: "the gateway's socket for `POST /v1/replies`")
             }
             let users = Self.users(gate, "users")
-            if users.isEmpty, !gate.has("users"), !isDevelopment {
-                gate.refuse(
-                    "users", "is not set",
-                    hint: "name the user the gateway runs as: whoever listens there is given numbers")
+            if !isDevelopment || gate.has("users") {
+                gate.requireElements(
+                    "users", hint: "name the user the gateway runs as: whoever listens there is given numbers"
+                )
             }
             defer { gate.end() }
             return GatewayReportsConfiguration(
@@ -282,6 +280,32 @@ extension CourierConfiguration {
 }
 
 extension MappingReader {
+    /// Refuses a list that is absent or empty: the courier would start, and serve or send nothing.
+    fileprivate func requireElements(_ key: String, hint: String) {
+        guard has(key) else { return refuse(key, "is not set", hint: hint) }
+        if case .list(let elements)? = node(key)?.value, elements.isEmpty {
+            refuse(key, "is empty", hint: hint)
+        }
+    }
+
+    /// - Parameter scheme: What the text lacks of an address.
+    fileprivate func endpoint(_ key: String, behind scheme: String) -> String? {
+        guard let text = text(key) else { return nil }
+        do throws(UnusableEndpoint) {
+            _ = try ProviderEndpoint(url: scheme + text)
+        } catch {
+            refuse(
+                key, "is `\(text)`: \(error.why)",
+                hint: scheme.isEmpty ? "write `https://host:port`" : "write `host:port`")
+        }
+        return text
+    }
+
+    fileprivate func url(_ key: String) -> String? {
+        if !has(key) { refuse(key, "is not set", hint: "`https://host[:port]`; the path is the template's") }
+        return endpoint(key, behind: "")
+    }
+
     /// A path from the root, or the name of a credential that systemd lays out (`LoadCredential=NAME:…`).
     fileprivate func credential(_ key: String, in directory: String?) -> CredentialFile? {
         text(key).flatMap { credentialFile($0, key, in: directory) }
@@ -331,15 +355,13 @@ extension AppConfiguration {
                 return text
             }
             let topics = apns.list("topics")
-            if topics.isEmpty, !apns.has("topics") {
-                apns.refuse(
-                    "topics", "is not set", hint: "the app's bundle id, and its other topics if it has some")
-            }
+            apns.requireElements(
+                "topics", hint: "the app's bundle id, and its other topics if it has some")
             return APNsConfiguration(
                 keyID: identifiers[0], teamID: identifiers[1],
                 key: apns.requiredCredential("key", in: credentials, hint: "the `.p8` file of the key"),
                 environment: apns.choice("environment"), topics: topics, trust: apns.path("trust"),
-                endpoint: apns.text("endpoint"))
+                endpoint: apns.endpoint("endpoint", behind: "https://"))
         }
         fcm = app.mapping("fcm").map { fcm in
             defer { fcm.end() }
@@ -347,13 +369,13 @@ extension AppConfiguration {
                 serviceAccount: fcm.requiredCredential(
                     "service_account", in: credentials,
                     hint: "the JSON file of a service account of the project"),
-                trust: fcm.path("trust"), endpoint: fcm.text("endpoint"))
+                trust: fcm.path("trust"), endpoint: fcm.endpoint("endpoint", behind: "https://"))
         }
         expo = app.mapping("expo").map { expo in
             defer { expo.end() }
             return ExpoConfiguration(
                 accessToken: expo.credential("access_token", in: credentials), trust: expo.path("trust"),
-                endpoint: expo.text("endpoint"))
+                endpoint: expo.endpoint("endpoint", behind: "https://"))
         }
         if apns == nil, fcm == nil, expo == nil {
             app.problems.add(
@@ -421,7 +443,7 @@ extension SMSConfiguration {
         let json = sms.mapping("json").map { json in
             defer { json.end() }
             return (
-                url: json.required("url", hint: "`https://host[:port]`; the path is the template's"),
+                url: json.url("url") ?? "",
                 secret: json.credential("secret", in: credentials), template: TextTemplate(json)
             )
         }
@@ -435,7 +457,7 @@ extension SMSConfiguration {
             sms.problems.add("`sms` has neither `twilio` nor `json`", at: sms.place)
             service = .twilio(TwilioAccount(accountSID: "", credential: CredentialFile(path: ""), from: ""))
         }
-        self.init(service: service, trust: sms.path("trust"), endpoint: sms.text("endpoint"))
+        self.init(service: service, trust: sms.path("trust"), endpoint: sms.endpoint("endpoint", behind: ""))
         sms.end()
     }
 }
@@ -523,9 +545,7 @@ extension InboundConfiguration {
                 messagesPath: path(twilio, "messages"), statusesPath: path(twilio, "statuses"),
                 publicURL: url,
                 authTokens: twilio.credentials("auth_tokens", in: credentials))
-            if found.authTokens.isEmpty, !twilio.has("auth_tokens") {
-                twilio.refuse("auth_tokens", "is not set", hint: "a file with the account's auth token")
-            }
+            twilio.requireElements("auth_tokens", hint: "a file with the account's auth token")
             return found
         }
         func signed(_ key: String) -> Signed? {
@@ -536,9 +556,7 @@ extension InboundConfiguration {
                 if found.path.isEmpty, !reader.has("path") {
                     reader.refuse("path", "is not set", hint: "such as `/\(key)`")
                 }
-                if found.secrets.isEmpty, !reader.has("secrets") {
-                    reader.refuse("secrets", "is not set", hint: "files of 32 bytes or more each")
-                }
+                reader.requireElements("secrets", hint: "files of 32 bytes or more each")
                 return found
             }
         }

@@ -49,11 +49,14 @@ package enum CourierRoutes {
         return .json(status, retryAfter: retryAfter, body)
     }
 
-    /// The operators' socket: `/healthz`, `/readyz` and `/metrics`.
+    /// The operators' socket: `/healthz`, `/readyz` and `/metrics`, and the word that addresses are dead.
     package static func operations(
         _ request: HTTPRequest, at desk: DeliveryDesk, _ metrics: CourierMetrics
     ) -> HTTPAnswer {
-        guard request.method == "GET" else { return .refusal(405, "this socket answers GET only") }
+        if request.path == "/v1/dead-addresses" { return confirmation(request, at: desk) }
+        guard request.method == "GET" else {
+            return .refusal(405, "this socket answers GET, and POST to `/v1/dead-addresses`")
+        }
         switch request.path {
         case "/healthz": return .json(200, ["alive": true])
         case "/readyz":
@@ -61,10 +64,29 @@ package enum CourierRoutes {
                 .map { "\($0.key): \($0.value.reason)" }.sorted()
             return .json(
                 causes.isEmpty ? 200 : 503,
-                ["ready": .boolean(causes.isEmpty), "reasons": .array(causes.map(JSONValue.string))])
+                [
+                    "ready": .boolean(causes.isEmpty), "reasons": .array(causes.map(JSONValue.string)),
+                    "waiting": .array(desk.waitingReasons.map(JSONValue.string)),
+                ])
         case "/metrics": return .text(200, metrics.exposition(desk))
-        default: return .refusal(404, "there are `/healthz`, `/readyz` and `/metrics`")
+        default:
+            return .refusal(404, "there are `/healthz`, `/readyz`, `/metrics` and `/v1/dead-addresses`")
         }
+    }
+
+    /// `POST /v1/dead-addresses` with `{"confirm": "apns com.example.app"}`.
+    private static func confirmation(_ request: HTTPRequest, at desk: DeliveryDesk) -> HTTPAnswer {
+        guard request.method == "POST" else { return .refusal(405, "`/v1/dead-addresses` takes POST") }
+        guard case .success(.object(let body)) = Result(catching: { try CanonicalJSON.read(request.body) }),
+            let way = body["confirm"]?.stringValue, body.count == 1
+        else {
+            return .refusal(400, "write `{\"confirm\": \"WAY\"}`, with a way out as `/readyz` names it")
+        }
+        guard desk.confirmDeadAddresses(of: way) else {
+            return .refusal(
+                404, "there is no such way out; there are: \(desk.waysOut.joined(separator: ", "))")
+        }
+        return .json(200, ["confirmed": .string(way)])
     }
 
     /// The inbound port: webhooks of providers.

@@ -22,10 +22,14 @@ package struct CourierServices {
         whenListening: @escaping @Sendable (_ inbound: HTTPListener.Address?) -> Void = { _ in }
     ) throws {
         let journal = try configuration.openJournal(clock)
-        if let journal, journal.damagedLineCount > 0 {
-            logger.warning(
-                "lines of the journal were damaged and left out",
-                metadata: ["lines": "\(journal.damagedLineCount)"])
+        if let damage = journal?.damage, let directory = configuration.journalDirectory {
+            logger.error(
+                "the journal was damaged; a mail or text of a lost line may go a second time, and a receipt of Expo's is not asked for",
+                metadata: [
+                    "journal": "\(directory)/journal", "lost_lines": "\(damage.lineCount)",
+                    "kept_entries": "\(damage.keptCount)",
+                    "lost_lines_are_in": "\(damage.copy ?? "no file: it could not be written")",
+                ])
         }
         let registry = try ProviderRegistry(
             configuration, journal: journal, reports: configuration.gateway.map(GatewayReports.init),
@@ -247,7 +251,16 @@ private struct GateListener: Service {
             on: address, limits: limits,
             refusal: { userID in
                 served.contains(userID) ? nil : .refusal(403, "uid \(userID) is not one of `gate_users`")
-            }, logger: logger, whenListening: whenListening
+            }, logger: logger,
+            whenListening: { address in
+                // The directory may have been made by now.
+                if case .unix(let socket) = address {
+                    for fault in served.sorted().compactMap({ socket.obstacle(forUser: $0) }) {
+                        logger.warning("the gateway cannot connect: \(fault)")
+                    }
+                }
+                whenListening(address)
+            }
         ) { request in
             await CourierRoutes.delivery(request, at: desk) { error in
                 logger.error(

@@ -14,6 +14,9 @@ import Synchronization
 package final class DeliveryDesk: Sendable {
     /// One line of the log in so many milliseconds for each circuit that the configuration keeps open.
     private static let alarmMilliseconds: Int64 = 60_000
+    /// A message that waits comes again within a minute. An app that nothing is configured for and that no order came for in so long, in
+    /// milliseconds, keeps no message waiting any more.
+    package static let strangerMilliseconds: Int64 = 150_000
 
     private struct State {
         var underWay: [MessageID: UnderWay] = [:]
@@ -21,6 +24,9 @@ package final class DeliveryDesk: Sendable {
         var recent: RecentMessages
         var circuits: [ProviderLane: Circuit] = [:]
         var alarms: [ProviderLane: Int64] = [:]
+        /// When the last order came for a way out that nothing is configured for.
+        var strangers: [ProviderLane: Int64] = [:]
+        var waiting = WaitingReasons()
     }
 
     private struct UnderWay {
@@ -70,7 +76,9 @@ package final class DeliveryDesk: Sendable {
             case wait(Task<DeliveryOutcome, Never>)
         }
         let step = state.withLock { state -> Step in
-            if state.recent.contains(order.message) { return .answer(.seenBefore) }
+            if let first = state.recent.outcome(of: order.message, to: order.token) {
+                return .answer(.seenBefore(first))
+            }
             // A repeat waits for the first one's outcome.
             if let first = state.underWay[order.message] {
                 // Another address is another delivery, which the first one's outcome says nothing of.
@@ -109,7 +117,7 @@ package final class DeliveryDesk: Sendable {
         state.withLock { state in
             state.underWay[order.message] = nil
             state.countByService[lane.service, default: 0] -= 1
-            if case .accepted = outcome { state.recent.insert(order.message) }
+            state.recent.insert(outcome, of: order.message, to: order.token)
         }
         return outcome
     }
@@ -117,7 +125,10 @@ package final class DeliveryDesk: Sendable {
     private func admitted(_ order: DeliveryOrder, on lane: ProviderLane) async -> DeliveryOutcome {
         let admission = state.withLock { state in
             // A lane that nothing is configured for has a name that the gateway chose.
-            if state.circuits.count >= ProviderRegistry.laneCountMax { state.circuits.removeAll() }
+            if state.circuits.count >= ProviderRegistry.laneCountMax {
+                (state.circuits, state.strangers) = ([:], [:])
+            }
+            if lanes[lane] == nil { state.strangers[lane] = clock.uptimeMilliseconds() }
             return state.circuits[lane, default: Circuit()].admit(at: clock.uptimeMilliseconds())
         }
         let pass: Circuit.Pass
@@ -133,6 +144,9 @@ package final class DeliveryDesk: Sendable {
                 outcome, pass: pass, at: clock.uptimeMilliseconds(), jitter: jitter())
             return (before, state.circuits[lane]?.cause)
         }
+        if case .later(let reason, let seconds, .message) = outcome {
+            noteWaiting(reason, on: lane, seconds)
+        }
         if case .misconfigured(let reason) = outcome {
             alarm(lane, reason)
         } else if let after = cause.after, cause.before == nil {
@@ -142,6 +156,19 @@ package final class DeliveryDesk: Sendable {
             logger.notice("a circuit is closed again", metadata: ["lane": "\(lane)"])
         }
         return outcome
+    }
+
+    /// One line in ten minutes for each reason, however many messages wait for it.
+    private func noteWaiting(_ reason: String, on lane: ProviderLane, _ seconds: Int?) {
+        // These say nothing of the provider, and the next try comes at once.
+        guard ![DeliveryOutcome.tooLate.reason, DeliveryOutcome.stopping.reason].contains(reason) else {
+            return
+        }
+        let now = clock.uptimeMilliseconds()
+        guard state.withLock({ $0.waiting.note(reason, on: lane, seconds: seconds, at: now) }) else { return }
+        logger.warning(
+            "a message waits, and others of its app may go",
+            metadata: ["lane": "\(lane)", "reason": "\(reason)"])
     }
 
     /// One line a minute, however many messages it concerns.
@@ -154,8 +181,11 @@ package final class DeliveryDesk: Sendable {
             return true
         }
         guard isDue else { return }
+        let isDoubt = reason.hasPrefix(SuspectAnswers.doubtWord)
         logger.error(
-            "the configuration keeps messages from going; `sendgate-courier check` says more",
+            isDoubt
+                ? "messages wait, because so many addresses cannot be dead"
+                : "the configuration keeps messages from going; `sendgate-courier check` says more",
             metadata: ["lane": "\(lane)", "reason": "\(reason)"])
     }
 
@@ -163,15 +193,52 @@ package final class DeliveryDesk: Sendable {
 
     package var underWayCount: Int { state.withLock { $0.underWay.count } }
 
-    /// The open circuits.
+    /// The open circuits, and the ways out whose provider is not believed, also while one message tries.
     package var openCircuits: [ProviderLane: Circuit.Cause] {
-        state.withLock { $0.circuits.compactMapValues(\.cause) }
+        let now = clock.uptimeMilliseconds()
+        var open = state.withLock { state in
+            for (lane, last) in state.strangers where now - last >= Self.strangerMilliseconds {
+                state.strangers[lane] = nil
+                state.circuits[lane] = nil
+            }
+            return state.circuits.compactMapValues(\.cause)
+        }
+        for (lane, provider) in lanes.providers {
+            guard let doubt = provider.doubt else { continue }
+            open[lane] = Circuit.Cause(reason: doubt, isConfiguration: true)
+        }
+        return open
+    }
+
+    /// An operator says that the addresses are dead which the provider of a way out calls so. The next order tries.
+    ///
+    /// - Parameter way: As ``openCircuits`` describes it, such as `apns com.example.app`.
+    /// - Returns: Whether there is such a way out.
+    package func confirmDeadAddresses(of way: String) -> Bool {
+        guard let (lane, provider) = lanes.sorted.first(where: { $0.lane.description == way }) else {
+            return false
+        }
+        provider.confirmDeadAddresses()
+        state.withLock { $0.circuits[lane]?.retry(at: clock.uptimeMilliseconds()) }
+        logger.notice(
+            "an operator confirmed that addresses are dead; for an hour the provider is believed",
+            metadata: ["lane": "\(lane)"])
+        return true
+    }
+
+    package var waysOut: [String] { lanes.sorted.map(\.lane.description) }
+
+    /// What single messages wait for, while the others of their app may go.
+    package var waitingReasons: [String] {
+        let now = clock.uptimeMilliseconds()
+        return state.withLock { $0.waiting.reasons(at: now) }
     }
 
     /// Lets the next order of every lane try, because credentials were read again.
     package func retryCircuits() {
         state.withLock { state in
             let now = clock.uptimeMilliseconds()
+            state.waiting.removeAll()
             for lane in state.circuits.keys { state.circuits[lane]?.retry(at: now) }
         }
     }

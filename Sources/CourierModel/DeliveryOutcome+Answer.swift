@@ -36,8 +36,8 @@ extension DeliveryOutcome {
         switch self {
         case .accepted(let providerID):
             (200, nil, body([Member.providerID: providerID.map(JSONValue.string)]))
-        case .seenBefore:
-            (409, nil, nil)
+        case .seenBefore(let first):
+            (409, nil, first.answer.body)
         case .tokenGone(_, let at):
             (422, nil, body([Member.at: at.map { .string($0.rfc3339) }]))
         case .failed:

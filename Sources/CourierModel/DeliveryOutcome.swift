@@ -13,8 +13,8 @@ package enum DeliveryOutcome: Sendable, Hashable {
     /// The provider took it.
     /// - Parameter providerID: What the provider calls it, such as `apns-id` or FCM's message name.
     case accepted(providerID: String?)
-    /// It was taken, or ended, on an earlier try.
-    case seenBefore
+    /// A provider took it, or ended it, on an earlier try, with this outcome: the gateway may have been killed before it recorded it.
+    indirect case seenBefore(DeliveryOutcome)
     /// The token leads nowhere any more.
     /// - Parameter at: Since when, as the provider says; `nil` when it does not say.
     case tokenGone(reason: String, at: Instant?)

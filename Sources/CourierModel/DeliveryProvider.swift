@@ -15,6 +15,15 @@ package protocol DeliveryProvider: Sendable {
     /// Reads credential files again. Requests under way go on with the old ones.
     /// - Throws: When a file cannot be used; the old credentials stay.
     func reloadCredentials() async throws
+    /// Why it does not believe its provider's word now, that addresses are dead; `nil` where it does.
+    var doubt: String? { get }
+    /// An operator says that the addresses are dead which the provider calls so.
+    func confirmDeadAddresses()
+}
+
+extension DeliveryProvider {
+    package var doubt: String? { nil }
+    package func confirmDeadAddresses() {}
 }
 
 /// One thing that ``DeliveryProvider/check()`` looked at.

@@ -44,7 +44,7 @@ package final class AppCircuits: Sendable {
 
     /// Of two answers the longer wait counts.
     package func take(_ result: HopResult, of delivery: Delivery, at uptime: Int64) {
-        guard case .busy(_, let wait, .app) = result else { return }
+        guard case .busy(_, let wait, .app, _) = result else { return }
         let until = uptime + (wait ?? Self.waitMilliseconds)
         opened.withLock { $0[Place(of: delivery)] = max($0[Place(of: delivery)] ?? until, until) }
     }

@@ -36,10 +36,10 @@ package struct DeliveryAttempt: Sendable, Hashable {
     package func after(_ result: HopResult, at now: Instant, jitter: Double) -> Action {
         switch result {
         case .accepted, .seenBefore, .refused, .tokenGone, .ambiguous(_, mayRepeat: false): return .finish
-        case .busy(_, let retryAfter?, .app):
+        case .busy(_, let retryAfter?, .app, _):
             return retry(
                 at: now, waiting: retryAfter + Int64(Double(Self.firstStepMilliseconds) * jitter))
-        case .busy(_, let retryAfter, _):
+        case .busy(_, let retryAfter, _, _):
             return retry(at: now, waiting: max(retryAfter ?? 0, step(jitter: jitter)))
         case .misconfigured, .notWritten, .ambiguous(_, mayRepeat: true):
             return retry(at: now, waiting: step(jitter: jitter))

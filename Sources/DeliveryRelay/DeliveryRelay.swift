@@ -117,6 +117,7 @@ package struct DeliveryRelay: Service {
         let result = await hop.deliver(delivery)
         let uptime = clock.reading().uptime
         circuits.take(result, of: delivery, at: uptime)
+        health.note(result, of: delivery, at: uptime)
         if let fault = health.note(result, at: uptime) {
             logger.error("messages wait: \(fault)")
         }
@@ -159,6 +160,8 @@ package final class RelayHealth: Sendable {
         var misconfiguration: String?
         /// When the log said so last, in milliseconds of uptime.
         var toldAt: Int64?
+        /// What the hop said last of a message that waits, by app or channel, and until when that is told, in milliseconds of uptime.
+        var waiting: [String: (reason: String, until: Int64)] = [:]
     }
     private let state = Mutex(State())
     package init() {}
@@ -169,6 +172,31 @@ package final class RelayHealth: Sendable {
     }
     /// The fault of the hop's configuration by its newest answer; `nil` when that has none.
     package var misconfiguration: String? { state.withLock { $0.misconfiguration } }
+
+    /// A message that waits comes again within a minute, or when the hop said. A reason that was not heard again for so long after that, in
+    /// milliseconds, keeps none waiting any more.
+    private static let waitingMilliseconds: Int64 = 150_000
+    /// Apps and channels whose reasons are kept at once.
+    private static let waitingCountMax = 1_000
+
+    /// What the hop says of messages that wait, such as "`com.example.app`: BadDeviceToken".
+    package func waitingReasons(at uptime: Int64) -> [String] {
+        state.withLock { state in
+            state.waiting.filter { uptime < $0.value.until }.map { "`\($0.key)`: \($0.value.reason)" }
+                .sorted()
+        }
+    }
+
+    /// Keeps what the hop said of a message that waits.
+    func note(_ result: HopResult, of delivery: Delivery, at uptime: Int64) {
+        guard case .busy(_, let wait, _, let reason?) = result else { return }
+        state.withLock { state in
+            if state.waiting.count >= Self.waitingCountMax { state.waiting.removeAll() }
+            state.waiting[delivery.app ?? delivery.channel.rawValue] = (
+                reason, uptime + (wait ?? 0) + Self.waitingMilliseconds
+            )
+        }
+    }
 
     /// The log says once in so long that the hop is set up wrong, in milliseconds.
     private static let tellingMilliseconds: Int64 = 60_000

@@ -39,16 +39,23 @@ package enum HopProtocol: Int, CaseIterable, Sendable {
         switch (status, outcome) {
         case (200...299, nil) where isEmpty: .accepted(status: status, byProvider: false)
         case (200...299, .accepted): .accepted(status: status, byProvider: true)
+        // The answer to the first try was lost on its way to the trail.
+        case (409, .accepted): .accepted(status: status, byProvider: true)
+        case (409, .tokenGone(let reason, let at)): .tokenGone(status: status, reason: reason, at: at)
+        case (409, .failed(let reason)): .refused(status: status, reason: reason)
         case (409, _): .seenBefore
         case (422, .tokenGone(let reason, let at)): .tokenGone(status: status, reason: reason, at: at)
         case (400, .failed(let reason)), (413, .failed(let reason)), (422, .failed(let reason)):
             .refused(status: status, reason: reason)
-        case (429, .later(_, _, let scope)), (503, .later(_, _, let scope)):
-            .busy(status: status, retryAfterMilliseconds: wait, scope: HopResult.Scope(scope))
+        case (429, .later(let reason, _, let scope)), (503, .later(let reason, _, let scope)):
+            .busy(
+                status: status, retryAfterMilliseconds: wait, scope: HopResult.Scope(scope),
+                reason: reason.isEmpty ? nil : reason)
         case (429, _), (503, _), (500, _), (502, _):
             .busy(status: status, retryAfterMilliseconds: wait, scope: .message)
-        case (504, .ambiguous(_, let mayRepeat)): .ambiguous("the hop answered 504", mayRepeat: mayRepeat)
-        case (504, _): .ambiguous("the hop answered 504", mayRepeat: true)
+        case (504, .ambiguous(let reason, let mayRepeat)):
+            .ambiguous(reason.isEmpty ? "status_504" : reason, mayRepeat: mayRepeat)
+        case (504, _): .ambiguous("status_504", mayRepeat: true)
         default: misconfigured(status)
         }
     }

@@ -1,6 +1,7 @@
 package import GateSteps
 package import GatewayPipeline
 import GateVocabulary
+import Glibc
 import Synchronization
 import UnixHTTPClient
 
@@ -56,7 +57,11 @@ package final class UnixHop: Hop {
         do {
             await (try UnixHTTPConnection.connect(configuration)).close()
         } catch {
-            guard case .serverNotTrusted(let found) = error.cause else { return error.description }
+            guard case .serverNotTrusted(let found) = error.cause else {
+                // Whoever may not enter a directory learns nothing of what is in it.
+                if case .connectFailed(EACCES) = error.cause { return "\(error.description); \(error.hint)" }
+                return error.description
+            }
             let expected = (configuration.serverUserIDs ?? []).sorted().map(String.init)
             return
                 "`\(configuration.path)` is served by uid \(found), and `hop.users` allows \(expected.joined(separator: ", "))"
@@ -110,7 +115,7 @@ package final class UnixHop: Hop {
             return result
         } catch {
             await connection.close()
-            guard error.stage == .neverWritten else { return .ambiguous(error.description, mayRepeat: true) }
+            guard error.stage == .neverWritten else { return .ambiguous("hop_unanswered", mayRepeat: true) }
             return .notWritten(error.description)
         }
     }

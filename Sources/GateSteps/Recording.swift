@@ -5,12 +5,14 @@ package import GateRecords
 import WireProtocol
 
 extension StepContext {
-    /// Changes a person's state and writes the entry that records the change. Nothing else changes a person's state.
+    /// Changes a person's state and writes the entry that records the change. Nothing else changes a person's state. Of a person who is
+    /// imported, all changes are in one entry.
     @discardableResult
     package func record(
         _ change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant
     ) throws -> EntryReference {
         try memory.apply(change, to: subject)
+        if let placed = try placed(change, of: subject, at: now) { return placed }
         return try record(change.entry(of: subject, by: caller, at: now), at: now)
     }
 

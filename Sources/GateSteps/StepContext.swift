@@ -13,6 +13,8 @@ package final class StepContext {
     let moment: Moment
     package let settings: StepSettings
     let identifiers: IdentifierPool
+    /// The person whom the step imports; `nil` in any other.
+    var imported: ImportedChanges?
 
     var limits: EngineLimits { settings.limits }
 

@@ -52,6 +52,7 @@ extension SendEventKind: DescribedChoice {
         - `token_gone`: a receipt; the provider no longer knows the token
         - `expired`: a receipt; the provider gave it up when its time was over
         - `user_observed`: a receipt; the person saw it or acted on it
+        - `in_doubt`: the next hop may have it, and it goes again under the same id; the reason says why
         """
     }
 }

@@ -29,13 +29,17 @@ package enum SendEventKind: String, CaseIterable, Sendable, Hashable {
     case expired
     /// A receipt: the person saw it or acted on it.
     case userObserved = "user_observed"
+    /// The next hop may have it, and it goes again under the same id, once told for each message: whatever ends it is an event of its own.
+    /// The event's reason is the next hop's word, or `interrupted` of a gateway that ended during the hand-over.
+    case inDoubt = "in_doubt"
 
     /// Whether the recipient has it, may have it, or has it in a summary. A message whose end is not known may have
-    /// arrived.
+    /// arrived; one that goes again has no end yet, and its end says so.
     package var mayHaveArrived: Bool {
         switch self {
         case .handedOver, .ambiguous, .summarised, .acceptedByProvider, .userObserved: true
-        case .refusedByHop, .expiredUnsent, .withdrawn, .mandatoryUnreached, .failed, .tokenGone, .expired:
+        case .inDoubt, .refusedByHop, .expiredUnsent, .withdrawn, .mandatoryUnreached, .failed, .tokenGone,
+            .expired:
             false
         }
     }

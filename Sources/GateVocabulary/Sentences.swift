@@ -88,7 +88,7 @@ package enum Sentence: Hashable, Sendable {
         }
         + WithdrawalCause.allCases.filter { $0.english != nil }.map { .cause($0) }
         + WhoCanFix.allCases.map { .whoCanFix($0) } + DecisionNotes.names.map { .note($0.name) }
-        + SendEventKind.allCases.filter { $0 != .userObserved }.map { .event($0) }
+        + SendEventKind.allCases.filter { ![.userObserved, .inDoubt].contains($0) }.map { .event($0) }
         + ObservedAct.allCases.map { .act($0) } + Remedy.allCases.map { .remedy($0) }
         + Phrase.allCases.map { .phrase($0) }
 
@@ -198,6 +198,9 @@ extension SendEventKind {
                 "there was no time left to try again, and the delivery service had not taken it[ for `{place}`]"
             case .ambiguous:
                 "it was given up[ for `{place}`][: {why}]. Nobody can say whether the delivery service had taken it"
+            // Told in the list of events alone: a sentence says what a doubt came to.
+            case .inDoubt:
+                "nobody could say whether the delivery service had taken it[ for `{place}`][ ({code})], and it was to go again"
             case .withdrawn: "it was taken back[ for `{place}`][: {why}]"
             case .summarised: "it was told in a summary with others[ for `{place}`]"
             case .mandatoryUnreached:

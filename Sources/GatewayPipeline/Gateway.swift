@@ -60,6 +60,9 @@ package final class Gateway: RequestHandler {
         }
         let refuse: @Sendable (Problem) -> Void = { reply($0.answer) }
         guard let caller = attestation.caller(of: peer) else { return refuse(recordUnknown(peer)) }
+        if isStreamLine, request.target == Route.importTarget {
+            return importPerson(request.body, from: caller, reply: reply)
+        }
         if !isStreamLine, let problem = Self.refusal(of: request, on: .postSend) { return refuse(problem) }
         send(request.body, from: caller, peer: peer.credentials, isStreamLine: isStreamLine, reply: reply)
     }
@@ -151,6 +154,22 @@ package final class Gateway: RequestHandler {
                         contentMAC: dependencies.index.contentMAC(read.canonicalContent),
                         isSecurity: lane == .security, under: policy),
                     in: lane, isStreamLine: isStreamLine, gateway: self, reply: reply))
+        }
+    }
+
+    /// Reads a line of an import and hands it to the engine.
+    private func importPerson(
+        _ line: [UInt8], from caller: CallerName, reply: @escaping @Sendable (Answer) -> Void
+    ) {
+        let permission = CallerAct.importPerson.permission
+        guard permission.isSatisfied(by: policy.current.grants(of: caller).contains) else {
+            return reply(
+                Problem(.grantMissing, detail: "caller `\(caller)` lacks what `\(Route.importTarget)` needs")
+                    .answer)
+        }
+        switch ImportLine.readParts(line) {
+        case .failure(let error): reply(Problem(error).answer)
+        case .success(let read): engine.submit(ImportOperation(read, by: caller, reply: reply))
         }
     }
 

@@ -40,7 +40,7 @@ package struct WireRequest: Sendable {
     /// How a request came, which decides how its answer is framed.
     package enum Kind: Sendable, Hashable {
         case single
-        /// One line of `POST /v1/sends/stream`; its answer carries `status` in the body.
+        /// One line of `POST /v1/sends/stream` or `POST /v1/import`; its answer carries `status` in the body.
         case streamLine
     }
     package var kind: Kind

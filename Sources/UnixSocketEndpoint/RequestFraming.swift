@@ -44,7 +44,8 @@ struct RequestFraming: Equatable {
         route == .single ? limits.requestByteCountMax : limits.batchByteCountMax
     }
 
-    static let streamTarget = "/v1/sends/stream"
+    /// Routes whose bodies are lines, each a request of its own.
+    static let streamTargets = ["/v1/sends/stream", "/v1/import"]
 
     /// Refuses every head that two readers might understand differently: a smuggled request is a send
     /// no client asked for.
@@ -116,7 +117,7 @@ struct RequestFraming: Equatable {
         closes = wantsClose || isHTTP10 || upgrades
 
         // With a query it is an ordinary request, which the route refuses: a stream has none.
-        if head.method == .POST, target == Self.streamTarget, isLines, !isEncoded {
+        if head.method == .POST, isLines, !isEncoded, Self.streamTargets.contains(target) {
             route = isLive && body == .chunked ? .live : .batch
         } else {
             route = .single

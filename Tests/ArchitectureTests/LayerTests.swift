@@ -20,7 +20,7 @@ import Testing
         "UnixSocketEndpoint": 7, "SQLiteStore": 7, "TrailDirectory": 7, "PolicyFiles": 7, "KeyFiles": 7,
         "DeliveryRelay": 7, "CommandTerminal": 7, "ConfigurationPages": 7, "CourierProviders": 7,
         "SendgateClient": 7, "SealedPush": 7,
-        "PublicPages": 8, "GateBench": 8, "GateDemo": 8, "Courier": 8,
+        "PublicPages": 8, "ImportFiles": 8, "GateBench": 8, "GateDemo": 8, "Courier": 8,
         "sendgate": 9, "sendgate-courier": 9,
     ]
 
@@ -73,7 +73,8 @@ import Testing
             "GateBench", "sendgate",
         ],
         "Glibc": [
-            "ConfigurationPages", "Courier", "CourierProviders", "UnixHTTPClient", "UnixSockets",
+            "ConfigurationPages", "Courier", "CourierProviders", "ImportFiles", "UnixHTTPClient",
+            "UnixSockets",
             "PublicPages", "UnixSocketEndpoint", "SQLiteStore",
             "TrailDirectory",
             "PolicyFiles",

@@ -57,7 +57,12 @@ import Testing
         }
         #expect(written(.accepted(providerID: "x")) == #"200 - {"outcome":"accepted","provider_id":"x"}"#)
         #expect(written(.accepted(providerID: nil)) == #"200 - {"outcome":"accepted"}"#)
-        #expect(written(.seenBefore) == "409 - ")
+        #expect(
+            written(.seenBefore(.accepted(providerID: "x")))
+                == #"409 - {"outcome":"accepted","provider_id":"x"}"#)
+        #expect(
+            written(.seenBefore(.tokenGone(reason: "Unregistered", at: nil)))
+                == #"409 - {"outcome":"token_gone","reason":"Unregistered"}"#)
         #expect(
             written(.tokenGone(reason: "Unregistered", at: Instant(milliseconds: 0)))
                 == #"422 - {"at":"1970-01-01T00:00:00Z","outcome":"token_gone","reason":"Unregistered"}"#)
@@ -84,7 +89,8 @@ import Testing
 
     @Test func `the gateway reads what the courier writes`() {
         let read: [(DeliveryOutcome, DeliveryOutcome?)] = [
-            (.accepted(providerID: "p"), .accepted(providerID: nil)), (.seenBefore, nil),
+            (.accepted(providerID: "p"), .accepted(providerID: nil)),
+            (.seenBefore(.accepted(providerID: "p")), .accepted(providerID: nil)),
             (
                 .tokenGone(reason: "Unregistered", at: Instant(milliseconds: 1)),
                 .tokenGone(reason: "Unregistered", at: Instant(milliseconds: 1))

@@ -29,7 +29,7 @@ import Testing
         }
         let journal = try Self.open(folder)
         #expect(journal["a"] == Self.entry("3") && journal["b"] == nil)
-        #expect(journal.damagedLineCount == 0)
+        #expect(journal.damage == nil)
         #expect(journal.entries(withPrefix: "a").map(\.key) == ["a"])
     }
 
@@ -72,7 +72,10 @@ import Testing
         try Data((damaged.joined(separator: "\n") + "\n").utf8).write(
             to: URL(filePath: folder.file("journal")))
         let journal = try Self.open(folder)
-        #expect(journal.damagedLineCount == 1)
+        let copy = folder.file("journal.damaged")
+        #expect(journal.damage == CourierJournal.Damage(lineCount: 1, keptCount: 2, copy: copy))
+        // The line that the rewritten journal no longer has.
+        #expect(try String(contentsOfFile: copy, encoding: .utf8) == damaged[1] + "\n")
         #expect((0..<3).map { journal["key \($0)"] != nil } == [true, false, true])
     }
 

@@ -200,6 +200,54 @@ import UnixSockets
             ]
         ),
         (
+            "socket: /run/c.sock\ngate_users: []",
+            [
+                "courier.yaml:2:1: `gate_users` is empty → name the users the gateway runs as: no other is served"
+            ]
+        ),
+        (
+            minimal
+                + "apps: {a: {apns: {key_id: ABC123DEFG, team_id: DEF123GHIJ, key: /k, environment: sandbox, topics: []}}}",
+            [
+                "courier.yaml:3:91: `apps.a.apns.topics` is empty → the app's bundle id, and its other topics if it has some"
+            ]
+        ),
+        (
+            minimal + "gate: {replies: /r, users: []}",
+            [
+                "courier.yaml:3:21: `gate.users` is empty → name the user the gateway runs as: whoever listens there is given numbers"
+            ]
+        ),
+        (
+            minimal
+                + "journal: /j\ngate: {replies: /r, users: [1]}\ninbound: {listen: \"[::1]:80\", bounces: {path: /b, secrets: []}, twilio: {public_url: \"https://h\", auth_tokens: []}}",
+            [
+                "courier.yaml:5:99: `inbound.twilio.auth_tokens` is empty → a file with the account's auth token",
+                "courier.yaml:5:51: `inbound.bounces.secrets` is empty → files of 32 bytes or more each",
+            ]
+        ),
+        (
+            minimal + "apps:\n  a:\n    fcm:\n      service_account: /k\n      endpoint: https://fcm.example",
+            [
+                "courier.yaml:7:7: `apps.a.fcm.endpoint` is `https://fcm.example`: it has to be a host and perhaps a port, without a path → write `host:port`"
+            ]
+        ),
+        (
+            minimal + "apps:\n  a:\n    expo:\n      endpoint: localhost:70000",
+            [
+                "courier.yaml:6:7: `apps.a.expo.endpoint` is `localhost:70000`: a port is between 1 and 65535 → write `host:port`",
+                "courier.yaml:1:1: `gate` is not set, and `inbound` and Expo's receipts have to tell somebody → set `gate.replies` and `gate.receipts`",
+                "courier.yaml:1:1: `journal` is not set → a directory of the courier's own, mode 0700, on a disk that stays",
+            ]
+        ),
+        (
+            minimal
+                + "journal: /j\nsms:\n  json:\n    url: http://sms.example\n    body: {to: \"${to}\", text: \"${text}\"}",
+            [
+                "courier.yaml:6:5: `sms.json.url` is `http://sms.example`: without TLS only 127.0.0.1, ::1 and localhost are reached → write `https://host:port`"
+            ]
+        ),
+        (
             minimal + "socket: /y",
             [
                 "courier.yaml:3:1: has the key `socket` twice, first in line 1 → keep one; readers of YAML disagree about which one counts"
@@ -224,8 +272,11 @@ import UnixSockets
 
     @Test func `the handbook's example is a configuration`() throws {
         let page = try String(contentsOf: CourierFolder.handbook("Courier.md"), encoding: .utf8)
-        let example = try #require(page.firstMatch(of: /(?s)```yaml\n(.*?)```/)?.1)
-        #expect(problems(String(example), credentials: "/run/credentials/c") == [])
+        let examples = page.matches(of: /(?s)```yaml\n(.*?)```/).map { String($0.1) }
+        #expect(examples.count == 2)
+        #expect(problems(examples[0], credentials: "/run/credentials/c") == [])
+        // A part, which takes the place of the same one above.
+        #expect(problems(Self.minimal + "journal: /j\n" + examples[1]) == [])
     }
 
     @Test func `the handbook's table has every metric with its kind, labels and help`() throws {

@@ -55,7 +55,8 @@ import Testing
         let outcomes = await [first, second]
         // The repeat may arrive when the first has just ended: then it was seen before.
         #expect(outcomes[0] == .accepted(providerID: "p-1"))
-        #expect([.accepted(providerID: "p-1"), .seenBefore].contains(outcomes[1]))
+        let accepted = DeliveryOutcome.accepted(providerID: "p-1")
+        #expect([accepted, .seenBefore(accepted)].contains(outcomes[1]))
         #expect(provider.orders.count == 1)
         #expect(desk.underWayCount == 0)
     }
@@ -127,7 +128,7 @@ import Testing
         let refusing = ScriptedProvider(.failed(reason: "BadTopic"))
         let desk = desk([Self.main: taken, ProviderLane(.apns, app: "other"): refusing], recentMax: 2)
         #expect(await desk.deliver(.push(1)) == .accepted(providerID: "p-1"))
-        #expect(await desk.deliver(.push(1)) == .seenBefore)
+        #expect(await desk.deliver(.push(1)) == .seenBefore(.accepted(providerID: "p-1")))
         #expect(taken.orders.count == 1)
         for _ in 0..<2 { #expect(await desk.deliver(.push(2, app: "other")) == .failed(reason: "BadTopic")) }
         #expect(refusing.orders.count == 2)
@@ -200,6 +201,139 @@ import Testing
         #expect(await desk.deliver(.push(1)) == .misconfigured(reason: "no_provider"))
         #expect(desk.openCircuits[Self.main] == Circuit.Cause(reason: "no_provider", isConfiguration: true))
         #expect(log.lines.count == 1)
+    }
+
+    @Test func `an app that nothing is configured for is told of while its messages wait, and no longer`()
+        async
+    {
+        let desk = desk([Self.main: ScriptedProvider()])
+        let stranger = ProviderLane(.fcm, app: "main")
+        _ = await desk.deliver(.push(1, platform: .android))
+        #expect(desk.openCircuits[stranger] != nil)
+        // It comes again within a minute for as long as it waits.
+        for _ in 1...5 {
+            time.advance(byMilliseconds: 100_000)
+            _ = await desk.deliver(.push(1, platform: .android))
+            #expect(desk.openCircuits[stranger] != nil)
+        }
+        time.advance(byMilliseconds: DeliveryDesk.strangerMilliseconds)
+        #expect(desk.openCircuits.isEmpty)
+        // A way out that is configured stays until a message has gone.
+        let other = self.desk([Self.main: ScriptedProvider(.misconfigured(reason: "x"))])
+        _ = await other.deliver(.push(1))
+        time.advance(byMilliseconds: DeliveryDesk.strangerMilliseconds)
+        #expect(other.openCircuits[Self.main] != nil)
+    }
+
+    @Test func `a repeat of a push to a dead token is told so, and one to a new token goes`() async {
+        let gone = DeliveryOutcome.tokenGone(reason: "Unregistered", at: Instant(milliseconds: 7))
+        let provider = ScriptedProvider { $0.token == "secret-token" ? gone : .accepted(providerID: "p-1") }
+        let desk = desk([Self.main: provider])
+        #expect(await desk.deliver(.push(1)) == gone)
+        #expect(await desk.deliver(.push(1)) == .seenBefore(gone))
+        var renewed = DeliveryOrder.push(1)
+        renewed.token = "another"
+        #expect(await desk.deliver(renewed) == .accepted(providerID: "p-1"))
+        #expect(provider.orders.count == 2)
+    }
+
+    /// Doubts every address until it is told not to.
+    private final class DoubtingProvider: DeliveryProvider {
+        private let isConfirmed = Mutex(false)
+        static let reason = "dead_addresses_doubted: Unregistered of 20 in a row"
+        func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
+            doubt.map(DeliveryOutcome.misconfigured) ?? .tokenGone(reason: "Unregistered", at: nil)
+        }
+        var doubt: String? { isConfirmed.withLock { $0 } ? nil : Self.reason }
+        func confirmDeadAddresses() { isConfirmed.withLock { $0 = true } }
+        var descriptorCountMax: Int { 1 }
+        func check() async -> [ProviderFinding] { [] }
+        func run() async throws {}
+        func reloadCredentials() async throws {}
+    }
+
+    @Test
+    func
+        `addresses that are doubted stop the app, are named in /readyz and the log, until an operator confirms`()
+        async
+    {
+        let provider = DoubtingProvider()
+        let desk = desk([Self.main: provider, ProviderLane(.fcm, app: "main"): ScriptedProvider()])
+        let metrics = CourierMetrics(lanes: [Self.main])
+        func ask(_ method: String, _ target: String, _ body: String = "") -> (status: Int, body: String) {
+            let answer = CourierRoutes.operations(
+                HTTPRequest(method: method, target: target, body: Array(body.utf8)), at: desk, metrics)
+            return (answer.status, String(decoding: answer.body, as: UTF8.self))
+        }
+        // Known before an order comes, as from Expo's receipts.
+        #expect(ask("GET", "/readyz").status == 503)
+        #expect(await desk.deliver(.push(1)).answer.status == 503)
+        #expect(
+            ask("GET", "/readyz").body
+                == #"{"ready":false,"reasons":["apns main: \#(DoubtingProvider.reason)"],"waiting":[]}"#)
+        #expect(
+            ask("GET", "/metrics").body.contains(
+                #"sendgate_courier_misconfigured{service="apns",app="main"} 1"#))
+        #expect(
+            log.lines == [
+                "error messages wait, because so many addresses cannot be dead lane=apns main reason=\(DoubtingProvider.reason)"
+            ])
+        #expect(await desk.deliver(.push(2, platform: .android)) == .accepted(providerID: "p-1"))
+
+        #expect(ask("GET", "/v1/dead-addresses").status == 405)
+        for body in ["", "[]", "{}", #"{"confirm":1}"#, #"{"confirm":"apns main","more":1}"#] {
+            #expect(ask("POST", "/v1/dead-addresses", body).status == 400, "\(body)")
+        }
+        let unknown = ask("POST", "/v1/dead-addresses", #"{"confirm":"apns other"}"#)
+        #expect(unknown.status == 404 && unknown.body.contains("there are: apns main, fcm main"))
+        #expect(ask("GET", "/readyz").status == 503)
+        #expect(ask("POST", "/v1/dead-addresses", #"{"confirm":"apns main"}"#).status == 200)
+        // The next order tries at once, and ends.
+        #expect(await desk.deliver(.push(3)) == .tokenGone(reason: "Unregistered", at: nil))
+        #expect(ask("GET", "/readyz").status == 200)
+    }
+
+    @Test func `a message that waits by itself is in the log once, and in /readyz while it waits`() async {
+        let waits = DeliveryOutcome.later(reason: "BadDeviceToken", seconds: 60, scope: .message)
+        let desk = desk([Self.main: ScriptedProvider(waits)])
+        func readyz() -> String {
+            let answer = CourierRoutes.operations(
+                HTTPRequest(method: "GET", target: "/readyz"), at: desk, CourierMetrics(lanes: []))
+            return "\(answer.status) " + String(decoding: answer.body, as: UTF8.self)
+        }
+        let waiting = #"200 {"ready":true,"reasons":[],"waiting":["apns main: BadDeviceToken"]}"#
+        for _ in 1...9 {
+            #expect(await desk.deliver(.push(1)) == waits)
+            #expect(readyz() == waiting)
+            time.advance(byMilliseconds: 60_000)
+        }
+        #expect(
+            log.lines == [
+                "warning a message waits, and others of its app may go lane=apns main reason=BadDeviceToken"
+            ])
+        time.advance(byMilliseconds: 60_000)
+        _ = await desk.deliver(.push(1))
+        #expect(log.lines.count == 2)
+        // It is told for a minute, and for as long as a message may take to come again.
+        time.advance(byMilliseconds: 60_000 + WaitingReasons.marginMilliseconds - 1)
+        #expect(readyz() == waiting)
+        time.advance(byMilliseconds: 1)
+        #expect(readyz() == #"200 {"ready":true,"reasons":[],"waiting":[]}"#)
+    }
+
+    @Test func `what the courier itself cannot do in time is no reason to look for`() async {
+        let desk = desk([Self.main: ScriptedProvider(.tooLate)])
+        _ = await desk.deliver(.push(1))
+        #expect(desk.waitingReasons.isEmpty && log.lines.isEmpty)
+    }
+
+    @Test func `a provider cannot make the courier keep more than a thousand reasons`() {
+        var waiting = WaitingReasons()
+        for number in 1...2_500 {
+            let isNew = waiting.note("r\(number)", on: Self.main, seconds: nil, at: 0)
+            #expect(isNew)
+            #expect(waiting.reasons(at: 0).count <= WaitingReasons.countMax)
+        }
     }
 
     @Test func `credentials that were read again let the next order try at once`() async {

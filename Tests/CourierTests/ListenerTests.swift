@@ -109,6 +109,47 @@ import UnixSockets
         }
     }
 
+    @Test func `a directory that the gateway cannot enter is said with what to do`() async throws {
+        // The folder of a test has mode 0700, and is this user's.
+        let other = geteuid() + 4_294
+        try await withCourier(ScriptedProvider(), change: { $0.gateUserIDs = [geteuid(), other] }) {
+            folder, _ in
+            let told = log.lines.filter { $0.hasPrefix("warning the gateway cannot connect: ") }
+            #expect(told.count == 1)
+            #expect(told.first?.contains("uid \(other) cannot reach `\(folder)/courier.sock`") == true)
+            #expect(told.first?.contains("run `chmod 0750 \(folder)`") == true)
+            try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: folder)
+            let socket = SocketFile(path: "\(folder)/courier.sock")
+            #expect(socket.obstacle(forUser: other) == nil)
+        }
+    }
+
+    @Test func `a journal that was damaged is said, with what was lost, what was kept and where`()
+        async throws
+    {
+        let folder = try CourierFolder()
+        defer { folder.remove() }
+        let configuration = try CourierConfiguration.development(folder.path, credentialsDirectory: nil)
+        let journal = try #require(try configuration.openJournal(.system))
+        for name in ["once/a", "once/b"] {
+            try await journal.commit([
+                .put(name, CourierJournal.Entry("x", keptUntil: Instant(milliseconds: 4_000_000_000_000)))
+            ])
+        }
+        await journal.close()
+        let file = "\(folder.path)/journal"
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        try folder.write("journal", text + "torn")
+        _ = try CourierServices(configuration, logger: log.logger)
+        #expect(
+            log.lines.contains { line in
+                line.hasPrefix("error the journal was damaged; ") && line.contains("journal=\(file) ")
+                    && line.contains("kept_entries=2") && line.contains("lost_lines=1")
+                    && line.contains("lost_lines_are_in=\(file).damaged")
+            }, "\(log.lines)")
+        #expect(try String(contentsOfFile: file + ".damaged", encoding: .utf8) == "torn\n")
+    }
+
     @Test func `"later" has its Retry-After`() async throws {
         let provider = ScriptedProvider(.later(reason: "TooManyRequests", seconds: 7, scope: .message))
         try await withCourier(provider) { folder, _ in
@@ -349,11 +390,13 @@ import UnixSockets
             #expect(try await RawClient.ask(unix: path, "GET", "/healthz").status == 200)
             #expect(
                 try await RawClient.ask(unix: path, "GET", "/readyz").answerBody
-                    == #"{"ready":true,"reasons":[]}"#)
+                    == #"{"ready":true,"reasons":[],"waiting":[]}"#)
             _ = try await Self.post(folder, Self.body(1))
             let unready = try await RawClient.ask(unix: path, "GET", "/readyz")
             #expect(unready.status == 503)
-            #expect(unready.answerBody == #"{"ready":false,"reasons":["apns main: InvalidProviderToken"]}"#)
+            #expect(
+                unready.answerBody
+                    == #"{"ready":false,"reasons":["apns main: InvalidProviderToken"],"waiting":[]}"#)
             let metrics = try await RawClient.ask(unix: path, "GET", "/metrics")
             #expect(metrics.contains(#"sendgate_courier_misconfigured{service="apns",app="main"} 1"#))
             #expect(!metrics.contains("secret-token"))

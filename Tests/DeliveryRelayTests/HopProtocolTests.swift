@@ -38,6 +38,13 @@ import Testing
         expect(202, "", .accepted(status: 202, byProvider: false))
         expect(409, "", .seenBefore)
         expect(409, "<html>", .seenBefore)
+        // A repeat is told what the first try was told, and the first answer may never have reached the trail.
+        expect(409, #"{"outcome":"accepted","provider_id":"x"}"#, .accepted(status: 409, byProvider: true))
+        expect(
+            409, #"{"outcome":"token_gone","reason":"Unregistered","at":"2026-11-29T12:00:00Z"}"#,
+            .tokenGone(status: 409, reason: "Unregistered", at: Instant(rfc3339: "2026-11-29T12:00:00Z")))
+        expect(409, #"{"outcome":"failed","reason":"x"}"#, .refused(status: 409, reason: "x"))
+        expect(409, #"{"outcome":"later","reason":"x"}"#, .seenBefore)
         expect(
             422, #"{"outcome":"token_gone","reason":"Unregistered","at":"2026-11-29T12:00:00Z"}"#,
             .tokenGone(status: 422, reason: "Unregistered", at: Instant(rfc3339: "2026-11-29T12:00:00Z")))
@@ -51,7 +58,7 @@ import Testing
         for status in [429, 503] {
             expect(
                 status, #"{"outcome":"later","reason":"x","scope":"app"}"#,
-                .busy(status: status, retryAfterMilliseconds: nil, scope: .app))
+                .busy(status: status, retryAfterMilliseconds: nil, scope: .app, reason: "x"))
             expect(status, "", .busy(status: status, retryAfterMilliseconds: nil, scope: .message))
         }
         for status in [500, 502] {
@@ -62,8 +69,11 @@ import Testing
             (#"{"outcome":"ambiguous","retry":true}"#, true),
             (#"{"outcome":"ambiguous"}"#, true), ("", true), ("<html>", true),
         ] {
-            expect(504, body, .ambiguous("the hop answered 504", mayRepeat: mayRepeat))
+            expect(504, body, .ambiguous("status_504", mayRepeat: mayRepeat))
         }
+        expect(
+            504, #"{"outcome":"ambiguous","reason":"un answered","retry":true}"#,
+            .ambiguous("un_answered", mayRepeat: true))
     }
 
     /// A proxy's page, half a body, an outcome under another status: none of them ends a message.

@@ -240,6 +240,22 @@ private struct StandingClock: GatewayPipeline.Clock {
         #expect(feed.reports.first?.retryAt != nil)
     }
 
+    @Test func `what a message waits for is told by its app while it waits`() async throws {
+        hop.set(
+            result: .busy(
+                status: 503, retryAfterMilliseconds: 60_000, scope: .message, reason: "BadDeviceToken"))
+        feed.add(deliveries(1...2), .general)
+        try await relaying {
+            await feed.waitForReports(2)
+            let place = try #require(deliveries(1...1).first?.app)
+            #expect(health.waitingReasons(at: 1_000_000) == ["`\(place)`: BadDeviceToken"])
+            // The minute that the hop named, and as long as a message may take to come again.
+            #expect(health.waitingReasons(at: 1_209_999) != [])
+            #expect(health.waitingReasons(at: 1_210_000) == [])
+            #expect(health.isHopReachable && health.misconfiguration == nil)
+        }
+    }
+
     @Test func `alerts go while every place of the others is taken`() async throws {
         let campaign = deliveries(1...40)
         hop.keep(campaign.map(\.message))

@@ -213,7 +213,7 @@ import Testing
             "destination_preference", "destination_type_preference", "detail", "device_key", "effect",
             "event",
             "fallback", "form",
-            "interruption", "key", "method", "notes", "os_permission", "outcome", "owed", "params",
+            "interruption", "key", "kind", "method", "notes", "os_permission", "outcome", "owed", "params",
             "platform", "provider",
             "previous", "privacy", "proof", "reason", "recipient", "repetition", "result", "role", "source",
             "category", "finding", "means", "new", "old", "state",

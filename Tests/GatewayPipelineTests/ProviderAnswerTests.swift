@@ -46,6 +46,27 @@ import WireProtocol
         return try EvidenceFoldTests.objections(to: entries, under: gate.policy).values.first
     }
 
+    @Test func `a push that may have gone and goes again is told once, with the hop's word`() async throws {
+        let (gate, send, first) = try await scene()
+        let before = try gate.store.read { try $0.entryCount() }
+        for _ in 1...5 {
+            try await gate.gateway.report(
+                first.message, .ambiguous("unanswered", mayRepeat: true),
+                retryAt: gate.clock.now().advanced(bySeconds: 1))
+            gate.clock.advance(seconds: 1)
+            _ = try #require(try await gate.claim().first)
+        }
+        #expect(try await told(gate, send) == ["in_doubt unanswered"])
+        #expect(try entries(gate, from: before).isEmpty)
+        // The repeat's answer is what the first try's was.
+        try await gate.gateway.report(
+            first.message, .accepted(status: 409, byProvider: true), retryAt: nil)
+        #expect(
+            try await told(gate, send) == ["in_doubt unanswered", "handed_over", "accepted_by_provider"])
+        #expect(try entries(gate, from: before).first?.members["status"] == 409)
+        #expect(try objection(gate) == nil)
+    }
+
     @Test func `that a provider accepted it is an entry beside the hand-over`() async throws {
         let (gate, send, delivery) = try await scene()
         let before = try gate.store.read { try $0.entryCount() }

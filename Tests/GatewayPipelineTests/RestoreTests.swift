@@ -100,6 +100,26 @@ import Testing
         #expect(try old.store.read { try $0.restoreUnderWay() } == nil)
     }
 
+    @Test func `what was imported after the backup is brought back, as far as its evidence goes`()
+        async throws
+    {
+        let gate = try ImportTests.gate(keeping: .files())
+        try await gate.register("u_1")
+        let copy = try backup(gate)
+        gate.clock.advance(seconds: 1)
+        let line = try ImportTests.line(
+            "u_1", in: gate, ["withdrawals": ["push-u_1": ["event_time": "2026-01-03T10:00:00Z"]]])
+        try #require(try await ImportTests.take(line, into: gate).status == 200)
+        let trail = try entries(of: gate)
+
+        let old = try GatewayHarness(after: gate, keeping: .folder(copy))
+        let entry = try restore(old, from: trail)
+        #expect(entry.applied[.consents] == 2 && (entry.applied[.withdrawals] ?? 0) >= 1, "\(entry)")
+        #expect(try StateAuditTests().differences(old, entries(of: old)).isEmpty)
+        let promo = try await old.call("marketing", "POST", "/v1/sends", try old.promo("p", to: "u_1"))
+        #expect(promo["detail"] == "withdrawn", "\(promo.json)")
+    }
+
     @Test func `after a restore what is stored is what the trail tells, but of whom it cannot bring back`()
         async throws
     {

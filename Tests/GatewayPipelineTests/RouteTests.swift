@@ -12,6 +12,7 @@ import Testing
     static let table: [(method: String, target: String, route: String)] = [
         ("POST", "/v1/sends", "postSend"),
         ("POST", "/v1/sends/stream", "streamSends"),
+        ("POST", "/v1/import", "importPeople"),
         ("POST", "/v1/sends/explain", "explainSend"),
         ("POST", "/v1/sends/explain?locale=nb", "explainSend"),
         ("POST", "/v1/sends/acknowledge", "acknowledgeEvent"),

@@ -49,7 +49,7 @@ import Testing
             SendEventKind.codes.map(\.rawValue) == [
                 "handed_over", "refused_by_hop", "expired_unsent", "ambiguous", "withdrawn", "summarised",
                 "mandatory_unreached", "accepted_by_provider", "failed", "token_gone", "expired",
-                "user_observed",
+                "user_observed", "in_doubt",
             ])
         #expect(OutboxRecord.State.codes.map(\.rawValue) == ["ready", "deferred", "digesting"])
         #expect(LedgerKind.consent.rawValue == 0 && LedgerKind.choice.rawValue == 1)

@@ -155,5 +155,43 @@ extension Alone {
             #expect((found.counts["texts in doubt"] ?? 0) > 0, "\(found.counts)")
             try expectVerifies(gate, in: scratch)
         }
+
+        @Test func `a gateway that is killed alone records what the courier was told, and what was in doubt`()
+            throws
+        {
+            let scratch = try Scratch()
+            var (apple, twilio): (ChildProcess?, ChildProcess?)
+            let courier = try courier(in: scratch, &apple, &twilio)
+            try courier.waitUntilReady()
+            let gate = GateProcess(in: scratch, ["--hop", "unix:\(courier.socket)"])
+            try gate.start()
+            try gate.registerSomebody()
+            var connection = try gate.connect()
+            var sends: [String] = []
+            for index in 1...200 {
+                let reply = try connection.request("POST", "/v1/sends", Sample.login("k-\(index)"))
+                try #require(reply.status == 202, "\(reply)")
+                sends.append(try JSONDecoder().decode(Answer.self, from: Data(reply.body)).sendID)
+                // Apple answers after 80 ms, so the courier is told what no gateway hears.
+                guard index.isMultiple(of: 40) else { continue }
+                gate.kill()
+                try gate.start()
+                connection = try gate.connect()
+            }
+            try gate.waitUntilGone(sends, within: 120)
+            var doubtCount = 0
+            for send in sends {
+                let reply = try connection.request("GET", "/v1/sends/\(send)")
+                let text = String(decoding: reply.body, as: UTF8.self)
+                #expect(text.contains(#""event":"accepted_by_provider""#), "\(text)")
+                if text.contains(#""event":"in_doubt""#), text.contains(#""reason":"interrupted""#) {
+                    doubtCount += 1
+                }
+            }
+            #expect(doubtCount > 0)
+            #expect(try gate.stop() == .exit(0), "\(gate.errors)")
+            _ = (apple, twilio)
+            try expectVerifies(gate, in: scratch)
+        }
     }
 }

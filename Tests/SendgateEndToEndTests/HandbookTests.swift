@@ -19,7 +19,8 @@ extension EndToEnd {
         }
 
         @Test(arguments: [
-            ("FirstSend", 8), ("ForApps", 8), ("MovingHere", 8), ("Runbook", 8), ("Drift", 5), ("Replies", 4),
+            ("FirstSend", 8), ("ForApps", 8), ("MovingHere", 8), ("Importing", 6), ("Runbook", 8),
+            ("Drift", 5), ("Replies", 4),
             ("DeliveryLayer", 4), ("Expo", 2),
         ])
         func `a page's commands run as written and print what it says`(name: String, stepCountMin: Int)

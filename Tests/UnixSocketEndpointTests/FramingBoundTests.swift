@@ -6,7 +6,7 @@ import Testing
 @Suite struct FramingBoundTests {
     private static let chunkedHead = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     private static let batchHead =
-        "POST \(RequestFraming.streamTarget) HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "POST \(RequestFraming.streamTargets[0]) HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     /// A place for bytes without end, with what goes before it and one piece of it.
     enum Place: String, CaseIterable {

@@ -63,7 +63,7 @@ struct MachineDriver {
 
     var liveHead: Result<RequestFraming, RefusedHead> {
         framing(
-            .POST, RequestFraming.streamTarget,
+            .POST, RequestFraming.streamTargets[0],
             [("Host", "gate"), ("Sendgate-Stream", "live"), ("Transfer-Encoding", "chunked")])
     }
 

@@ -100,8 +100,11 @@ package struct SMTPCapabilities: Sendable, Hashable {
 }
 
 /// The steps of handing over one mail, each of which ends with a reply.
-package enum SMTPStage: String, CaseIterable, Sendable {
+package enum SMTPStage: String, CaseIterable, Sendable, Comparable {
     case greeting, ehlo, startTLS, authentication, reset, mailFrom, recipient, data, content
+
+    private var place: Int { Self.allCases.firstIndex(of: self)! }
+    package static func < (left: SMTPStage, right: SMTPStage) -> Bool { left.place < right.place }
 
     /// How long a client waits for the reply, in seconds: RFC 5321 section 4.5.3.2.
     package var replySeconds: Int {
@@ -129,6 +132,10 @@ package enum SMTPStage: String, CaseIterable, Sendable {
     /// the relay says is about the connection, the account or the sender, and no message ends by it.
     package func outcome(_ reply: SMTPReply) -> DeliveryOutcome {
         let reason = reply.reason
+        // A limit that will be over: the mailbox's room, or what the sender may send in a day.
+        if (500..<600).contains(reply.code), self >= .mailFrom, let limit = SMTPLimit(reply) {
+            return limit.outcome(reason)
+        }
         switch (self, reply.code) {
         case (.mailFrom, 552): return .failed(reason: reason)
         // Neither yes nor no, behind the final dot.
@@ -138,20 +145,6 @@ package enum SMTPStage: String, CaseIterable, Sendable {
             let isMailbox = reply.enhancedCode?.hasPrefix("4.2.") ?? false
             return .later(reason: reason, seconds: nil, scope: isMailbox ? .message : .app)
         case (_, 421), (_, 452): return .later(reason: reason, seconds: nil, scope: .app)
-        // The account's daily limit (Google Workspace, "SMTP error reference"; congestion in RFC 3463 section 3.5).
-        case (_, 550) where reply.enhancedCode == "5.4.5":
-            return .later(reason: reason, seconds: 900, scope: .app)
-        // Neither yes nor no, behind the final dot.
-        case (.content, ..<400): return .ambiguous(reason: reason, mayRepeat: false)
-        // The recipient's mailbox (RFC 3463 section 3.3).
-        case (.recipient, 452), (.content, 452):
-            let isMailbox = reply.enhancedCode?.hasPrefix("4.2.") ?? false
-            return .later(reason: reason, seconds: nil, scope: isMailbox ? .message : .app)
-        case (_, 421), (_, 452): return .later(reason: reason, seconds: nil, scope: .app)
-        // The account's daily limit (Google Workspace, "SMTP error reference"; congestion in RFC 3463 section 3.5).
-        case (.recipient, 550), (.content, 550), (.data, 550):
-            if reply.enhancedCode == "5.4.5" { return .later(reason: reason, seconds: 900, scope: .app) }
-            return Self.isAboutUs(reply) ? .misconfigured(reason: reason) : .failed(reason: reason)
         case (.recipient, 400..<500), (.data, 400..<500), (.content, 400..<500):
             return .later(reason: reason, seconds: nil, scope: .message)
         case (_, 400..<500): return .later(reason: reason, seconds: nil, scope: .app)
@@ -191,6 +184,68 @@ package enum SMTPStage: String, CaseIterable, Sendable {
         // A mailbox may be called like a phrase.
         let text = reply.lines.joined(separator: " ").lowercased().replacing(/<[^>]*>/, with: "")
         return usPhrases.contains { text.contains($0) }
+    }
+}
+
+/// A limit that a relay names with a 5xx, although it will be over by itself. Relays answer so for a full mailbox (552, RFC 5321 section
+/// 4.2.3), for what an account may send in a day (550 5.4.5 and 5.7.0, Google Workspace, "SMTP error reference") and for rates.
+package enum SMTPLimit: Sendable, Hashable {
+    /// Of this mailbox: no room, or too many mails to it.
+    case mailbox
+    /// Of the account or of the courier's address: every mail meets it.
+    case sender
+
+    /// Pauses after each, in seconds: the gateway tries until the message's own end.
+    private static let (mailboxSeconds, senderSeconds) = (1_800, 900)
+
+    /// Parts of replies about a limit, of Postfix, Exim, Exchange, Google, Yahoo and hosting providers.
+    private static let limitPhrases = [
+        "quota", "mailbox full", "mailbox is full", "inbox is full", "insufficient storage",
+        "exceeded storage",
+        "storage allocation", "rate limit", "rate-limit", "ratelimit", "rate exceeded", "at a rate",
+        "throttl",
+        "too many messages", "too many mails", "too many emails", "too many recipients",
+        "too many connections",
+        "sending limit", "daily limit", "hourly limit", "per day", "per hour", "per minute", "message limit",
+        "limit reached", "messages limit", "exceeded the limit",
+    ]
+    private static let mailboxPhrases = [
+        "mailbox", "inbox", "storage", "over quota", "user is receiving", "recipient", "account is over",
+        "contact is receiving",
+    ]
+    private static let senderPhrases = [
+        "sending", "sender", "you have", "your ", "outgoing", "daily", "hourly",
+    ]
+    /// One mail that is too long is too long on every try (RFC 3463 sections 3.3 and 3.4).
+    private static let sizeCodes = ["5.2.3", "5.3.4"]
+    private static let sizePhrases = ["message size", "size exceed", "size limit", "too large", "too big"]
+
+    /// - Returns: `nil` where the reply names no limit, or that of one mail's size.
+    init?(_ reply: SMTPReply) {
+        let text = reply.lines.joined(separator: " ").lowercased()
+            .replacing(/<[^>]*>/, with: "").replacing(/[^\s@]+@[^\s@]+/, with: "")
+        let code = reply.enhancedCode
+        if code == "5.2.2" {
+            self = .mailbox
+        } else if code.map(Self.sizeCodes.contains) ?? false
+            || Self.sizePhrases.contains(where: text.contains)
+        {
+            return nil
+        } else if code == "5.4.5" {
+            self = .sender
+        } else if Self.limitPhrases.contains(where: text.contains) {
+            let isSender = Self.senderPhrases.contains(where: text.contains)
+            self = !isSender && Self.mailboxPhrases.contains(where: text.contains) ? .mailbox : .sender
+        } else {
+            return nil
+        }
+    }
+
+    func outcome(_ reason: String) -> DeliveryOutcome {
+        switch self {
+        case .mailbox: .later(reason: reason, seconds: Self.mailboxSeconds, scope: .message)
+        case .sender: .later(reason: reason, seconds: Self.senderSeconds, scope: .app)
+        }
     }
 }
 

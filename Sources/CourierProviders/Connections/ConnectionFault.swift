@@ -17,6 +17,20 @@ enum ConnectionFault {
         return prefix(endpoint) + words(error)
     }
 
+    /// Whether the next connection will fail alike until somebody changes the configuration, the trust, the clock or the resolver.
+    static func needsOperator(_ error: any Error) -> Bool {
+        switch error {
+        case let error as NIOConnectionError:
+            error.connectionErrors.isEmpty && (error.dnsAError != nil || error.dnsAAAAError != nil)
+        case NIOSSLError.handshakeFailed(let why): isOfCertificate("\(why)")
+        case NIOSSLError.unableToValidateCertificate: true
+        case let error as NIOSSLExtraError: error == .failedToValidateHostname
+        default: false
+        }
+    }
+
+    private static func isOfCertificate(_ text: String) -> Bool { text.contains("CERTIFICATE_VERIFY_FAILED") }
+
     static func words(_ error: any Error) -> String {
         switch error {
         case let error as IOError: String(cString: strerror(error.errnoCode))
@@ -33,7 +47,7 @@ enum ConnectionFault {
 
     private static func tls(_ error: BoringSSLError) -> String {
         let text = "\(error)"
-        if text.contains("CERTIFICATE_VERIFY_FAILED") {
+        if isOfCertificate(text) {
             return "the certificate is not trusted (expired, self-signed, or of an unknown authority)"
         }
         if text.contains("UNSUPPORTED_PROTOCOL") || text.contains("PROTOCOL_VERSION") {

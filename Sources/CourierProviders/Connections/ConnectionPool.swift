@@ -94,19 +94,43 @@ final class ConnectionPool {
         while let exchange = waiting.first {
             guard let connection = place(for: exchange) else { break }
             waiting.removeFirst()
-            // The last moment: from here on the provider may act on it.
-            guard exchange.mayWrite() else {
-                exchange.settle(
-                    .notWritten("the time to hand the message over had passed before it was written"))
+            guard mayWrite(exchange) else { continue }
+            exchange.connection = connection
+            connection.lastUse = .now()
+            if let begin = exchange.begin {
+                connection.reserve(exchange)
+                loop.makeFutureWithTask { await begin() }.assumeIsolated().whenSuccess { hasBegun in
+                    self.write(exchange, on: connection, hasBegun: hasBegun)
+                }
                 continue
             }
-            exchange.connection = connection
             connection.write(exchange)
-            connection.lastUse = .now()
             if !written.contains(where: { $0 === connection }) { written.append(connection) }
         }
         for connection in written { connection.flush() }
         if !waiting.isEmpty { grow() }
+    }
+
+    /// The last moment: after it the provider may act on the request.
+    private func mayWrite(_ exchange: Exchange) -> Bool {
+        if exchange.mayWrite() { return true }
+        exchange.settle(.notWritten("the time to hand the message over had passed before it was written"))
+        return false
+    }
+
+    /// Writes a request whose place was kept while it was begun. The connection may have been lost meanwhile, and the request have
+    /// gone to another one, or been given up.
+    private func write(_ exchange: Exchange, on connection: ProviderConnection, hasBegun: Bool) {
+        guard !exchange.isSettled, exchange.connection === connection, !connection.isEnded else { return }
+        if !hasBegun { exchange.settle(.notWritten("the request was not begun")) }
+        guard hasBegun, mayWrite(exchange) else {
+            // Nothing was written on it, so it carries the next one.
+            connection.leave(exchange)
+            if connection.isDraining { connection.closeIdle() }
+            return dispatch()
+        }
+        connection.write(exchange)
+        connection.flush()
     }
 
     /// The connection with the least to do; one that has refused the request only when there is and can be no other.
@@ -145,7 +169,7 @@ final class ConnectionPool {
             context = try tlsContext()
         } catch {
             dialling -= 1
-            return connectFailed("TLS cannot be set up: \(error)")
+            return connectFailed(.notWritten("TLS cannot be set up: \(error)"))
         }
         let host = endpoint.host
         let serverName = endpoint.isAddress ? nil : host
@@ -166,7 +190,9 @@ final class ConnectionPool {
             .connect(host: host, port: endpoint.port).assumeIsolated().whenComplete { result in
                 self.dialling -= 1
                 if case .failure(let error) = result {
-                    self.connectFailed(ConnectionFault.words(error, self.endpoint))
+                    let why = ConnectionFault.words(error, self.endpoint)
+                    self.connectFailed(
+                        ConnectionFault.needsOperator(error) ? .unusable(why) : .notWritten(why))
                 }
             }
     }
@@ -235,19 +261,19 @@ final class ConnectionPool {
         if connection.isReady {
             dispatch()
         } else {
-            connectFailed(
-                ConnectionFault.prefix(endpoint) + (connection.fault ?? "the connection was closed"))
+            let why = ConnectionFault.prefix(endpoint) + (connection.fault ?? "the connection was closed")
+            connectFailed(connection.needsOperator ? .unusable(why) : .notWritten(why))
         }
     }
 
     /// No request fails for it that another connection can carry.
-    private func connectFailed(_ why: String) {
-        for promise in reaching { promise.fail(ExchangeFault.notWritten(why)) }
+    private func connectFailed(_ fault: ExchangeFault) {
+        for promise in reaching { promise.fail(fault) }
         reaching = []
         guard usableCount == 0, connecting.isEmpty, dialling == 0 else { return }
         let failed = waiting
         waiting = []
-        for exchange in failed { exchange.settle(.notWritten(why)) }
+        for exchange in failed { exchange.settle(fault) }
     }
 
     /// - Returns: Whether an idle connection is one more than is kept.

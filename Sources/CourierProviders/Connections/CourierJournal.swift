@@ -74,8 +74,21 @@ package final class CourierJournal: Sendable {
     private let now: @Sendable () -> Instant
     private let state: Mutex<State>
     private let file: Mutex<File>
-    /// Lines that were damaged or torn when the journal was opened, for the log.
-    package let damagedLineCount: Int
+    /// What was wrong with the file when it was opened, for the log; `nil` when nothing was.
+    package let damage: Damage?
+
+    package struct Damage: Sendable, Hashable {
+        /// Lines that were torn, or do not fit their checksum.
+        package var lineCount: Int
+        /// Entries that are in force, from the lines around them.
+        package var keptCount: Int
+        /// Where the damaged lines are kept as they stood; `nil` where they could not be written.
+        package var copy: String?
+
+        package init(lineCount: Int, keptCount: Int, copy: String?) {
+            (self.lineCount, self.keptCount, self.copy) = (lineCount, keptCount, copy)
+        }
+    }
 
     /// Opens the journal, or makes it (0600). A damaged line is left out, and the valid ones around it are kept: an entry that
     /// was promised is never given up for one beside it that was not.
@@ -101,15 +114,21 @@ package final class CourierJournal: Sendable {
             Glibc.close(lock)
             throw error
         }
-        var (loaded, damagedLineCount) = (State(), 0)
+        var (loaded, damaged) = (State(), [ArraySlice<UInt8>]())
         for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: true) {
             if let change = JournalLine.read(line) {
                 Self.apply(change, to: &loaded)
             } else {
-                damagedLineCount += 1
+                damaged.append(line)
             }
         }
-        self.damagedLineCount = damagedLineCount
+        // Crash point: the lines may be kept a second time by the next start, because the journal still has them.
+        damage =
+            damaged.isEmpty
+            ? nil
+            : Damage(
+                lineCount: damaged.count, keptCount: loaded.entries.count,
+                copy: Self.keep(damaged, at: path + ".damaged"))
         state = Mutex(loaded)
         // From here on the lock goes with the object.
         file = Mutex(File(lock: lock))
@@ -333,6 +352,21 @@ package final class CourierJournal: Sendable {
             }
         }
     }
+
+    /// Appends damaged lines to a file of their own, which only somebody who looks for a lost entry reads.
+    /// - Returns: The file's path; `nil` where it could not be written, or has too much already.
+    private static func keep(_ lines: [ArraySlice<UInt8>], at path: String) -> String? {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { return nil }
+        defer { Glibc.close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_size < damagedBytesMax else { return nil }
+        let bytes = lines.flatMap { $0 + [UInt8(ascii: "\n")] }
+        return write(bytes, to: descriptor) == 0 && fdatasync(descriptor) == 0 ? path : nil
+    }
+
+    /// Damaged lines are kept up to so many bytes, so that a disk that fails again and again does not fill itself.
+    private static let damagedBytesMax = 64 * 1024 * 1024
 
     // MARK: Files
 

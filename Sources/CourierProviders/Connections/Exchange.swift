@@ -5,6 +5,8 @@ final class Exchange {
     let request: ProviderRequest
     /// Whether the request may still be written, asked just before the write.
     let mayWrite: @Sendable () -> Bool
+    /// What must have happened between the choice of a connection and the write; `nil` where nothing must.
+    let begin: (@Sendable () async -> Bool)?
     let promise: EventLoopPromise<ProviderAnswer>
     /// The connection that carries it.
     weak var connection: ProviderConnection?
@@ -19,10 +21,11 @@ final class Exchange {
 
     init(
         _ request: ProviderRequest, _ promise: EventLoopPromise<ProviderAnswer>,
-        mayWrite: @escaping @Sendable () -> Bool
+        begin: (@Sendable () async -> Bool)? = nil, mayWrite: @escaping @Sendable () -> Bool
     ) {
         self.request = request
         self.promise = promise
+        self.begin = begin
         self.mayWrite = mayWrite
     }
 
@@ -72,6 +75,8 @@ class ProviderConnection {
     private(set) var isDraining = false
     /// Why it ended, or is about to.
     var fault: String?
+    /// Whether the next connection will end alike: see ``ConnectionFault/needsOperator(_:)``.
+    private(set) var needsOperator = false
     /// Tells an idle connection from one in use.
     var lastUse = NIODeadline.now()
 
@@ -89,6 +94,10 @@ class ProviderConnection {
 
     /// Writes the request, which `room` allows. The caller flushes.
     func write(_ exchange: Exchange) { preconditionFailure("a kind of connection has to write") }
+    /// Keeps its place for the request until ``write(_:)`` or ``leave(_:)``.
+    func reserve(_ exchange: Exchange) { preconditionFailure("a kind of connection has to reserve") }
+    /// Gives the place back, of which nothing was written.
+    func leave(_ exchange: Exchange) { preconditionFailure("a kind of connection has to give a place back") }
     func flush() { preconditionFailure("a kind of connection has to flush") }
     /// Tells the server that nobody waits for the answer any more.
     func abandon(_ exchange: Exchange) { preconditionFailure("a kind of connection has to abandon") }
@@ -98,6 +107,12 @@ class ProviderConnection {
     func fail(_ why: String) { preconditionFailure("a kind of connection has to fail") }
     /// Closes a connection that carries nothing.
     func closeIdle() { preconditionFailure("a kind of connection has to close") }
+
+    /// Ends it by an error of its channel.
+    final func fail(_ error: any Error) {
+        if fault == nil { needsOperator = ConnectionFault.needsOperator(error) }
+        fail(ConnectionFault.words(error))
+    }
 
     final func becomeReady() {
         guard !isReady, !isEnded, let pool else { return }

@@ -11,6 +11,8 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
     private let isPlain: Bool
     private var context: ChannelHandlerContext?
     private var exchange: Exchange?
+    /// Nothing of the request is written yet, so nothing that the server says answers it.
+    private var isReserved = false
     private var idleCheck: Scheduled<Void>?
 
     init(_ pool: ConnectionPool, host: String, isPlain: Bool) {
@@ -25,7 +27,7 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
 
     override func write(_ exchange: Exchange) {
         guard let context else { return exchange.settle(.notWritten("the connection was closed")) }
-        self.exchange = exchange
+        (self.exchange, isReserved) = (exchange, false)
         let request = exchange.request
         var head = HTTPRequestHead(
             version: .http1_1, method: HTTPMethod(rawValue: request.method), uri: request.path)
@@ -42,6 +44,9 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
         context.write(
             wrapOutboundOut(.end(nil)), promise: promise(ofLastPartOf: exchange, on: context.eventLoop))
     }
+
+    override func reserve(_ exchange: Exchange) { (self.exchange, isReserved) = (exchange, true) }
+    override func leave(_ exchange: Exchange) { (self.exchange, isReserved) = (nil, false) }
 
     override func flush() { context?.flush() }
 
@@ -92,7 +97,7 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        fail(ConnectionFault.words(error))
+        fail(error)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -108,7 +113,7 @@ final class HTTP1Connection: ProviderConnection, ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard let exchange else { return fail("the server sent what nobody asked for") }
+        guard let exchange, !isReserved else { return fail("the server sent what nobody asked for") }
         switch unwrapInboundIn(data) {
         case .head(let head):
             guard head.status.code >= 200 else { return }

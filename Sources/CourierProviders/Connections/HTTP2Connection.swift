@@ -167,7 +167,7 @@ final class HTTP2Connection: ProviderConnection, ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        fail(ConnectionFault.words(error))
+        fail(error)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {

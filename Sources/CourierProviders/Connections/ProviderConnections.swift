@@ -31,9 +31,13 @@ package final class ProviderConnections: Sendable {
             ConnectionPool(endpoint, kind, trust, limits, loop), eventLoop: loop)
     }
 
-    /// - Parameter mayWrite: Asked on the event loop just before the write. When it says no, nothing is written.
+    /// - Parameters:
+    ///   - mayWrite: Asked on the event loop just before the write. When it says no, nothing is written.
+    ///   - begin: Called when a connection stands that will carry the request, before its first byte is written; again where that
+    ///     connection is lost meanwhile. When it says no, nothing is written. For connections of HTTP/1.1 alone, whose one request it holds.
     package func exchange(
-        _ request: ProviderRequest, mayWrite: @escaping @Sendable () -> Bool = { true }
+        _ request: ProviderRequest, mayWrite: @escaping @Sendable () -> Bool = { true },
+        begin: (@Sendable () async -> Bool)? = nil
     ) async throws(ExchangeFault) -> ProviderAnswer {
         guard request.isWellFormed else {
             throw .notWritten("a path or header has a space or control character")
@@ -45,7 +49,9 @@ package final class ProviderConnections: Sendable {
             return try await withTaskCancellationHandler {
                 loop.execute { [pool] in
                     pool.value.submit(
-                        Exchange(request, promise) { !cancellation.isSet && mayWrite() })
+                        Exchange(
+                            request, promise, begin: begin,
+                            mayWrite: { !cancellation.isSet && mayWrite() }))
                 }
                 return try await promise.futureResult.get()
             } onCancel: {

@@ -54,12 +54,15 @@ package struct ProviderAnswer: Sendable {
 package enum ExchangeFault: Error, Hashable, CustomStringConvertible {
     /// No byte of the request was taken by the provider, so it may go again at once.
     case notWritten(String)
+    /// As ``notWritten(_:)``, and the next request will fare alike until somebody changes something: the provider's name does not resolve,
+    /// or its certificate is not trusted.
+    case unusable(String)
     /// The request was written and its answer is lost: the provider may have acted on it.
     case unanswered(String)
 
     package var why: String {
         switch self {
-        case .notWritten(let why), .unanswered(let why): why
+        case .notWritten(let why), .unusable(let why), .unanswered(let why): why
         }
     }
 

@@ -25,7 +25,8 @@ package final class SingleCopy: Sendable {
     package func deliver(
         _ order: DeliveryOrder,
         _ attempt:
-            @escaping @Sendable (_ begin: @Sendable () async -> DeliveryOutcome?) async -> DeliveryOutcome
+            @escaping @Sendable (_ begin: @escaping @Sendable () async -> DeliveryOutcome?) async ->
+            DeliveryOutcome
     ) async -> DeliveryOutcome {
         if Task.isCancelled { return .stopping }
         let key = "once/" + order.message.uuidText
@@ -46,10 +47,12 @@ package final class SingleCopy: Sendable {
 
     private func run(
         _ order: DeliveryOrder, _ key: String,
-        _ attempt: @Sendable (_ begin: @Sendable () async -> DeliveryOutcome?) async -> DeliveryOutcome
+        _ attempt:
+            @Sendable (_ begin: @escaping @Sendable () async -> DeliveryOutcome?) async -> DeliveryOutcome
     ) async -> DeliveryOutcome {
         if let earlier = journal[key] { return DeliveryOutcome(journaled: earlier.value) }
         let keptUntil = order.expiresAt.advanced(bySeconds: Self.keptSeconds)
+        let journal = journal
         let outcome = await attempt {
             do {
                 try await journal.commit([

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Why a connection to a relay gave no reply. The words are for logs and reasons: they name no mailbox and no text.
 struct SMTPFault: Error, Hashable {
-    /// The outcome's reason: letters and `_`.
+    /// The outcome's reason: letters and `_`, and behind a colon what an operator has to know.
     var reason: String
     /// The words of `check` and the log.
     var why: String
@@ -73,7 +73,11 @@ final class SMTPConnection: Sendable {
                 }
         } catch {
             let endpoint = ProviderEndpoint(host: host, port: configuration.port)
-            throw SMTPFault(reason: "connect_failed", why: ConnectionFault.words(error, endpoint))
+            let why = ConnectionFault.words(error, endpoint)
+            guard ConnectionFault.needsOperator(error) else {
+                throw SMTPFault(reason: "connect_failed", why: why)
+            }
+            throw SMTPFault(reason: "connect_failed: \(why)", why: why, isConfiguration: true)
         }
         if configuration.security == .none {
             guard let address = channel.remoteAddress else {
@@ -299,7 +303,7 @@ private final class SMTPReplyHandler: ChannelInboundHandler {
         let why = ConnectionFault.words(error)
         return switch error {
         case NIOSSLError.handshakeFailed, NIOSSLError.unableToValidateCertificate, is NIOSSLExtraError:
-            SMTPFault(reason: "tls_failed", why: why, isConfiguration: true)
+            SMTPFault(reason: "tls_failed: \(why)", why: why, isConfiguration: true)
         default: SMTPFault(reason: "connection_lost", why: why)
         }
     }

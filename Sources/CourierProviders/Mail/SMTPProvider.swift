@@ -16,6 +16,7 @@ package final class SMTPProvider: DeliveryProvider {
     private let single: SingleCopy
     private let signIn: Mutex<SMTPSignIn>
     private let sessions: SMTPSessions
+    private let suspects = Mutex(SuspectAnswers())
 
     /// - Parameter single: Over the courier's journal.
     /// - Throws: ``CredentialError``, ``UnusableTrustFile``.
@@ -61,11 +62,19 @@ package final class SMTPProvider: DeliveryProvider {
         session.connection.end(at: deadline(of: order))
         let (outcome, isUsable) = await session.send(
             mail,
+            weigh: { outcome in
+                let now = self.clock.uptimeMilliseconds()
+                return self.suspects.withLock { $0.dead(outcome, at: now) }
+            },
             mayBegin: {
                 if let refusal = self.clock.refusal(of: order) { return refusal }
                 return await begin()
             }, mayEnd: { self.clock.refusal(of: order) })
         await give(session, back: isUsable)
+        if case .accepted = outcome {
+            let now = clock.uptimeMilliseconds()
+            suspects.withLock { $0.accepted(at: now) }
+        }
         return outcome
     }
 
@@ -143,12 +152,20 @@ package final class SMTPProvider: DeliveryProvider {
 
     package func reloadCredentials() async throws {
         let read = try SMTPSignIn(configuration)
+        suspects.withLock { $0.reset() }
         let isChanged = signIn.withLock { signIn in
             defer { signIn = read }
             return signIn != read
         }
         // A session under way goes on with what it signed in with.
         if isChanged { for session in await sessions.removeIdle() { await session.connection.quit() } }
+    }
+
+    package var doubt: String? { suspects.withLock { $0.doubt } }
+
+    package func confirmDeadAddresses() {
+        let now = clock.uptimeMilliseconds()
+        suspects.withLock { $0.confirmDead(at: now) }
     }
 }
 

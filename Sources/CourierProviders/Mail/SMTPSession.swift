@@ -92,11 +92,13 @@ struct SMTPSession: Sendable {
     /// Hands one mail over.
     ///
     /// - Parameters:
+    ///   - weigh: Takes the outcome of a mailbox that the relay refuses for good, and says what it is worth.
     ///   - mayBegin: Asked just before the content is written; an outcome is the end.
     ///   - mayEnd: Asked just before the dot, after which the relay has the mail; an outcome is the end.
     /// - Returns: The outcome, and whether the session can take another mail.
     mutating func send(
-        _ mail: MailMessage, mayBegin: @Sendable () async -> DeliveryOutcome?,
+        _ mail: MailMessage, weigh: @Sendable (DeliveryOutcome) -> DeliveryOutcome,
+        mayBegin: @Sendable () async -> DeliveryOutcome?,
         mayEnd: @Sendable () -> DeliveryOutcome?
     ) async -> (outcome: DeliveryOutcome, isUsable: Bool) {
         if mail.needsSMTPUTF8, !capabilities.offers("SMTPUTF8") {
@@ -111,7 +113,11 @@ struct SMTPSession: Sendable {
             for (stage, line) in envelope(of: mail) {
                 let reply = try await connection.command(line, stage)
                 // After a refusal the relay still has what it took before; RSET or the next mail forgets it.
-                guard stage.isPositive(reply) else { return (stage.outcome(reply), reply.code != 421) }
+                guard stage.isPositive(reply) else {
+                    var outcome = stage.outcome(reply)
+                    if stage == .recipient, case .failed = outcome { outcome = weigh(outcome) }
+                    return (outcome, reply.code != 421)
+                }
             }
             // The relay waits for content and can take nothing else, so an end here costs the connection.
             if let outcome = await mayBegin() { return (outcome, false) }

@@ -153,6 +153,13 @@ package final class APNsProvider: DeliveryProvider {
         tokens.replace(try APNsKey(configuration.key))
         suspects.withLock { $0.reset() }
     }
+
+    package var doubt: String? { suspects.withLock { $0.doubt } }
+
+    package func confirmDeadAddresses() {
+        let now = clock.uptimeMilliseconds()
+        suspects.withLock { $0.confirmDead(at: now) }
+    }
 }
 
 /// What `check` says of a credential file.

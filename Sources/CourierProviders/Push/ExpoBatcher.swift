@@ -21,9 +21,8 @@ actor ExpoBatcher {
         func mayGo(_ clock: ProviderClock) -> Bool { !cancellation.isSet && clock.allows(order) }
 
         /// The outcome of a request that was not written.
-        func notWritten(_ why: String, _ clock: ProviderClock) -> DeliveryOutcome {
-            cancellation.isSet
-                ? .stopping : .fault(.notWritten(why), of: order, mayRepeat: mayRepeat, clock)
+        func outcome(of fault: ExchangeFault, _ clock: ProviderClock) -> DeliveryOutcome {
+            cancellation.isSet ? .stopping : .fault(fault, of: order, mayRepeat: mayRepeat, clock)
         }
     }
 

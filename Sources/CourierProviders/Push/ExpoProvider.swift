@@ -15,11 +15,10 @@ package final class ExpoProvider: DeliveryProvider {
 
         init(_ file: CredentialFile?) throws(CredentialError) {
             guard let file else { return }
-            let text = String(decoding: try file.read(), as: UTF8.self)
-            let line = String(text.prefix { !$0.isNewline })
-            guard !line.isEmpty, line.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
+            let line = String(decoding: try file.readLine(), as: UTF8.self)
+            guard !line.utf8.contains(32) else {
                 throw CredentialError(
-                    path: file.path, why: "has no access token in its first line",
+                    path: file.path, why: "has a space, and no access token has",
                     hint: "create one in the account's settings at expo.dev")
             }
             authorization = "Bearer \(line)"
@@ -60,6 +59,8 @@ package final class ExpoProvider: DeliveryProvider {
         guard CanonicalJSON.write(order.body).count <= PushLimits.bodyBytesMax else {
             return .failed(reason: "MessageTooBig")
         }
+        // Pushes that Expo takes would be lost like the last ones.
+        if let doubt = receipts.doubt { return .misconfigured(reason: doubt) }
         // A push whose receipt could not be kept would go without anybody to learn that it failed.
         guard receipts.hasRoom else { return .later(reason: "journal_full", seconds: 60, scope: .app) }
         let mayRepeat = Self.replaces(message)
@@ -95,7 +96,7 @@ package final class ExpoProvider: DeliveryProvider {
             // One whose time had passed, or whose task was cancelled, held the others back.
             let remaining = pushes.filter { $0.mayGo(clock) }
             if remaining.count == pushes.count || remaining.isEmpty {
-                return pushes.map { $0.notWritten(why, clock) }
+                return pushes.map { $0.outcome(of: .notWritten(why), clock) }
             }
             var rest = await send(remaining)[...]
             let sent = Set(remaining.map(\.order.message))
@@ -103,6 +104,8 @@ package final class ExpoProvider: DeliveryProvider {
                 let outcome = sent.contains(push.order.message) ? rest.popFirst() : nil
                 return outcome ?? (push.cancellation.isSet ? .stopping : .tooLate)
             }
+        } catch .unusable(let why) {
+            return pushes.map { $0.outcome(of: .unusable(why), clock) }
         } catch {
             return pushes.map { .fault(error, of: $0.order, mayRepeat: $0.mayRepeat, clock) }
         }
@@ -205,5 +208,14 @@ package final class ExpoProvider: DeliveryProvider {
         let read = try Credential(configuration.accessToken)
         credential.withLock { $0 = read }
         suspects.withLock { $0.reset() }
+        receipts.resetSuspects()
+    }
+
+    package var doubt: String? { receipts.doubt ?? suspects.withLock { $0.doubt } }
+
+    package func confirmDeadAddresses() {
+        let now = clock.uptimeMilliseconds()
+        suspects.withLock { $0.confirmDead(at: now) }
+        receipts.confirmDead()
     }
 }

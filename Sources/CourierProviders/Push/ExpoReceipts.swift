@@ -2,9 +2,10 @@ import CanonicalJSON
 import CourierModel
 import GateVocabulary
 import Logging
+import Synchronization
 
 /// The tickets of one Expo app whose receipts are still to come.
-struct ExpoReceipts: Sendable {
+final class ExpoReceipts: Sendable {
     /// When Expo has a receipt ("Push receipts": about 15 minutes later), and when it is asked again for one that it did not have.
     private static let dueSeconds: Int64 = 900
     /// How long Expo keeps a receipt (the same page).
@@ -17,6 +18,8 @@ struct ExpoReceipts: Sendable {
     private let clock: ProviderClock
     private let logger: Logger
     private let pass: @Sendable (_ path: String, _ body: JSONValue) async -> GatewayAnswer?
+    /// Receipts are weighed against receipts: a ticket says that Expo took a push, and nothing of its token.
+    private let suspects = Mutex(SuspectAnswers())
 
     init(
         name: String, journal: CourierJournal, clock: ProviderClock, logger: Logger,
@@ -91,13 +94,15 @@ struct ExpoReceipts: Sendable {
         _ receipts: JSONObject, of tickets: [(id: String, entry: CourierJournal.Entry)]
     ) async {
         var changes: [CourierJournal.Change] = []
+        let isDoubted = weigh(tickets.compactMap { receipts[$0.id]?.objectValue })
         for (id, entry) in tickets {
             guard let ticket = Ticket(entry) else {
                 changes.append(.remove(prefix + id))
                 continue
             }
             let (reference, sentAt) = (ticket.reference, Instant(milliseconds: ticket.at))
-            guard let receipt = receipts[id]?.objectValue else {
+            let receipt = receipts[id]?.objectValue
+            guard let receipt, !(isDoubted && ExpoErrors.read(receipt).isDead) else {
                 let next = clock.now().advanced(bySeconds: Self.dueSeconds)
                 changes.append(.put(prefix + id, self.entry(reference, at: sentAt, due: next)))
                 continue
@@ -113,6 +118,34 @@ struct ExpoReceipts: Sendable {
             logger.error("receipts cannot be recorded", metadata: ["why": "\(error)"])
         }
     }
+
+    /// Takes in all receipts of one answer before any of them is told, so that none of a spike goes before it is seen.
+    /// - Returns: Whether those of dead tokens are not believed. Expo is asked for them again.
+    private func weigh(_ receipts: [JSONObject]) -> Bool {
+        let now = clock.uptimeMilliseconds()
+        let findings = receipts.map(ExpoErrors.read)
+        let doubt = suspects.withLock { suspects -> String? in
+            for case .accepted in findings.map(\.verdict) { suspects.accepted(at: now) }
+            for finding in findings where finding.isDead {
+                _ = suspects.dead(.tokenGone(reason: finding.reason, at: nil), at: now)
+            }
+            return suspects.doubt
+        }
+        if let doubt, findings.contains(where: \.isDead) {
+            logger.error("receipts of dead tokens are not believed", metadata: ["reason": "\(doubt)"])
+        }
+        return doubt != nil
+    }
+
+    /// See ``DeliveryProvider/doubt``.
+    var doubt: String? { suspects.withLock { $0.doubt } }
+
+    func confirmDead() {
+        let now = clock.uptimeMilliseconds()
+        suspects.withLock { $0.confirmDead(at: now) }
+    }
+
+    func resetSuspects() { suspects.withLock { $0.reset() } }
 
     /// - Returns: Whether nothing is left to tell of it.
     private func tell(

@@ -144,4 +144,11 @@ package final class FCMProvider: DeliveryProvider {
         await tokens.replace(read)
         suspects.withLock { $0.reset() }
     }
+
+    package var doubt: String? { suspects.withLock { $0.doubt } }
+
+    package func confirmDeadAddresses() {
+        let now = clock.uptimeMilliseconds()
+        suspects.withLock { $0.confirmDead(at: now) }
+    }
 }

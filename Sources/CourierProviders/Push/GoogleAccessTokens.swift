@@ -166,9 +166,12 @@ actor GoogleAccessTokens {
                     body: Array(form.utf8), timeoutMilliseconds: PushLimits.credentialMilliseconds))
             return read(answer)
         } catch {
+            let reason = "oauth_unreachable: \(error.why)"
+            if case .unusable = error {
+                return .failure(AccessTokenFault(outcome: .misconfigured(reason: reason)))
+            }
             return .failure(
-                AccessTokenFault(
-                    outcome: .later(reason: "oauth_unreachable: \(error.why)", seconds: nil, scope: .app)))
+                AccessTokenFault(outcome: .later(reason: reason, seconds: nil, scope: .app)))
         }
     }
 

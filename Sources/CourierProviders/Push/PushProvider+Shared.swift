@@ -7,11 +7,13 @@ extension DeliveryOutcome {
         _ fault: ExchangeFault, of order: DeliveryOrder, mayRepeat: Bool, _ clock: ProviderClock
     ) -> DeliveryOutcome {
         switch fault {
-        case .notWritten where Task.isCancelled: .stopping
+        case .notWritten where Task.isCancelled, .unusable where Task.isCancelled: .stopping
         // The connections ask the clock before they write, too.
         case .notWritten(let why):
             clock.allows(order)
                 ? .later(reason: "provider_unreachable: \(why)", seconds: nil, scope: .app) : .tooLate
+        case .unusable(let why):
+            clock.allows(order) ? .misconfigured(reason: "provider_unreachable: \(why)") : .tooLate
         case .unanswered(let why): .ambiguous(reason: "unanswered: \(why)", mayRepeat: mayRepeat)
         }
     }

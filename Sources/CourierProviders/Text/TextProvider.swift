@@ -52,24 +52,33 @@ package final class TextProvider: DeliveryProvider {
     }
 
     private func send(
-        _ order: DeliveryOrder, _ begin: @Sendable () async -> DeliveryOutcome?
+        _ order: DeliveryOrder, _ begin: @escaping @Sendable () async -> DeliveryOutcome?
     ) async -> DeliveryOutcome {
         guard case .object(let body) = order.body, case .string(let text)? = body["text"], !text.isEmpty
         else {
             return .failed(reason: "body_without_text")
         }
         if let refusal = clock.refusal(of: order) { return refusal }
-        if let outcome = await begin() { return outcome }
-        // Crash point: from here on the provider may have the text.
+        let refusal = Mutex<DeliveryOutcome?>(nil)
         do throws(ExchangeFault) {
             let clock = clock
+            // A text that no connection carries is not begun, so a courier that is killed before it knows that nothing went.
             return outcome(
-                try await connections.exchange(request(order, text)) { clock.allows(order) })
+                try await connections.exchange(
+                    request(order, text), mayWrite: { clock.allows(order) },
+                    begin: {
+                        let outcome = await begin()
+                        refusal.withLock { $0 = outcome }
+                        return outcome == nil
+                    }))
         } catch {
+            if let outcome = refusal.withLock({ $0 }) { return outcome }
             switch error {
-            case .notWritten:
+            case .notWritten(let why):
                 return clock.refusal(of: order)
-                    ?? .later(reason: "provider_unreachable", seconds: nil, scope: .app)
+                    ?? .later(reason: "provider_unreachable: \(why)", seconds: nil, scope: .app)
+            case .unusable(let why):
+                return clock.refusal(of: order) ?? .misconfigured(reason: "provider_unreachable: \(why)")
             case .unanswered: return .ambiguous(reason: "provider_unanswered", mayRepeat: false)
             }
         }
@@ -109,7 +118,12 @@ package final class TextProvider: DeliveryProvider {
         let now = clock.uptimeMilliseconds()
         return suspects.withLock { suspects in
             let outcome = meaning(of: answer, retryAfter, &suspects, now)
-            if case .accepted = outcome { suspects.accepted(at: now) }
+            switch outcome {
+            case .accepted: suspects.accepted(at: now)
+            // Most often the number, which no later try makes another.
+            case .failed: return suspects.dead(outcome, at: now)
+            case .seenBefore, .tokenGone, .later, .misconfigured, .ambiguous: break
+            }
             return outcome
         }
     }
@@ -182,5 +196,12 @@ package final class TextProvider: DeliveryProvider {
         let read = try Self.readSecret(configuration)
         secret.withLock { $0 = read }
         suspects.withLock { $0.reset() }
+    }
+
+    package var doubt: String? { suspects.withLock { $0.doubt } }
+
+    package func confirmDeadAddresses() {
+        let now = clock.uptimeMilliseconds()
+        suspects.withLock { $0.confirmDead(at: now) }
     }
 }

@@ -25,6 +25,8 @@ extension EntryKind {
     package static let subscription = EntryKind("subscription")
     package static let drift = EntryKind("drift")
     package static let erasure = EntryKind("erasure")
+    /// All that an import changed of one person; it stands for entries of other kinds (``TrailEntry/parts()``).
+    package static let imported = EntryKind("import")
     package static let switchOff = EntryKind("switch_off")
     package static let review = EntryKind("review")
     package static let policy = EntryKind("policy")
@@ -42,7 +44,7 @@ extension EntrySchema {
     package static let bodies: [any EntryBody.Type] = [
         AcknowledgementEntry.self, AddressEntry.self, CancelEntry.self, ClockEntry.self,
         ConsentEntry.self, DeliveryEntry.self, DeviceEntry.self, DeviceKeyEntry.self, DriftEntry.self,
-        ErasureEntry.self, ExplainEntry.self, GatewayKeyEntry.self, KeysetEntry.self,
+        ErasureEntry.self, ExplainEntry.self, GatewayKeyEntry.self, ImportEntry.self, KeysetEntry.self,
         MandatoryUnreachedEntry.self, PermissionPromptEntry.self, PolicyEntry.self,
         PolicyRefusedEntry.self, PreferenceEntry.self, ReceiptEntry.self, RecipientEntry.self,
         RedecisionEntry.self, ReplyEntry.self, RestoreEntry.self, ReviewEntry.self, SendEntry.self,

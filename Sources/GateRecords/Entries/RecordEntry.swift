@@ -34,6 +34,9 @@ extension RecordEntry {
         !ending.isEmpty && !ending.contains("\(form.name)")
     }
 
+    /// Whether this entry, which tells that its record is gone, leaves the field out.
+    func isLacking(_ form: Field.RecordedForm) -> Bool { isEnding && Self.isLackedByEnding(form) }
+
     package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
         var envelope = EntryEnvelope(kind: Self.kind.text, index: index, time: time)
         let bytes = withUnsafePointer(to: self) { entry in
@@ -41,9 +44,7 @@ extension RecordEntry {
                 json.object { json in
                     for (offset, _, form) in Self.fields.recorded {
                         let place = UnsafeRawPointer(entry) + offset
-                        guard form.isPresent(place), !isEnding || !Self.isLackedByEnding(form) else {
-                            continue
-                        }
+                        guard form.isPresent(place), !isLacking(form) else { continue }
                         envelope.write(before: form.name, to: &json)
                         json.key(form.name)
                         form.write(place, &json)

@@ -176,6 +176,11 @@ extension ActRules {
 extension ActRules {
     /// Everything that is asked of a choice which a caller reports.
     func requireTrue(_ choice: PreferenceRecord) throws {
+        guard choice.at == now || policy.grants(of: choice.caller).contains(.consentsImport) else {
+            throw StepRefusal(
+                .invalid,
+                detail: "a choice is of the moment when it is reported, unless `consents.import` is granted")
+        }
         let (scope, source, caller) = (choice.scope, choice.source, choice.caller)
         guard policy.caller(caller)?.sources.contains(source) == true else {
             throw StepRefusal(

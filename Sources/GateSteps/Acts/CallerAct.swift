@@ -14,6 +14,8 @@ package enum CallerAct: String, CaseIterable, Sendable, Hashable {
     case changeKey
     case addConsent, withdrawConsent, putPreference, addPermissionPrompt
     case acknowledgeEvent, cancelSend, addReceipt, addReply
+    /// A person with all that another system knew of them; each part is an act of its own besides.
+    case importPerson
     case putKeyset, runDrift, activatePolicy
 
     /// The caller needs one of them.
@@ -24,6 +26,7 @@ package enum CallerAct: String, CaseIterable, Sendable, Hashable {
         case .putDevice, .deleteDevice, .putSubscriptions, .addDeviceKey, .confirmDeviceKey: [.devicesWrite]
         case .changeKey, .putKeyset: [.keysRotate]
         case .addConsent, .withdrawConsent: [.consentsWrite]
+        case .importPerson: [.consentsImport]
         case .putPreference: [.preferencesWrite, .preferencesStepUp]
         case .addPermissionPrompt: [.preferencesWrite]
         case .acknowledgeEvent, .cancelSend: [.send]

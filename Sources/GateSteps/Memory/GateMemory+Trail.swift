@@ -15,6 +15,14 @@ extension GateMemory {
         Change.add(entry, to: &change.entries)
     }
 
+    /// Gives an entry of the step its bytes, whose place was taken before.
+    func fill(_ entry: StoredEntry) {
+        guard let place = change.entries.firstIndex(where: { $0.index == entry.index }) else {
+            preconditionFailure("entry \(entry.index) was written and has no place")
+        }
+        change.entries[place] = entry
+    }
+
     /// Remembers what the clocks show, beside the newest entry.
     package func setNewestEntryClock(_ reading: ClockReading) {
         totals.newestClock = reading

@@ -97,13 +97,15 @@ package enum HopResult: Sendable, Hashable {
     /// - Parameter at: Since when, as the provider says; `nil` when it does not.
     case tokenGone(status: Int, reason: String, at: Instant?)
     /// Later, not before so many milliseconds when the hop says so.
-    /// - Parameter scope: Whom that is about.
-    case busy(status: Int, retryAfterMilliseconds: Int64?, scope: Scope)
+    /// - Parameters:
+    ///   - scope: Whom that is about.
+    ///   - reason: The hop's word; `nil` where it says none.
+    case busy(status: Int, retryAfterMilliseconds: Int64?, scope: Scope, reason: String? = nil)
     /// An answer that can only come from something that is no delivery layer, or one that is set up wrong.
     case misconfigured(status: Int, String)
     /// Nothing was written to the hop, so it cannot have the message.
     case notWritten(String)
-    /// Written, and no answer says what became of it: the hop may have it.
+    /// Written, and no answer says what became of it, for a reason in one word: the hop may have it.
     /// - Parameter mayRepeat: Whether a second copy is harmless.
     case ambiguous(String, mayRepeat: Bool)
 

@@ -20,13 +20,15 @@ extension StepContext {
         return action
     }
 
+    /// - Parameter doubt: Why it is not known whether the hop has the message, where that is so from now on.
     func carryOut(
         _ action: OutboxAction, on row: OutboxRecord, of person: RecipientSnapshot? = nil,
-        status: Int? = nil, at now: Instant
+        status: Int? = nil, doubt: String = "interrupted", at now: Instant
     ) throws {
         switch action {
         case .nothing: break
         case .keep(let phase):
+            if phase == .inDoubt { try tellDoubt(doubt, of: row, at: now) }
             var row = row
             try keep(&row, in: phase)
         case .remember(let pending): try remember(pending, of: row, as: person)
@@ -36,6 +38,7 @@ extension StepContext {
         case .giveUp(let cause): try giveUp(row, because: .cause(cause), at: now)
         case .attempt(let phase):
             if phase == .inDoubt, !row.mayHaveArrived {
+                try tellDoubt(doubt, of: row, at: now)
                 var row = row
                 row.move(to: phase)
                 memory.updateOutbox(row)
@@ -45,6 +48,15 @@ extension StepContext {
             .replace, .keepDigesting, .close:
             preconditionFailure("\(action) needs a decision: message \(row.message), \(OutboxState(row))")
         }
+    }
+
+    /// Tells once of a message that the hop may have, and that goes again. Nothing of it is in the trail, which has the end.
+    private func tellDoubt(_ doubt: String, of row: OutboxRecord, at now: Instant) throws {
+        if row.mayHaveArrived { return }
+        memory.appendEvent(
+            EventRecord(
+                caller: row.request.caller, send: row.send, subject: row.subject, event: .inDoubt,
+                destination: row.destination, at: now, reason: doubt))
     }
 
     /// Writes a row that goes on.

@@ -65,7 +65,7 @@ extension StepContext {
             announce()
             observe(.retried(obstacle, channel: row.request.channel, tier: row.tier))
             row.notBefore = retryAt
-            try advance(row, by: .failed(obstacle, mayRetry: true), at: now)
+            try advance(row, by: .failed(obstacle, mayRetry: true), doubt: result.doubt, at: now)
         }
     }
 
@@ -91,7 +91,9 @@ extension StepContext {
     }
 
     /// Takes a message that may go again through an event. If the hop does not have it, it is in the store alone by then.
-    private func advance(_ row: OutboxRecord, by event: OutboxEvent, at now: Instant) throws {
+    private func advance(
+        _ row: OutboxRecord, by event: OutboxEvent, doubt: String = "interrupted", at now: Instant
+    ) throws {
         var row = row
         let action = OutboxState(row).after(event)
         switch action {
@@ -108,7 +110,7 @@ extension StepContext {
             // The relay has finished with the message, so there is no offer to take back.
             row.move(to: .waiting)
             try carryOut(action, on: row, at: now)
-        default: try carryOut(action, on: row, at: now)
+        default: try carryOut(action, on: row, doubt: doubt, at: now)
         }
     }
 
@@ -150,12 +152,17 @@ extension HopResult {
         case .accepted(let status, _): (.taken, status)
         case .seenBefore: (.taken, 409)
         case .refused(let status, _), .tokenGone(let status, _, _): (.refused, status)
-        case .busy(let status, _, _): (.failed(.busy, mayRetry: false), status)
+        case .busy(let status, _, _, _): (.failed(.busy, mayRetry: false), status)
         case .misconfigured(let status, _): (.failed(.misconfigured, mayRetry: false), status)
         case .notWritten: (.failed(.notWritten, mayRetry: false), nil)
         case .ambiguous(_, mayRepeat: true): (.failed(.ambiguous, mayRetry: false), nil)
         case .ambiguous(_, mayRepeat: false): (.unrepeatable, nil)
         }
+    }
+
+    /// Why it is not known whether the hop has the message.
+    fileprivate var doubt: String {
+        if case .ambiguous(let reason, _) = self { reason } else { "interrupted" }
     }
 
     /// What a receipt of the provider would say.

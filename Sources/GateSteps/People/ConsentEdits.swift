@@ -9,8 +9,10 @@ package import WireProtocol
 /// Consent and preference are one will: whatever changes one changes the other in the same transaction.
 extension StepContext {
     /// Records that a person gave, refused or withdrew consent.
+    ///
+    /// - Parameter isCiting: Whether the answer to a record that is there already names its entry, which is looked up for it.
     package func addConsent(
-        _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant
+        _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant, isCiting: Bool = true
     ) throws -> Recorded {
         guard let person = try RecipientWithLedger.load(user, from: memory) else {
             throw StepRefusal(.notFound, detail: "register the recipient first")
@@ -43,8 +45,11 @@ extension StepContext {
                     .idConflict,
                     detail: "this consent id was used for a record of other content; use a new id")
             }
-            return Recorded(
-                try reference(toEntry: earlier.entryIndex), isReplayed: true, noEffect: .recordedBefore)
+            let entry =
+                isCiting
+                ? try reference(toEntry: earlier.entryIndex)
+                : EntryReference(index: earlier.entryIndex, bytes: [])
+            return Recorded(entry, isReplayed: true, noEffect: .recordedBefore)
         }
         // A no from a clock that is ahead is a no all the same, and counts from now; a yes is never of a later day.
         let said = SaidTime(body.eventTime, heardAt: now)
@@ -234,7 +239,7 @@ extension StepContext {
     /// The step throws at the first that is refused, and a step that throws leaves nothing. A choice is judged after those
     /// before it, so that its entry says what it changed.
     ///
-    /// - Throws: ``StepRefusal`` of ``setPreference(_:scope:of:by:at:)``, with the place of the refused choice in front.
+    /// - Throws: ``StepRefusal`` of ``setPreference(_:scope:of:by:saidAt:at:)``, with the place of the refused choice in front.
     package func setPreferences(
         _ body: PreferencesBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Citing<PreferencesRecordedAnswer> {
@@ -267,8 +272,11 @@ extension StepContext {
     }
 
     /// Records a choice, and the consent that follows from it.
+    ///
+    /// - Parameter saidAt: When it was chosen, of one that is imported; `nil` for now.
     package func setPreference(
-        _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName, at now: Instant
+        _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName,
+        saidAt: Instant? = nil, at now: Instant
     ) throws -> Recorded {
         guard let person = try RecipientWithLedger.load(user, from: memory) else {
             throw StepRefusal(.notFound, detail: "register the recipient first")
@@ -276,7 +284,7 @@ extension StepContext {
         let source = body.source
         var choice = PreferenceRecord(
             subject: person.subject.id, scope: scope, channel: body.channel ?? .push, destination: nil,
-            state: body.storedState, source: source, at: now, caller: caller)
+            state: body.storedState, source: source, at: saidAt ?? now, caller: caller)
         try rules(at: now).requireTrue(choice)
         let destination = try body.destination.flatMap { id in
             try body.channel.flatMap { channel -> Tag? in
@@ -308,7 +316,7 @@ extension StepContext {
         // An objection names no channel and holds for all of them, in this one transaction.
         return try choose(
             choice, on: body.channel.map { [$0] } ?? Channel.allCases,
-            isForEveryChannel: body.channel == nil, of: person)
+            isForEveryChannel: body.channel == nil, of: person, heardAt: now)
     }
 
     /// Shares a no that cannot be taken back with everybody else who registered some numbers or mailboxes, and with who registers them
@@ -382,12 +390,14 @@ extension StepContext {
     }
 
     /// Records one choice on each of some channels, and the consent that follows from it.
+    ///
+    /// - Parameter heardAt: When it was reported, of one that was made before; `nil` for the moment when it was made.
     @discardableResult
     func choose(
         _ choice: PreferenceRecord, on channels: [Channel], isForEveryChannel: Bool = false,
-        of recipient: RecipientWithLedger
+        of recipient: RecipientWithLedger, heardAt: Instant? = nil
     ) throws -> Recorded {
-        let (now, category) = (choice.at, Category(rawValue: choice.scope))
+        let (now, category) = (heardAt ?? choice.at, Category(rawValue: choice.scope))
         var (choice, person) = (choice, recipient)
         let before = ConsentsAndChoices(person)
         var trail: EntryReference?
@@ -402,8 +412,8 @@ extension StepContext {
             for purpose in policy.purposes(endedWith: category) {
                 person = try withdrawConsents(
                     to: purpose, on: channel, for: choice.level == .address ? choice.destination : nil,
-                    of: person, at: now, method: choice.source.consentMethod(on: channel), by: choice.caller,
-                    receivedAt: now)
+                    of: person, at: choice.at, method: choice.source.consentMethod(on: channel),
+                    by: choice.caller, receivedAt: now)
             }
         }
         guard let trail else { preconditionFailure("a preference was set on no channel") }
@@ -414,7 +424,8 @@ extension StepContext {
         }
         try reconsider(person.subject.id, as: person.person, because: .preferenceChanged, at: now)
         let isNews = ConsentsAndChoices(person) != before
-        if isNews, choice.state.isOff {
+        // What was switched off elsewhere before says nothing of what was sent here.
+        if isNews, choice.state.isOff, choice.at == now {
             try recordDisabling(
                 by: .preference, of: choice.scope, on: channels, at: choice.destination,
                 before: recipient.person, at: now)
@@ -661,7 +672,7 @@ extension StepContext {
     func appendLedger(_ record: ConsentRecord, at now: Instant) throws -> EntryReference {
         // The entry's own index is the ledger's way back to the trail.
         var record = record
-        record.entryIndex = upcomingIndex
+        record.entryIndex = upcomingIndex(ofChangeOf: record.subject)
         return try self.record(.consent(record), of: record.subject, by: record.source, at: now)
     }
 

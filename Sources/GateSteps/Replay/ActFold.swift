@@ -118,6 +118,31 @@ extension EvidenceFold {
         to bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws -> ActObjection? {
         let entry = try TrailEntry(reading: bytes)
+        guard entry.kind == .imported else { return try objection(to: entry, policies: policies) }
+        let read: ImportEntry = try entry.knownBody()
+        if let objection = try objectionToImport(by: read.caller, at: entry.time) { return objection }
+        var fold = alone(read.subject)
+        for part in try entry.parts() {
+            if let objection = try fold.objection(to: part, policies: policies) { return objection }
+            try fold.apply(part, bytes, policies: policies)
+        }
+        return nil
+    }
+
+    private func objectionToImport(by caller: CallerName, at now: Instant) throws -> ActObjection? {
+        if acts.isPolicyUnknown { return nil }
+        guard let policy = acts.policy else { return ActObjection.noPolicy }
+        do {
+            try ActRules(policy: policy, known: self, now: now).require(.importPerson, of: caller)
+            return nil
+        } catch let refusal as StepRefusal {
+            return ActObjection(refusal)
+        }
+    }
+
+    private func objection(
+        to entry: TrailEntry, policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws -> ActObjection? {
         do {
             if let refusal = owed.objection(to: entry) { throw refusal }
             switch entry.kind {

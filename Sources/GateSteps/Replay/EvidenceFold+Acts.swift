@@ -280,9 +280,6 @@ extension EvidenceFold {
         }
         if follows(choice, fromConsentAt: rules.now) || isCopy(choice, of: person) { return }
         do {
-            guard choice.at == rules.now else {
-                throw StepRefusal(.invalid, detail: "a choice is of the moment when it is reported")
-            }
             try rules.require(.putPreference, of: choice.caller)
             try rules.requireTrue(choice)
             guard

@@ -48,7 +48,13 @@ package struct EvidenceFold {
     package mutating func apply(
         _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws {
-        let entry = try TrailEntry(reading: bytes)
+        for part in try TrailEntry(reading: bytes).parts() { try apply(part, bytes, policies: policies) }
+    }
+
+    /// Applies an entry that stands for itself.
+    mutating func apply(
+        _ entry: TrailEntry, _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws {
         var owed = owed
         try owed.follow(entry) { try readings(of: entry) }
         self.owed = owed
@@ -86,6 +92,13 @@ package struct EvidenceFold {
             guard let (subject, change) = try PersonChange.read(entry) else { return }
             told.apply(change, to: subject)
         }
+    }
+
+    /// The same of what is known, with one person in place of all: what the changes of one import are judged by, one after another.
+    func alone(_ subject: SubjectID) -> EvidenceFold {
+        var fold = self
+        fold.told = told.alone(subject)
+        return fold
     }
 
     /// Applies what happened to a message, or was observed of it.

@@ -251,7 +251,9 @@ private struct ActAgain {
     }
 
     private func steps(for choice: PreferenceRecord) -> [Step] {
-        let here = Step(channel: choice.channel) { try $0.choose(choice, on: [choice.channel], of: person) }
+        let here = Step(channel: choice.channel) {
+            try $0.choose(choice, on: [choice.channel], of: person, heardAt: now)
+        }
         switch choice.source {
         case .driftAudit: return [undo(choice)]
         case .stateAudit:
@@ -271,7 +273,8 @@ private struct ActAgain {
         if choice.destination == nil, choice.channel == Channel.allCases[0] {
             steps.append(
                 Step(channel: choice.channel) {
-                    try $0.choose(choice, on: Channel.allCases, isForEveryChannel: true, of: person)
+                    try $0.choose(
+                        choice, on: Channel.allCases, isForEveryChannel: true, of: person, heardAt: now)
                 })
         }
         return steps

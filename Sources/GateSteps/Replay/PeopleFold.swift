@@ -22,6 +22,15 @@ package struct PeopleFold {
         people[subject] = state
     }
 
+    /// What the trail tells of one of them.
+    func alone(_ subject: SubjectID) -> PeopleFold {
+        var fold = PeopleFold()
+        fold.people[subject] = people[subject]
+        fold.ledgers[subject] = ledgers[subject]
+        fold.choices[subject] = choices[subject]
+        return fold
+    }
+
     mutating func forget(_ subject: SubjectID) {
         people[subject] = nil
         ledgers[subject] = nil

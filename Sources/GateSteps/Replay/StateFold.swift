@@ -127,9 +127,11 @@ package struct StateFold {
             lost.remove(subject)
             if strays.contains(subject) { erased.insert(subject) }
         default:
-            guard let (subject, change) = try PersonChange.read(entry) else { return }
-            if firstEntries[subject] == nil { firstEntries[subject] = entry.index }
-            told.apply(change, to: subject)
+            for part in try entry.parts() {
+                guard let (subject, change) = try PersonChange.read(part) else { return }
+                if firstEntries[subject] == nil { firstEntries[subject] = entry.index }
+                told.apply(change, to: subject)
+            }
         }
     }
 }

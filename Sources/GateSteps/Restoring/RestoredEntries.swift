@@ -136,11 +136,13 @@ package struct RestoredSends {
                         origin: restore.origin, previous: restore.previous.origin, restoredAt: entry.time))
             ]
         default:
-            guard let (subject, change) = try PersonChange.read(entry) else { return [] }
-            guard case .addressContested(let address, _) = change else { return [.person(subject, change)] }
-            // No entry says when the other person verified it. It was not after the entry, so a verification after the entry is
-            // newer.
-            return [.person(subject, .addressContested(address, since: entry.time))]
+            return try entry.parts().compactMap { part in
+                guard let (subject, change) = try PersonChange.read(part) else { return nil }
+                guard case .addressContested(let address, _) = change else { return .person(subject, change) }
+                // No entry says when the other person verified it. It was not after the entry, so a verification after the entry
+                // is newer.
+                return .person(subject, .addressContested(address, since: entry.time))
+            }
         }
     }
 

@@ -164,9 +164,15 @@ package final class Batch {
             memory.recalls[message] = offer != nil
         case .newSubject(let user):
             let (high, low) = try identifiers.take()
-            memory.newSubjects[user] = Subject(
+            let subject = Subject(
                 id: SubjectID(high: high, low: low),
                 tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
+            memory.newSubjects[user] = subject
+            // Nothing can be stored of a pseudonym that was drawn just now.
+            let person = memory.person(adding: subject.id)
+            person.consents = .success([])
+            person.choices = .success([])
+            memory.messagesOfPerson[subject.id] = .success([])
         case .challenge(let order): memory.challenges[order] = try challenge(order)
         case .identifiers: try identifiers.draw()
         default: break

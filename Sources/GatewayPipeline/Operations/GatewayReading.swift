@@ -104,7 +104,8 @@ struct GatewayReading {
         }
         let decided = words.text(
             overall.reason, overall.detail, notes: notes, in: circumstance(of: overall, at: alike))
-        let became = events.map {
+        // Of a message in doubt its end is told, or that it waits.
+        let became = events.filter { $0.event != .inDoubt }.map {
             local($0.destination.flatMap { tags[$0] })
                 .sentence($0.event, at: $0.at, place: $0.destination, reason: $0.reason)
         }

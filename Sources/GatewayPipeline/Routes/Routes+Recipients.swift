@@ -6,6 +6,34 @@ import GateVocabulary
 import WireProtocol
 
 extension Route {
+    static let importTarget = "/v1/import"
+
+    /// To which every line is a request.
+    private static let importPeople = Route(
+        "importPeople", .post, importTarget, tag: "Recipients",
+        "Bring people over from another system, one per line",
+        means:
+            "Each line is a person of at most 64 KiB, recorded in one entry and answered by one line in the same order. Each part of a line is taken as its own route takes it, and needs that route's grant, too; one that is refused stands in the answer, and the others are recorded. What is recorded already is not recorded again, so lines may come twice. Framed as `POST /v1/sends/stream`.",
+        grants: CallerAct.importPerson.grants,
+        also: [
+            ConditionalGrant(.recipientsWrite, when: "for a recipient or an address"),
+            ConditionalGrant(.devicesWrite, when: "for a device"),
+            ConditionalGrant(.consentsWrite, when: "for a consent or a withdrawal"),
+            ConditionalGrant(.preferencesWrite, when: "for a preference"),
+        ],
+        headers: [streamsLive],
+        body: .lines(of: ImportLine.shape, example: ("A customer with a phone", ImportLine.example)),
+        answers: [
+            .init(
+                status: 200, means: "One line per line.",
+                content: .lines(.either([ImportAnswer.shape, Problem.shape])))
+        ],
+        problems: [.tooManyLines]
+    ) { _ in
+        // The endpoint makes each line a request; what comes here has none.
+        throw Problem(.malformedRequest, detail: "an import needs a body of lines")
+    }
+
     static let recipients: [Route] = [
         Route(
             "putRecipient", .put, "/v1/recipients/{user}", .user, tag: "Recipients",
@@ -29,6 +57,7 @@ extension Route {
                 "Destroys the key and the mapping that link the trail's pseudonym to the person, and everything held. The trail still verifies; the person is simply unknown from now on.",
             grants: CallerAct.deleteRecipient.grants, answers: [.recorded], problems: [.notFound]
         ) { _, user in .erase(user) },
+        importPeople,
         Route(
             "putDevice", .put, "/v1/recipients/{user}/devices/{device}", .user, .device, tag: "Recipients",
             "Register a device, or replace what is known of it",

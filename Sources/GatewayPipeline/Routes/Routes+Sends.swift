@@ -37,6 +37,10 @@ extension Route {
         problems: [.idConflict, .outboxFull, .sealingFailed]
     ) { .send($0.body) }
 
+    static let streamsLive = Parameter(
+        name: "Sendgate-Stream", place: .header, schema: ["enum": ["live"], "type": "string"],
+        means: "Answers each line as soon as it is decided.")
+
     private static let critical = ConditionalGrant(
         .sendCritical,
         when: "when the send asks for `critical`; without it the answer is 403 `critical_not_permitted`")
@@ -48,11 +52,7 @@ extension Route {
             means:
                 "Each line is a body of `POST /v1/sends` of at most 64 KiB, answered by one line in the same order, as if sent alone, with its `status` inside. With `Content-Length` a batch of at most 10,000 lines and 16 MiB, answered after the body. Chunked with `Sendgate-Stream: live`: full duplex with backpressure, for clients that read while they write.",
             grants: [.send], also: [critical],
-            headers: [
-                Parameter(
-                    name: "Sendgate-Stream", place: .header, schema: ["enum": ["live"], "type": "string"],
-                    means: "Answers each line as soon as it is decided.")
-            ],
+            headers: [streamsLive],
             body: .lines(of: SendRequest.shape, example: ("A transaction notice", SendRequest.example)),
             answers: [
                 .init(

@@ -58,36 +58,40 @@ enum DeliveryWebhook {
     private static let responses: JSONObject = [
         "200": answer(
             "The provider took it. Any 2xx without a body: it was taken, and nothing more is known.",
-            "accepted",
-            optional: [("provider_id", text("What the provider calls it."))]),
-        "409": ["description": "It was taken on an earlier try."],
+            accepted),
+        "409": [
+            "description":
+                "It was taken, or ended, on an earlier try, and this was the answer. Without a body: it was taken, and nothing more is known.",
+            "content": ["application/json": ["schema": ["oneOf": .array([accepted] + ended)]]],
+        ],
         "422": [
             "description":
                 "The token leads nowhere any more, or the message can never go (400 and 413, too).",
-            "content": [
-                "application/json": [
-                    "schema": [
-                        "oneOf": [
-                            .object(
-                                outcome(
-                                    "token_gone", required: [("reason", reason)],
-                                    optional: [
-                                        ("at", text("Since when, as the provider says.", format: "date-time"))
-                                    ])),
-                            .object(outcome("failed", required: [("reason", reason)])),
-                        ]
-                    ]
-                ]
-            ],
+            "content": ["application/json": ["schema": ["oneOf": .array(ended)]]],
         ],
         "503": answer(
-            "Not now (429, too): not before `Retry-After`, in seconds.", "later",
-            required: [("reason", reason)],
-            optional: [("scope", name("Whom that is about.", ["message", "app"]))]),
+            "Not now (429, too): not before `Retry-After`, in seconds.",
+            outcome(
+                "later", required: [("reason", reason)],
+                optional: [("scope", name("Whom that is about.", ["message", "app"]))])),
         "504": answer(
-            "It was written to the provider, whose answer is lost.", "ambiguous",
-            required: [("reason", reason)],
-            optional: [("retry", ["type": "boolean", "description": "Whether a second copy is harmless."])]),
+            "It was written to the provider, whose answer is lost.",
+            outcome(
+                "ambiguous", required: [("reason", reason)],
+                optional: [
+                    ("retry", ["type": "boolean", "description": "Whether a second copy is harmless."])
+                ])),
+    ]
+
+    private static let accepted = outcome(
+        "accepted", optional: [("provider_id", text("What the provider calls it."))])
+
+    /// The bodies that end a message.
+    private static let ended = [
+        outcome(
+            "token_gone", required: [("reason", reason)],
+            optional: [("at", text("Since when, as the provider says.", format: "date-time"))]),
+        outcome("failed", required: [("reason", reason)]),
     ]
 
     private typealias Member = (String, JSONValue)
@@ -115,20 +119,11 @@ enum DeliveryWebhook {
 
     private static func outcome(
         _ name: String, required: [Member] = [], optional: [Member] = []
-    ) -> JSONObject {
-        object(required: [("outcome", ["const": .string(name)])] + required, optional: optional)
+    ) -> JSONValue {
+        .object(object(required: [("outcome", ["const": .string(name)])] + required, optional: optional))
     }
 
-    private static func answer(
-        _ means: String, _ name: String, required: [Member] = [], optional: [Member] = []
-    ) -> JSONValue {
-        [
-            "description": .string(means),
-            "content": [
-                "application/json": [
-                    "schema": .object(outcome(name, required: required, optional: optional))
-                ]
-            ],
-        ]
+    private static func answer(_ means: String, _ body: JSONValue) -> JSONValue {
+        ["description": .string(means), "content": ["application/json": ["schema": body]]]
     }
 }

@@ -123,6 +123,18 @@ package enum Samples {
                 consent: ConsentFact(state: .given, method: .inAppToggle), hasExpired: false)
         ])
 
+    package static let personImported: ImportAnswer = {
+        var recorded = ImportCounts()
+        (recorded.recipients, recorded.devices, recorded.consents) = (1, 1, 1)
+        return ImportAnswer(
+            recorded: recorded, unchanged: ImportCounts(), kept: [],
+            refused: [
+                ImportRefusal(
+                    JSONPointer(["consents", "1"]), .invalidRequest,
+                    "the member is missing at `/consents/1/notice`")
+            ], trail: trail)
+    }()
+
     package static let preferencesRecorded = PreferencesRecordedAnswer(
         choices: [
             PreferencesRecordedAnswer.Choice(

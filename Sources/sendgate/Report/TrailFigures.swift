@@ -73,7 +73,8 @@ struct TrailFigures {
         switch kind {
         case .start: policy = try TrailEntry(reading: bytes).knownBody(StartEntry.self).policy
         case .policy: policy = try TrailEntry(reading: bytes).knownBody(PolicyEntry.self).policy
-        case .recipient, .device, .address, .permissionPrompt, .deviceKey, .consent, .preference, .erasure:
+        case .recipient, .device, .address, .permissionPrompt, .deviceKey, .consent, .preference, .erasure,
+            .imported:
             try people?.apply(bytes, policies: policies)
         default: break
         }

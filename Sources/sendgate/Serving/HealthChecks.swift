@@ -191,6 +191,13 @@ struct HealthChecks: Sendable {
             detail =
                 (detail ?? "\(depth.rowCount) messages wait") + "; the next hop cannot be used: \(obstacle)"
         }
+        let reasons = health.waitingReasons(at: clock.reading().uptime)
+        if let first = reasons.first, depth.rowCount > 0 {
+            let more = reasons.count > 1 ? " and \(reasons.count - 1) more" : ""
+            detail =
+                (detail.map { $0 + "; " } ?? "\(depth.rowCount) messages wait; ")
+                + "the delivery layer said of \(first)\(more)"
+        }
         // Nothing that waits for a wrong configuration goes by itself.
         let isMisconfigured = health.misconfiguration != nil
         return .init(name: "outbox", isPassed: !isFull && !isMisconfigured, detail: detail)

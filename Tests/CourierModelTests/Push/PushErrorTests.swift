@@ -277,6 +277,91 @@ import Testing
     }
 }
 
+@Suite struct DeadAddressTests {
+    private static let minute: Int64 = 60_000
+    private static let gone = DeliveryOutcome.tokenGone(reason: "Unregistered", at: Instant(milliseconds: 1))
+
+    private func isBelieved(_ suspects: inout SuspectAnswers, at now: Int64 = 0) -> Bool {
+        let outcome = suspects.dead(Self.gone, at: now)
+        guard case .misconfigured(let reason) = outcome else { return outcome == Self.gone }
+        #expect(reason.hasPrefix("dead_addresses_doubted: Unregistered of "))
+        #expect(suspects.doubt == reason)
+        return false
+    }
+
+    private func proven() -> SuspectAnswers {
+        var suspects = SuspectAnswers()
+        suspects.accepted(at: 0)
+        return suspects
+    }
+
+    @Test
+    func
+        `before anything was taken, the fifth dead address in a row is not believed, however long they take`()
+    {
+        var suspects = SuspectAnswers()
+        let believed = (1...6).map { isBelieved(&suspects, at: Int64($0) * 24 * 60 * Self.minute) }
+        #expect(believed == [true, true, true, true, false, false])
+    }
+
+    @Test func `after something was taken, the twentieth in a row is not believed`() {
+        var suspects = proven()
+        let believed = (1...300).map { isBelieved(&suspects, at: Int64($0) * Self.minute) }
+        #expect(believed == (1...300).map { $0 < 20 })
+    }
+
+    /// Two dead to one alive, for as long as it lasts; and a little more.
+    @Test func `two dead addresses to each living one are believed, and more are not`() {
+        var suspects = proven()
+        for _ in 1...300 {
+            #expect(isBelieved(&suspects) && isBelieved(&suspects))
+            suspects.accepted(at: 0)
+        }
+        suspects = proven()
+        var believed: [Bool] = []
+        for _ in 1...300 {
+            believed += (1...3).map { _ in isBelieved(&suspects) }
+            suspects.accepted(at: 0)
+        }
+        #expect(believed.firstIndex(of: false) == 19)
+        #expect(!believed.dropFirst(19).contains(true))
+    }
+
+    @Test func `old answers do not count for the share`() {
+        var suspects = proven()
+        for _ in 1...19 { #expect(isBelieved(&suspects)) }
+        suspects.accepted(at: 1)
+        #expect(isBelieved(&suspects, at: 2 * Self.minute))
+        #expect(suspects.doubt == nil)
+    }
+
+    @Test func `a doubt lasts until twenty more addresses are alive than dead, whatever the time`() {
+        var suspects = proven()
+        for _ in 1...20 { _ = isBelieved(&suspects) }
+        let later = 600 * Self.minute
+        for _ in 1...10 { suspects.accepted(at: later) }
+        #expect(!isBelieved(&suspects, at: later))
+        for _ in 1...10 { suspects.accepted(at: later) }
+        #expect(suspects.doubt != nil)
+        suspects.accepted(at: later)
+        #expect(suspects.doubt == nil)
+        #expect(isBelieved(&suspects, at: later))
+    }
+
+    @Test func `an operator's word counts for an hour, and a change of the configuration forgets the doubt`()
+    {
+        var suspects = SuspectAnswers()
+        for _ in 1...5 { _ = isBelieved(&suspects) }
+        suspects.confirmDead(at: 0)
+        #expect(suspects.doubt == nil)
+        for _ in 1...300 { #expect(isBelieved(&suspects, at: 3_599_999)) }
+        let after = (1...5).map { _ in isBelieved(&suspects, at: 3_600_000) }
+        #expect(after == [true, true, true, true, false])
+        suspects.reset()
+        #expect(suspects.doubt == nil)
+    }
+}
+
 @Suite struct TokenBucketTests {
     @Test func `a full bucket gives its burst at once, and then its rate`() {
         var bucket = TokenBucket(perSecond: 600, burst: 100)

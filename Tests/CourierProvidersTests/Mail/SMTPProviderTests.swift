@@ -124,7 +124,9 @@ import Testing
         for security in [MailConfiguration.Security.starttls, .tls] {
             let stage = try Stage(
                 security: security, certificate: certificate, host: host, authentication: .plain)
-            #expect(await stage.provider.deliver(TestClock.order()) == .misconfigured(reason: "tls_failed"))
+            let outcome = await stage.provider.deliver(TestClock.order())
+            #expect(outcome.name == "misconfigured")
+            #expect(outcome.reason?.hasPrefix("tls_failed: TLS failed: ") == true, "\(outcome)")
             let fault = await stage.provider.check().first?.fault
             #expect(fault?.contains("TLS failed") == true, "\(fault ?? "-")")
         }
@@ -352,6 +354,38 @@ import Testing
             if number.isMultiple(of: 2) { #expect(try stage.relay.next("lost") == true) }
         }
         #expect(outcomes == [DeliveryOutcome](repeating: Self.accepted, count: 20))
+    }
+
+    @Test func `a relay that knows none of twenty mailboxes in a row is doubted, and no more mails end`()
+        async throws
+    {
+        let stage = try Stage(["answers": ["gone": "550 5.1.1 no such user"]])
+        func deliver(_ local: String, _ number: UInt64) async -> DeliveryOutcome {
+            await stage.provider.deliver(TestClock.order(number: number, to: "\(local)@example.org"))
+        }
+        #expect(await deliver("ola", 1) == Self.accepted)
+        for number in UInt64(2)...20 { #expect(await deliver("gone", number).name == "failed") }
+        #expect(await deliver("gone", 21).name == "misconfigured")
+        #expect(stage.provider.doubt?.contains("smtp_550_5.1.1 of 20") == true)
+        // Nothing is known of its end, so it goes when an operator says that it may.
+        #expect(stage.journal["once/\(TestClock.order(number: 21).message.uuidText)"] == nil)
+        stage.provider.confirmDeadAddresses()
+        #expect(stage.provider.doubt == nil)
+        #expect(await deliver("gone", 21) == .failed(reason: "smtp_550_5.1.1"))
+    }
+
+    @Test func `a relay whose name does not resolve is an operator's to mend`() async throws {
+        let folder = try TestFolder()
+        let configuration = MailConfiguration(
+            host: "nowhere.invalid", port: 1, security: .starttls, username: nil, password: nil,
+            authentication: .plain, sender: MailSender(address: "noreply@pay.example"))
+        let provider = try SMTPProvider(
+            configuration, clock: TestClock.patient,
+            single: SingleCopy(CourierJournal(path: folder.file("journal"), now: { TestClock.now })))
+        #expect(
+            await provider.deliver(TestClock.order())
+                == .misconfigured(
+                    reason: "connect_failed: cannot find nowhere.invalid: its name does not resolve"))
     }
 
     @Test func `a relay that is not there puts the mail off`() async throws {

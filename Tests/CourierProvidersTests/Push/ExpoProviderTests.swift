@@ -254,6 +254,34 @@ import Testing
         #expect(stage.gateway.told.withLock { $0.count } == 1)
     }
 
+    @Test func `receipts that call every token dead are not believed until an operator confirms it`()
+        async throws
+    {
+        let stage = try Stage()
+        for part in 0..<3 {
+            _ = await stage.provider.start(
+                (1...100).map {
+                    PushOrder.expo(UInt64(part * 100 + $0), token: "ExponentPushToken[stale]")
+                }
+            ).value
+        }
+        stage.clock.pass(minutes: 16)
+        _ = try stage.service.requests()
+        await stage.provider.fetchReceipts()
+        #expect(try stage.service.requests().count == 3)
+        #expect(stage.gateway.told.withLock { $0.isEmpty })
+        #expect(stage.provider.doubt?.contains("DeviceNotRegistered of 300") == true)
+        // Pushes that would be lost like these wait, and Expo is asked for the receipts again.
+        #expect(await stage.provider.deliver(PushOrder.expo(901)).name == "misconfigured")
+        #expect(try stage.service.requests().isEmpty)
+        stage.provider.confirmDeadAddresses()
+        #expect(stage.provider.doubt == nil)
+        stage.clock.pass(minutes: 15)
+        await stage.provider.fetchReceipts()
+        #expect(stage.gateway.told.withLock { $0.count } == 300)
+        #expect(await stage.provider.deliver(PushOrder.expo(901)).name == "accepted")
+    }
+
     @Test func `a receipt that the gateway did not take is told again`() async throws {
         let stage = try Stage()
         _ = await stage.provider.deliver(PushOrder.expo(token: "ExponentPushToken[stale]"))
@@ -314,7 +342,7 @@ import Testing
         #expect(third.entries(withPrefix: "expo/").isEmpty)
     }
 
-    @Test(arguments: ["", "\n", "a b\n", "é\n"])
+    @Test(arguments: ["", "\n", "a b\n", "é\n", "token\nanother\n", "token\n\n"])
     func `an access token that is none is refused with its path, and a reload keeps the old one`(
         _ text: String
     ) async throws {
@@ -359,7 +387,7 @@ import Testing
     {
         let stage = try Stage(certificate: certificate)
         let outcome = await stage.provider.deliver(PushOrder.expo())
-        #expect(outcome.name == "later")
+        #expect(outcome.name == "misconfigured")
         #expect(outcome.reason?.contains("TLS failed: \(why)") == true, "\(outcome)")
         #expect(try stage.service.requests().isEmpty)
     }

@@ -71,7 +71,7 @@ import Testing
     {
         let stage = try Stage(certificate: certificate)
         let outcome = await stage.provider.deliver(PushOrder.google())
-        guard case .later(let reason, nil, .app) = outcome else {
+        guard case .misconfigured(let reason) = outcome else {
             Issue.record("\(outcome)")
             return
         }
@@ -114,6 +114,18 @@ import Testing
         #expect(await stage.provider.deliver(fits).name == "accepted")
         let tooLong = PushOrder.google(text: String(repeating: "x", count: 4_097 - around))
         #expect(await stage.provider.deliver(tooLong) == .failed(reason: "payload_too_large"))
+    }
+
+    @Test func `a spike of UNREGISTERED is doubted`() async throws {
+        let stage = try Stage()
+        var names: [String] = []
+        for number in 1...30 {
+            try stage.service.next(Self.says(404, "NOT_FOUND", "UNREGISTERED"))
+            names.append(await stage.provider.deliver(PushOrder.google(UInt64(number))).name)
+        }
+        #expect(names.prefix(5) == ["token_gone", "token_gone", "token_gone", "token_gone", "misconfigured"])
+        #expect(Set(names.dropFirst(4)) == ["misconfigured"])
+        #expect(stage.provider.doubt?.contains("UNREGISTERED of 30") == true)
     }
 
     @Test func `UNREGISTERED alone gives a token up`() async throws {

@@ -128,12 +128,61 @@ import Testing
         async throws
     {
         let stage = try Stage([Self.taken], certificate: "self")
-        guard case .later(_, _, .app) = await stage.provider.deliver(Self.order()) else {
-            Issue.record("not put off")
-            return
-        }
+        let outcome = await stage.provider.deliver(Self.order())
+        #expect(outcome.name == "misconfigured")
+        #expect(outcome.reason?.hasPrefix("provider_unreachable: ") == true)
         #expect(stage.journal["once/\(Self.order().message.uuidText)"] == nil)
         #expect(await stage.provider.check().first?.fault != nil)
+    }
+
+    @Test func `a text is begun on a connection that stands, and one that gets none was never begun`()
+        async throws
+    {
+        let stage = try Stage([Self.taken])
+        // A service that accepts connections and never speaks TLS.
+        let silent = try SilentListener()
+        var configuration = stage.configuration
+        configuration.endpoint = "https://localhost:\(silent.port)"
+        let provider = try TextProvider(
+            configuration, clock: TestClock.patient, single: SingleCopy(stage.journal))
+        let key = "once/\(Self.order().message.uuidText)"
+        let connecting = Task { await provider.deliver(Self.order()) }
+        await silent.accepted()
+        // What a courier that is killed now would find.
+        #expect(stage.journal[key] == nil)
+        connecting.cancel()
+        #expect(await connecting.value == .stopping)
+        #expect(await stage.provider.deliver(Self.order()) == .accepted(providerID: "SM1"))
+        #expect(stage.journal[key]?.value["state"] == "accepted")
+    }
+
+    @Test func `a text is in the journal before its request is written`() async throws {
+        let stage = try Stage([["status": 201, "body": ["sid": "SM1"], "delay": 60_000]])
+        let key = "once/\(Self.order().message.uuidText)"
+        let task = Task { [provider = stage.provider] in await provider.deliver(Self.order()) }
+        // The service has read the request whole.
+        _ = try stage.service.readJSON()
+        #expect(stage.journal[key]?.value == ["state": "begun"])
+        task.cancel()
+        #expect(await task.value == .ambiguous(reason: "provider_unanswered", mayRepeat: false))
+    }
+
+    @Test func `a text that cannot be journaled is not written`() async throws {
+        let stage = try Stage([Self.taken])
+        await stage.journal.close()
+        #expect(
+            await stage.provider.deliver(Self.order())
+                == .later(reason: "journal_unavailable", seconds: nil, scope: .app))
+        // The connection that it did not go on carries the look at the account, which the service hears of first.
+        _ = await stage.provider.check()
+        #expect(try stage.service.readJSON()["method"] == "GET")
+    }
+
+    @Test func `numbers that are refused one after the other are doubted`() async throws {
+        let stage = try Stage([["status": 400, "body": ["code": 21_614]]])
+        var names: [String] = []
+        for number in 1...6 { names.append(await stage.provider.deliver(Self.order(UInt64(number))).name) }
+        #expect(names == Array(repeating: "failed", count: 4) + ["misconfigured", "misconfigured"])
     }
 
     @Test func `a text of a task that was cancelled is not written, and goes later`() async throws {

@@ -1,0 +1,309 @@
+package import CanonicalJSON
+import CompliancePolicy
+import GateRecords
+package import GateVocabulary
+package import WireProtocol
+
+/// What a line of an import came to.
+package struct ImportedPerson: Sendable {
+    package internal(set) var recorded = ImportCounts()
+    package internal(set) var unchanged = ImportCounts()
+    package internal(set) var kept: [JSONPointer] = []
+    package internal(set) var refused: [ImportRefusal]
+    /// `nil` where nothing was recorded.
+    package internal(set) var entry: EntryReference?
+
+    /// Of a line that was only tried: no entry says so.
+    package mutating func forgetEntry() { entry = nil }
+
+    package func answer(_ places: EntryPlaces) -> ImportAnswer {
+        ImportAnswer(
+            recorded: recorded, unchanged: unchanged, kept: kept, refused: refused,
+            trail: entry.map { places[$0] })
+    }
+}
+
+/// The changes of a person that go into one entry, in their order.
+struct ImportedChanges {
+    let subject: SubjectID
+    /// The entry's place, which it takes before the entries of others that the line makes; `nil` before the first change.
+    var index: UInt64?
+    var changes: [PersonChange] = []
+}
+
+/// Bringing people over from another system.
+extension StepContext {
+    /// Records one person with all that is known of them, in one entry (decision SG-0080).
+    ///
+    /// Each part is taken by the step that registers it alone, under the grants and rules of that. A part that is refused leaves
+    /// nothing, and the others are recorded. What is recorded already is not recorded again, so a line may come twice. What is
+    /// registered otherwise stays: an export is older than what an app has said since.
+    ///
+    /// - Throws: ``StepRefusal`` where nothing of the line can be recorded.
+    package func importPerson(
+        _ read: ImportLine.Read, by caller: CallerName, at now: Instant
+    ) throws -> ImportedPerson {
+        let (line, rules) = (read.line, rules(at: now))
+        try rules.require(.importPerson, of: caller)
+        guard
+            let subject = try memory.subject(of: line.user)
+                ?? (line.recipient == nil ? nil : memory.makeSubject(for: line.user))
+        else {
+            throw StepRefusal(
+                .notFound, detail: "nobody of this name is registered, and the line has no `recipient`")
+        }
+        imported = ImportedChanges(subject: subject.id)
+        defer { imported = nil }
+        var result = ImportedPerson(
+            refused: read.refused.map {
+                ImportRefusal($0.pointer ?? .root, .invalidRequest, $0.message)
+            })
+        if let given = line.recipient {
+            let isKnown = try memory.recipient(subject.id) != nil
+            try take(\.recipients, JSONPointer(["recipient"]), in: &result, isNeeded: !isKnown) {
+                try importRecipient(given, line, by: caller, at: now)
+            }
+        }
+        for address in line.addresses {
+            try take(\.addresses, JSONPointer(["addresses", address.name]), in: &result) {
+                try importAddress(address, line, by: caller, at: now)
+            }
+        }
+        for device in line.devices {
+            try take(\.devices, JSONPointer(["devices", device.name]), in: &result) {
+                try importDevice(device, line, by: caller, at: now)
+            }
+        }
+        for consent in line.consents {
+            try take(\.consents, consent.pointer, in: &result) {
+                try rules.require(.addConsent, of: caller)
+                return try addConsent(consent.body, of: line.user, by: caller, at: now, isCiting: false)
+                    .isReplayed ? .unchanged : .recorded
+            }
+        }
+        for withdrawal in line.withdrawals {
+            try take(\.withdrawals, JSONPointer(["withdrawals", withdrawal.name]), in: &result) {
+                try importWithdrawal(withdrawal, of: line.user, by: caller, at: now)
+            }
+        }
+        for choice in line.preferences {
+            try take(\.preferences, choice.pointer, in: &result) {
+                try importChoice(choice.body, of: line.user, by: caller, at: now)
+            }
+        }
+        result.entry = try recordImported(by: caller, at: now)
+        return result
+    }
+
+    private enum Outcome {
+        case recorded
+        case unchanged
+        case kept
+    }
+
+    /// Takes one part of a line.
+    ///
+    /// - Parameter isNeeded: Whether nothing else of the line can be recorded without it.
+    private func take(
+        _ count: WritableKeyPath<ImportCounts, Int>, _ pointer: JSONPointer,
+        in result: inout ImportedPerson, isNeeded: Bool = false, _ body: () throws -> Outcome
+    ) throws {
+        let before = writtenCount
+        do {
+            switch try body() {
+            case .recorded: result.recorded[keyPath: count] += 1
+            case .unchanged: result.unchanged[keyPath: count] += 1
+            case .kept: result.kept.append(pointer)
+            }
+        } catch let refusal as StepRefusal {
+            // What a refused part has written before it was refused goes only with the whole line.
+            guard !isNeeded, writtenCount == before else {
+                var refusal = refusal
+                refusal.detail = "`\(pointer.shortened())`: \(refusal); nothing of the line was recorded"
+                throw refusal
+            }
+            for violation in refusal.violations {
+                result.refused.append(
+                    ImportRefusal(
+                        pointer.appending(violation.pointer ?? .root), refusal.kind.problem,
+                        violation.message))
+            }
+            if refusal.violations.isEmpty {
+                result.refused.append(
+                    ImportRefusal(pointer, refusal.kind.problem, refusal.description))
+            }
+        }
+    }
+
+    /// Grows with everything that a part may write.
+    private var writtenCount: Int {
+        let change = memory.change
+        return change.entries.count + (imported?.changes.count ?? 0) + change.messages.count
+            + change.consents.count + change.choices.count + change.settings.pairs.count
+    }
+
+    private static func unfinished() -> StepRefusal {
+        StepRefusal(
+            .unavailable,
+            detail:
+                "so many people have this number or mailbox that it is switched off for a part of them at a time; say this one alone"
+        )
+    }
+
+    // MARK: Parts
+
+    private func importRecipient(
+        _ given: Given<RecipientRecord>, _ line: ImportLine, by caller: CallerName, at now: Instant
+    ) throws -> Outcome {
+        try rules(at: now).require(.putRecipient, of: caller)
+        if let subject = try memory.subject(of: line.user), let known = try memory.recipient(subject.id) {
+            var same = given.record
+            (same.subject, same.registeredAt, same.updatedAt) = (
+                known.subject, known.registeredAt, known.updatedAt
+            )
+            same.region = try observed(same.region, known: known.region, at: now)
+            if same == known { return .unchanged }
+            if !line.isReplacing { return .kept }
+        }
+        _ = try putRecipient(line.user, given, by: caller, at: now)
+        return .recorded
+    }
+
+    private func importDevice(
+        _ device: ImportLine.Named<Given<DeviceRecord>>, _ line: ImportLine, by caller: CallerName,
+        at now: Instant
+    ) throws -> Outcome {
+        try rules(at: now).require(.putDevice, of: caller)
+        let (id, person) = (DestinationID(device.name), try person(line.user))
+        if let known = person.devices.first(where: { $0.id == id }) {
+            var same = device.body.record
+            (same.subject, same.tag, same.id, same.seenAt) = (known.subject, known.tag, id, known.seenAt)
+            (same.isActive, same.subscriptions) = (known.isActive, known.subscriptions)
+            same.region = try observed(same.region, known: known.region, at: now)
+            if same == known { return .unchanged }
+            if !line.isReplacing { return .kept }
+        }
+        let holder = try memory.device(withToken: device.body.record.tokenIdentity)
+        if let holder, holder.subject != person.subject.id, !line.isReplacing {
+            throw StepRefusal(
+                .wrongState,
+                detail: "another person's device has this push token, and an export does not take it away")
+        }
+        _ = try putDevice(id, device.body, of: line.user, by: caller, at: now)
+        return .recorded
+    }
+
+    private func importAddress(
+        _ address: ImportLine.Named<Given<AddressRecord>>, _ line: ImportLine, by caller: CallerName,
+        at now: Instant
+    ) throws -> Outcome {
+        try rules(at: now).require(.putAddress, of: caller)
+        let (id, person) = (DestinationID(address.name), try person(line.user))
+        if let known = person.addresses.first(where: { $0.id == id }) {
+            let given = address.body.record
+            let value = try? RegisteredAddress(given.channel, given.value).value
+            if known.channel == given.channel, known.value == value, known.verifiedAt == given.verifiedAt {
+                return .unchanged
+            }
+            if !line.isReplacing { return .kept }
+        }
+        _ = try putAddress(id, address.body, of: line.user, by: caller, at: now)
+        return .recorded
+    }
+
+    /// A region of which the line does not say when it was observed: as it is known, where it is the same.
+    private func observed(
+        _ given: RegionObservation?, known: RegionObservation?, at now: Instant
+    ) throws -> RegionObservation? {
+        guard var given else { return nil }
+        given.code = try rules(at: now).registered(given.code, at: "region")
+        if given.observedAt == .unstated, let known { given.observedAt = known.observedAt }
+        return given
+    }
+
+    private func importWithdrawal(
+        _ withdrawal: ImportLine.Named<ConsentWithdrawBody>, of user: UserID, by caller: CallerName,
+        at now: Instant
+    ) throws -> Outcome {
+        try rules(at: now).require(.withdrawConsent, of: caller)
+        let body = withdrawal.body
+        if let person = try RecipientWithLedger.load(user, from: memory) {
+            let named = person.subject.tag(.consent, withdrawal.name)
+            let isRecorded = person.consents.contains {
+                $0.state == .withdrawn && $0.withdraws == named
+                    && (body.eventTime == nil || body.eventTime == $0.statedTime ?? $0.eventTime)
+            }
+            if isRecorded { return .unchanged }
+        }
+        let recorded = try withdrawConsent(withdrawal.name, body, of: user, by: caller, at: now)
+        guard !recorded.isUnfinished else { throw Self.unfinished() }
+        return .recorded
+    }
+
+    private func importChoice(
+        _ imported: ImportedChoice, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Outcome {
+        try rules(at: now).require(.putPreference, of: caller)
+        let (scope, choice) = (imported.choice.scope, imported.choice.choice)
+        let said = SaidTime(imported.eventTime ?? now, heardAt: now)
+        guard said.stated == nil || choice.storedState.isOff else {
+            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
+        }
+        let person = try person(user)
+        let isStanding = try (choice.channel.map { [$0] } ?? Channel.allCases).allSatisfy { channel in
+            let place = try choice.destination.map { id in
+                guard let destination = person.destination(id, on: channel) else {
+                    throw StepRefusal(
+                        .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
+                }
+                return destination.tag
+            }
+            let known = person.state.preferences.first {
+                $0.scope == scope && $0.channel == channel && $0.destination == place
+            }
+            guard let known else { return choice.storedState == .default }
+            // The newer word stands, and at one time the no.
+            return known.state == choice.storedState
+                || known.at > said.counts || known.at == said.counts && known.state.isOff
+        }
+        if isStanding { return .unchanged }
+        let recorded = try setPreference(
+            choice, scope: scope, of: user, by: caller, saidAt: said.counts, at: now)
+        guard !recorded.isUnfinished else { throw Self.unfinished() }
+        return .recorded
+    }
+
+    // MARK: The entry
+
+    /// Takes a change of the imported person in; its entry is written at the end, at the place that it has from now on.
+    ///
+    /// - Returns: `nil` of a change of anybody else, and where nobody is imported.
+    func placed(_ change: PersonChange, of subject: SubjectID, at now: Instant) throws -> EntryReference? {
+        guard var importing = imported, importing.subject == subject else { return nil }
+        imported = nil
+        let index =
+            try importing.index ?? record(StoredEntry(index: upcomingIndex, time: now, bytes: [])).index
+        importing.index = index
+        importing.changes.append(change)
+        imported = importing
+        return EntryReference(index: index, bytes: [])
+    }
+
+    /// The index of the entry that the next change of a person will be in.
+    func upcomingIndex(ofChangeOf subject: SubjectID) -> UInt64 {
+        imported?.subject == subject ? imported?.index ?? upcomingIndex : upcomingIndex
+    }
+
+    private func recordImported(by caller: CallerName, at now: Instant) throws -> EntryReference? {
+        guard let importing = imported, let index = importing.index else { return nil }
+        let entry = ImportEntry(importing.changes, of: importing.subject, by: caller, at: now)
+        let bytes: [UInt8]
+        do throws(TrailEntryError) {
+            bytes = try entry.bytes(index: index, time: now)
+        } catch {
+            throw StepRefusal(.invalid, detail: "\(error.message); say the person in two lines")
+        }
+        memory.fill(StoredEntry(index: index, time: now, bytes: bytes))
+        return EntryReference(index: index, bytes: bytes)
+    }
+}

@@ -1,0 +1,128 @@
+import CanonicalJSON
+import CommandTerminal
+import Foundation
+import ImportFiles
+
+/// What an import leaves beside its file: what was refused, and how far it has come.
+///
+///     batch is answered → its refusals are appended → the tally, with their length, takes the place of the one before
+///
+/// A kill before the last step leaves refusals behind the length in the tally; the next start cuts them off and sends the batch again,
+/// which records nothing twice.
+final class ImportJournal {
+    private let refusalsPath: String
+    private let descriptor: Int32
+    private var byteCount: Int64
+    private let content: JSONObject
+    private(set) var tally: ImportTally
+    /// Whether an earlier start of the same import came so far.
+    let isResumed: Bool
+
+    private var statePath: String { "\(refusalsPath).state" }
+
+    /// - Parameters:
+    ///   - path: Where the refusals go.
+    ///   - content: What the import is of; an unfinished one of something else is not gone on with.
+    init(_ path: String, of content: JSONObject) throws {
+        refusalsPath = path
+        self.content = content
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw CommandFailure(
+                "cannot write `\(path)`: \(String(cString: strerror(errno)))",
+                hint: "name a file of yours with `--refusals`")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            close(descriptor)
+            throw CommandFailure(
+                "another import writes `\(path)`", hint: "wait for it, or name another file with `--refusals`"
+            )
+        }
+        (tally, byteCount) = (ImportTally(), 0)
+        let earlier = try Self.read("\(path).state")
+        if let earlier, earlier["done"] != true {
+            guard earlier["import"] == .object(content), let count = earlier["refusal_bytes"]?.integerValue,
+                let tally = earlier["tally"]?.objectValue.flatMap({ ImportTally($0) })
+            else {
+                close(descriptor)
+                throw CommandFailure(
+                    "`\(path).state` is of an import of something else that was not finished",
+                    hint:
+                        "go on with the file, map and flags of then, or remove `\(path).state` to begin anew")
+            }
+            (self.tally, byteCount, isResumed) = (tally, count, true)
+        } else {
+            isResumed = false
+        }
+        guard ftruncate(descriptor, off_t(byteCount)) == 0,
+            lseek(descriptor, off_t(byteCount), SEEK_SET) == off_t(byteCount)
+        else {
+            throw CommandFailure("cannot write `\(path)`: \(String(cString: strerror(errno)))")
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    private static func read(_ path: String) throws -> JSONObject? {
+        guard let bytes = FileManager.default.contents(atPath: path) else { return nil }
+        guard let state = try? CanonicalJSON.read(Array(bytes), limits: .document).objectValue else {
+            throw CommandFailure(
+                "`\(path)` is not what an import writes", hint: "remove it to begin anew")
+        }
+        return state
+    }
+
+    /// Takes an answered batch in.
+    func add(_ answered: AnsweredBatch) throws {
+        var next = tally
+        next.recordCount += answered.batch.recordCount
+        var lines: [UInt8] = []
+        func list(_ number: Int, _ pointer: String, _ reason: String, _ detail: String) {
+            let refusal: JSONObject = [
+                "line": .integer(Int64(number)), "pointer": .string(pointer), "reason": .string(reason),
+                "detail": .string(detail),
+            ]
+            lines += CanonicalJSON.write(refusal)
+            lines.append(UInt8(ascii: "\n"))
+        }
+        for refusal in answered.batch.refusals {
+            next.refuse("lines", because: refusal.reason)
+            list(refusal.number, "", refusal.reason, refusal.detail)
+        }
+        for (line, answer) in zip(answered.batch.lines, answered.answers) {
+            for said in next.add(answer) { list(line.number, said.pointer, said.reason, said.detail) }
+        }
+        try append(lines)
+        tally = next
+        try keep(isDone: false)
+    }
+
+    func finish() throws { try keep(isDone: true) }
+
+    private func append(_ bytes: [UInt8]) throws {
+        var left = bytes[...]
+        while !left.isEmpty {
+            let count = left.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress!, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                throw CommandFailure("cannot write `\(refusalsPath)`: \(String(cString: strerror(errno)))")
+            }
+            left = left.dropFirst(count)
+        }
+        byteCount += Int64(bytes.count)
+    }
+
+    /// Not synchronized: a power cut takes back some batches, which are then sent again.
+    private func keep(isDone: Bool) throws {
+        let state: JSONObject = [
+            "done": .boolean(isDone), "import": .object(content), "refusal_bytes": .integer(byteCount),
+            "tally": .object(tally.json),
+        ]
+        let part = "\(statePath).part"
+        guard FileManager.default.createFile(atPath: part, contents: Data(CanonicalJSON.write(state))),
+            rename(part, statePath) == 0
+        else {
+            throw CommandFailure("cannot write `\(statePath)`: \(String(cString: strerror(errno)))")
+        }
+    }
+}
