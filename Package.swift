@@ -432,8 +432,8 @@ let package = Package(
             [
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CommandTerminal", "CompliancePolicy",
                 "DeliveryRelay", "GateBench", "GateFloor", "GateSteps", "GateTestKit", "GateVocabulary",
-                "GatewayPipeline", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto", "ConfigurationPages",
-                "PolicyFiles", "PolicyProof",
+                "GatewayPipeline", "ImportFiles", "KeyFiles", "KeyLifecycle", "OpenSSLCrypto",
+                "ConfigurationPages", "PolicyFiles", "PolicyProof",
                 "PublicPages", "GateRecords", "SQLiteStore", "SealedFormat", "sendgate", "SendPlanning",
                 "TrailDirectory", "UnixSocketEndpoint", "UnixSockets", "WireProtocol", logging,
             ]),

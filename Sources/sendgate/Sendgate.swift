@@ -16,7 +16,7 @@ struct Sendgate: AsyncParsableCommand {
         version: version,
         subcommands: [
             InitCommand.self, Doctor.self, Serve.self, Demo.self, Status.self, Send.self, Explain.self,
-            Policy.self, Consents.self, ImportCommand.self,
+            Policy.self, Recipients.self, Devices.self, Consents.self, ImportCommand.self,
             Keys.self, ClockCommand.self, StoreCommand.self, RestoreCommand.self, Audit.self,
             ReportCommand.self, Drift.self,
             Bench.self,

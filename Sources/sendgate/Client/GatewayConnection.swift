@@ -57,6 +57,8 @@ struct GatewayConnection {
 
     func get(_ target: String) async throws -> GatewayAnswer { try await ask("GET", target, body: []) }
 
+    func delete(_ target: String) async throws -> GatewayAnswer { try await ask("DELETE", target, body: []) }
+
     func post(_ target: String, _ body: JSONObject) async throws -> GatewayAnswer {
         try await ask("POST", target, body: CanonicalJSON.write(body))
     }

@@ -184,12 +184,29 @@ struct KeysRevoke: GateCommand {
         if let key {
             return try await options.change(key, "revoke", ["cause": .string(cause.rawValue)])
         }
-        try await options.gateway.connection(isReading: options.isDryRun).use {
-            try await revokeMany(over: $0)
-        }
+        try await DeviceKeyRevocation(
+            cause: cause, user: user, device: device, registeredBefore: registeredBefore, app: app,
+            suite: suite, options: options
+        ).run()
+    }
+}
+
+/// Ends the use of many device keys, a piece at a time.
+struct DeviceKeyRevocation {
+    var cause: KeysRevoke.Cause
+    var user: String?
+    var device: String?
+    /// `nil`: now.
+    var registeredBefore: String?
+    var app: String?
+    var suite: String?
+    var options: KeyChangeOptions
+
+    func run() async throws {
+        try await options.gateway.connection(isReading: options.isDryRun).use { try await revoke(over: $0) }
     }
 
-    private func revokeMany(over connection: GatewayConnection) async throws {
+    private func revoke(over connection: GatewayConnection) async throws {
         // A person's keys are all of those that are registered by now.
         let moment = registeredBefore ?? SystemClock().now().rfc3339
         var body: JSONObject = ["cause": .string(cause.rawValue), "registered_before": .string(moment)]

@@ -38,11 +38,17 @@ struct AnsweredBatch: Sendable {
     var answers: [JSONObject]
 }
 
+/// Where the batches of an import go.
+protocol ImportSending: Sendable {
+    /// - Throws: Where the import cannot go on.
+    func send(_ batch: ImportBatch) async throws -> AnsweredBatch
+}
+
 /// Sends batches of an import, and sends again what was not taken.
 ///
 /// Sending a line twice records it once, so whatever is not answered for good is sent again: all lines of a connection that broke
 /// off, and each line for which there was no room.
-final class ImportSender: Sendable {
+final class ImportSender: ImportSending {
     private let configuration: UnixHTTPClientConfiguration
 
     private static let tryCountMax = 60

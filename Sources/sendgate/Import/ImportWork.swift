@@ -14,7 +14,7 @@ struct ImportWork {
     var refusals: String
     var isDryRun: Bool
     var isReplacing: Bool
-    var sender: ImportSender
+    var sender: any ImportSending
 
     struct Outcome {
         var tally: ImportTally
