@@ -156,7 +156,8 @@ import Testing
         try expect([13], in: batches)
         try batches.write { $0.eraseSubject(Self.person) }
         #expect(!isKept(in: batches))
-        #expect(try batches.store.read { try $0.forwards(of: Self.person, since: moment(0), limit: 99) }.isEmpty)
+        #expect(
+            try batches.store.read { try $0.forwards(of: Self.person, since: moment(0), limit: 99) }.isEmpty)
     }
 
     @Test func `of a list past its bound the newest are kept, and the file has the others`() throws {
