@@ -96,12 +96,12 @@ extension GatewayHarness {
     /// Makes what is on record of a device's key no point on its curve, so that sealing to it fails.
     ///
     /// - Returns: The record as it was.
-    func breakKey(_ key: String) throws -> DeviceKeyRecord {
+    func breakKey(_ key: String) async throws -> DeviceKeyRecord {
         let id = try #require(KeyID(hexadecimal: key))
         let sound = try #require(try store.read { try $0.deviceKey(id) })
         var broken = sound
         broken.publicKey[40] ^= 1
-        try store.write { try $0.putDeviceKey(broken) }
+        try await write { [broken] in try $0.putDeviceKey(broken) }
         return sound
     }
 }
@@ -263,7 +263,7 @@ extension GatewayHarness {
         for user in ["u_1", "u_2"] { try await gate.register(user) }
         let (_, bad) = try await gate.addKey("u_1")
         _ = try await gate.addKey("u_2")
-        let sound = try gate.breakKey(bad)
+        let sound = try await gate.breakKey(bad)
         let count = try gate.entries().count
         let quiet: JSONObject = [
             "region": "DE", "region_source": "kyc", "locale": "en", "time_zone": "Europe/Berlin",
@@ -294,7 +294,7 @@ extension GatewayHarness {
             #expect(try store.outboxDepth().rowCount == 2)
         }
         // The id is as free as it was.
-        try gate.store.write { try $0.putDeviceKey(sound) }
+        try await gate.write { try $0.putDeviceKey(sound) }
         let again = try await gate.remit("bad", to: "u_1")
         #expect(again.status == 202 && again.json["replayed"] != true, "\(again.json)")
     }
@@ -307,12 +307,12 @@ extension GatewayHarness {
         try await gate.register("u_1", device: "d_2")
         _ = try await gate.addKey("u_1")
         let (_, bad) = try await gate.addKey("u_1", device: "d_2")
-        let sound = try gate.breakKey(bad)
+        let sound = try await gate.breakKey(bad)
         var transfer = GatewayHarness.remittance("a", to: "u_1")
         transfer["type"] = "transfer.large"
         #expect(try await gate.call("payments", "POST", "/v1/sends", transfer).status == 503)
         #expect(try gate.store.read { try $0.outboxDepth().rowCount } == 0)
-        try gate.store.write { try $0.putDeviceKey(sound) }
+        try await gate.write { try $0.putDeviceKey(sound) }
         // Another id of the same event: it was not told.
         transfer["id"] = "b"
         let sent = try await gate.call("payments", "POST", "/v1/sends", transfer)
@@ -334,7 +334,7 @@ extension GatewayHarness {
         for (id, user) in [("a", "u_1"), ("b", "u_2")] {
             try #require(try await gate.remit(id, to: user)["outcome"] == "defer")
         }
-        let sound = try gate.breakKey(bad)
+        let sound = try await gate.breakKey(bad)
         gate.clock.advance(seconds: 9 * 3600)
         _ = try await gate.claim()
         #expect(try await gate.claim().map(\.token) == [apnsToken("token-of-u_2-d_1")])
@@ -346,7 +346,7 @@ extension GatewayHarness {
         }
         // What did not go was not decided to go.
         #expect(try dueCount() == 1)
-        try gate.store.write { try $0.putDeviceKey(sound) }
+        try await gate.write { try $0.putDeviceKey(sound) }
         gate.clock.advance(milliseconds: 59_999)
         #expect(try await gate.claim().isEmpty)
         gate.clock.advance(milliseconds: 1)
@@ -365,7 +365,7 @@ extension GatewayHarness {
             try #require(sent["outcome"] == (number == 0 ? "forward" : "digest"), "\(sent.json)")
         }
         #expect(try await gate.claim().count == 1)
-        let sound = try gate.breakKey(bad)
+        let sound = try await gate.breakKey(bad)
         gate.clock.advance(seconds: 3601)
         try #require(try await gate.remit("other", to: "u_2").status == 202)
         // The claim that cannot make the summary gives what else is due, and counts and ends nothing.
@@ -373,7 +373,7 @@ extension GatewayHarness {
         #expect(try gate.entries("redecision").isEmpty)
         await gate.settle()
         #expect(gate.alarms.all.count == 3, "\(gate.alarms.all)")
-        try gate.store.write { try $0.putDeviceKey(sound) }
+        try await gate.write { try $0.putDeviceKey(sound) }
         gate.clock.advance(seconds: 60)
         _ = try await gate.claim()
         #expect(try await gate.claim().map(\.token) == [apnsToken("token-of-u_1-d_1")])

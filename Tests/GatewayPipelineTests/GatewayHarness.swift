@@ -495,9 +495,30 @@ final class GatewayHarness: Sendable {
         }
     }
 
+    /// Writes through the engine, which alone changes the store while it runs.
+    func write(_ body: @escaping @Sendable (GateMemory) throws -> Void) async throws {
+        let refused: EngineFailure? = await withCheckedContinuation { continuation in
+            engine.submit(WritingOperation(body: body) { continuation.resume(returning: $0) })
+        }
+        if let refused { throw refused }
+    }
+
     func claim(_ lane: DeliveryLane = .general) async throws -> [Delivery] {
         try await gateway.claim(lane: lane, limit: 100)
     }
+}
+
+/// Writes what a test wants written.
+private struct WritingOperation: EngineOperation {
+    let body: @Sendable (GateMemory) throws -> Void
+    let done: @Sendable (EngineFailure?) -> Void
+    var caller: CallerName? { nil }
+    var lane: EngineLane { .general }
+    func perform(in batch: Batch) throws -> Completion {
+        try batch.step { try body($0.memory) }
+        return { [done] _ in done(nil) }
+    }
+    func refuse(_ failure: EngineFailure) { done(failure) }
 }
 
 /// Drops settings that are over, as the gateway does every hour.
