@@ -219,7 +219,13 @@ package final class DeliveryDesk: Sendable {
             return false
         }
         provider.confirmDeadAddresses()
-        state.withLock { $0.circuits[lane]?.retry(at: clock.uptimeMilliseconds()) }
+        state.withLock { state in
+            if state.circuits[lane]?.cause?.reason.hasPrefix(SuspectAnswers.doubtWord) == true {
+                state.circuits[lane] = nil
+            } else {
+                state.circuits[lane]?.retry(at: clock.uptimeMilliseconds())
+            }
+        }
         logger.notice(
             "an operator confirmed that addresses are dead; for an hour the provider is believed",
             metadata: ["lane": "\(lane)"])

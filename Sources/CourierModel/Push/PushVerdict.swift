@@ -28,21 +28,27 @@ package struct PushFinding: Sendable, Hashable {
         self.reason = reason
     }
 
+    /// A service's name for a message has some 60 characters; of a longer one so many are kept.
+    private static let providerIDCountMax = 256
+
     /// Whether it says that the token leads nowhere.
     package var isDead: Bool { if case .tokenGone = verdict { true } else { false } }
 
     /// - Parameters:
+    ///   - message: The message that was answered, or its ticket.
     ///   - providerID: What the service calls a message that it took.
     ///   - mayRepeat: Whether a second copy replaces the first.
     ///   - at: Milliseconds on a clock that never jumps.
     package func outcome(
-        providerID: String?, mayRepeat: Bool, weighing suspects: inout SuspectAnswers, at now: Int64
+        of message: String, providerID: String?, mayRepeat: Bool, weighing suspects: inout SuspectAnswers,
+        at now: Int64
     ) -> DeliveryOutcome {
         switch verdict {
         case .accepted:
             suspects.accepted(at: now)
-            return .accepted(providerID: providerID)
-        case .tokenGone(let at): return suspects.dead(.tokenGone(reason: reason, at: at), at: now)
+            return .accepted(providerID: providerID.map { String($0.prefix(Self.providerIDCountMax)) })
+        case .tokenGone(let at):
+            return suspects.dead(.tokenGone(reason: reason, at: at), of: message, at: now)
         case .failed: return .failed(reason: reason)
         case .suspect: return suspects.suspected(reason, at: now)
         case .later(let seconds, let scope): return .later(reason: reason, seconds: seconds, scope: scope)

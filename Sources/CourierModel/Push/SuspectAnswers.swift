@@ -24,6 +24,8 @@ package struct SuspectAnswers: Sendable, Hashable {
     package static let confirmationMilliseconds: Int64 = 3_600_000
     /// How long one accepted message proves the configuration, in milliseconds.
     package static let proofMilliseconds: Int64 = 3_600_000
+    /// So many of the newest dead answers are known by their message or ticket. One that is tried again says nothing new.
+    package static let countedMax = 1_024
     /// When a message is tried again that nothing proves to be at fault, in seconds.
     package static let retrySeconds = 60
 
@@ -39,10 +41,13 @@ package struct SuspectAnswers: Sendable, Hashable {
     private var lastAccepted: Int64?
     /// Dead addresses since the last message that was taken, however long that took.
     private var deadRun = 0
+    /// The messages and tickets whose dead answer was counted, and their order.
+    private var counted: Set<String> = []
+    private var countedOrder: [String] = []
 
     private struct Doubt: Sendable, Hashable {
         var reason: String
-        /// How many more messages were taken than addresses called dead, since that was fewer last.
+        /// Messages taken less addresses called dead since the doubt began, and never below 0.
         var alive = 0
     }
 
@@ -78,10 +83,13 @@ package struct SuspectAnswers: Sendable, Hashable {
 
     /// Takes in that a provider calls the address of a message dead.
     ///
-    /// - Parameter outcome: What that means for the message where it is believed.
-    package mutating func dead(_ outcome: DeliveryOutcome, at now: Int64) -> DeliveryOutcome {
+    /// - Parameters:
+    ///   - outcome: What that means for the message where it is believed.
+    ///   - id: The message or the ticket, which counts once, however often it is tried or asked for.
+    package mutating func dead(_ outcome: DeliveryOutcome, of id: String, at now: Int64) -> DeliveryOutcome {
         if let confirmedUntil, now < confirmedUntil { return outcome }
         turn(now)
+        guard count(id) else { return standing.map { .misconfigured(reason: $0.reason) } ?? outcome }
         current.dead += 1
         deadRun += 1
         let (dead, accepted) = (current.dead + previous.dead, current.accepted + previous.accepted)
@@ -95,6 +103,14 @@ package struct SuspectAnswers: Sendable, Hashable {
         return .misconfigured(reason: reason)
     }
 
+    /// - Returns: Whether it was not counted before.
+    private mutating func count(_ id: String) -> Bool {
+        guard counted.insert(id).inserted else { return false }
+        countedOrder.append(id)
+        if countedOrder.count > Self.countedMax { counted.remove(countedOrder.removeFirst()) }
+        return true
+    }
+
     /// What an app in doubt is misconfigured for, as the gateway is told.
     package static let doubtWord = "dead_addresses_doubted"
 
@@ -104,8 +120,12 @@ package struct SuspectAnswers: Sendable, Hashable {
         confirmedUntil = now + Self.confirmationMilliseconds
     }
 
-    /// Forgets everything, as after a change of the configuration.
-    package mutating func reset() { self = SuspectAnswers() }
+    /// Forgets every answer, as after a change of the configuration. An operator's word stands.
+    package mutating func reset() {
+        let confirmedUntil = confirmedUntil
+        self = SuspectAnswers()
+        self.confirmedUntil = confirmedUntil
+    }
 
     private mutating func endDoubt() {
         standing = nil

@@ -59,6 +59,9 @@ package enum TwilioErrors {
         30036: .expired,
     ]
 
+    /// Refusals that say that the number leads nowhere, rather than that the text or the sender is at fault.
+    package static let deadNumbers: Set<Int> = [21_211, 21_217, 21_265, 21_614, 21_635]
+
     static func event(ofStatus status: String, code: Int?) -> InboundReport.ReceiptEvent {
         if let code, let event = callbacks[code] { return event }
         return status == "canceled" ? .expired : .failed

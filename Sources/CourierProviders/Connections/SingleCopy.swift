@@ -53,7 +53,7 @@ package final class SingleCopy: Sendable {
         if let earlier = journal[key] { return DeliveryOutcome(journaled: earlier.value) }
         let keptUntil = order.expiresAt.advanced(bySeconds: Self.keptSeconds)
         let journal = journal
-        let outcome = await attempt {
+        let beginning = Beginning {
             do {
                 try await journal.commit([
                     .put(key, CourierJournal.Entry(["state": "begun"], keptUntil: keptUntil))
@@ -63,6 +63,9 @@ package final class SingleCopy: Sendable {
                 return .later(reason: "journal_unavailable", seconds: nil, scope: .app)
             }
         }
+        let outcome = await attempt { await beginning.begin() }
+        // An attempt may have been given up while the journal was written: what it wrote is undone below.
+        await beginning.end()
         // Crash point: the provider has answered, and the journal says `begun`. A restart answers `ambiguous`.
         guard journal[key] != nil else { return outcome }
         let change: CourierJournal.Change =
@@ -78,6 +81,44 @@ package final class SingleCopy: Sendable {
             }
         }
         return outcome
+    }
+}
+
+/// The entry that an attempt makes before it writes. Once the attempt is over it is there or never will be.
+private final class Beginning: Sendable {
+    private enum State {
+        case open
+        case begun(Task<DeliveryOutcome?, Never>)
+        case ended
+    }
+
+    private let state = Mutex(State.open)
+    private let record: @Sendable () async -> DeliveryOutcome?
+
+    init(_ record: @escaping @Sendable () async -> DeliveryOutcome?) { self.record = record }
+
+    func begin() async -> DeliveryOutcome? {
+        let task = state.withLock { state -> Task<DeliveryOutcome?, Never>? in
+            switch state {
+            case .begun(let task): return task
+            case .ended: return nil
+            case .open:
+                let task = Task { [record] in await record() }
+                state = .begun(task)
+                return task
+            }
+        }
+        guard let task else { return .stopping }
+        return await task.value
+    }
+
+    func end() async {
+        let task = state.withLock { state -> Task<DeliveryOutcome?, Never>? in
+            defer { state = .ended }
+            if case .begun(let task) = state { return task }
+            return nil
+        }
+        _ = await task?.value
     }
 }
 

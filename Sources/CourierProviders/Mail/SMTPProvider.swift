@@ -64,7 +64,7 @@ package final class SMTPProvider: DeliveryProvider {
             mail,
             weigh: { outcome in
                 let now = self.clock.uptimeMilliseconds()
-                return self.suspects.withLock { $0.dead(outcome, at: now) }
+                return self.suspects.withLock { $0.dead(outcome, of: order.message.uuidText, at: now) }
             },
             mayBegin: {
                 if let refusal = self.clock.refusal(of: order) { return refusal }

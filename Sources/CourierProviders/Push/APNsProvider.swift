@@ -57,6 +57,7 @@ package final class APNsProvider: DeliveryProvider {
             finding.reason = hinted(finding.reason, answer)
             return suspects.withLock { suspects in
                 finding.outcome(
+                    of: order.message.uuidText,
                     providerID: answer.header("apns-id") ?? order.message.uuidText, mayRepeat: mayRepeat,
                     weighing: &suspects, at: clock.uptimeMilliseconds())
             }

@@ -59,10 +59,12 @@ package final class ExpoProvider: DeliveryProvider {
         guard CanonicalJSON.write(order.body).count <= PushLimits.bodyBytesMax else {
             return .failed(reason: "MessageTooBig")
         }
-        // Pushes that Expo takes would be lost like the last ones.
-        if let doubt = receipts.doubt { return .misconfigured(reason: doubt) }
         // A push whose receipt could not be kept would go without anybody to learn that it failed.
         guard receipts.hasRoom else { return .later(reason: "journal_full", seconds: 60, scope: .app) }
+        // Pushes that Expo takes would be lost like the last ones.
+        if let doubt = receipts.refusal(at: clock.uptimeMilliseconds()) {
+            return .misconfigured(reason: doubt)
+        }
         let mayRepeat = Self.replaces(message)
         message["to"] = .string(order.token)
         let batcher = batcher.withLock { batcher in
@@ -151,7 +153,8 @@ package final class ExpoProvider: DeliveryProvider {
     ) -> DeliveryOutcome {
         suspects.withLock { suspects in
             finding.outcome(
-                providerID: ticket, mayRepeat: push.mayRepeat, weighing: &suspects,
+                of: push.order.message.uuidText, providerID: ticket, mayRepeat: push.mayRepeat,
+                weighing: &suspects,
                 at: clock.uptimeMilliseconds())
         }
     }

@@ -20,6 +20,9 @@ final class ExpoReceipts: Sendable {
     private let pass: @Sendable (_ path: String, _ body: JSONValue) async -> GatewayAnswer?
     /// Receipts are weighed against receipts: a ticket says that Expo took a push, and nothing of its token.
     private let suspects = Mutex(SuspectAnswers())
+    /// When a push went last while receipts were doubted, or the first was refused.
+    private let lastProbe = Mutex<Int64?>(nil)
+    private static let probeMilliseconds: Int64 = 60_000
 
     init(
         name: String, journal: CourierJournal, clock: ProviderClock, logger: Logger,
@@ -94,7 +97,8 @@ final class ExpoReceipts: Sendable {
         _ receipts: JSONObject, of tickets: [(id: String, entry: CourierJournal.Entry)]
     ) async {
         var changes: [CourierJournal.Change] = []
-        let isDoubted = weigh(tickets.compactMap { receipts[$0.id]?.objectValue })
+        let isDoubted = weigh(
+            tickets.compactMap { ticket in receipts[ticket.id]?.objectValue.map { (ticket.id, $0) } })
         for (id, entry) in tickets {
             guard let ticket = Ticket(entry) else {
                 changes.append(.remove(prefix + id))
@@ -121,17 +125,20 @@ final class ExpoReceipts: Sendable {
 
     /// Takes in all receipts of one answer before any of them is told, so that none of a spike goes before it is seen.
     /// - Returns: Whether those of dead tokens are not believed. Expo is asked for them again.
-    private func weigh(_ receipts: [JSONObject]) -> Bool {
+    private func weigh(_ receipts: [(id: String, receipt: JSONObject)]) -> Bool {
         let now = clock.uptimeMilliseconds()
-        let findings = receipts.map(ExpoErrors.read)
+        let findings = receipts.map { (id: $0.id, finding: ExpoErrors.read($0.receipt)) }
         let doubt = suspects.withLock { suspects -> String? in
-            for case .accepted in findings.map(\.verdict) { suspects.accepted(at: now) }
-            for finding in findings where finding.isDead {
-                _ = suspects.dead(.tokenGone(reason: finding.reason, at: nil), at: now)
+            // In the order of the tickets: sorted by what they say, the dead ones would stand in a row.
+            for (id, finding) in findings {
+                if case .accepted = finding.verdict { suspects.accepted(at: now) }
+                if finding.isDead {
+                    _ = suspects.dead(.tokenGone(reason: finding.reason, at: nil), of: id, at: now)
+                }
             }
             return suspects.doubt
         }
-        if let doubt, findings.contains(where: \.isDead) {
+        if let doubt, findings.contains(where: \.finding.isDead) {
             logger.error("receipts of dead tokens are not believed", metadata: ["reason": "\(doubt)"])
         }
         return doubt != nil
@@ -139,6 +146,24 @@ final class ExpoReceipts: Sendable {
 
     /// See ``DeliveryProvider/doubt``.
     var doubt: String? { suspects.withLock { $0.doubt } }
+
+    /// Why a push may not go now: while receipts are doubted, one a minute does, because only new receipts can end the doubt.
+    func refusal(at now: Int64) -> String? {
+        let doubt = doubt
+        return lastProbe.withLock { last in
+            guard let doubt else {
+                last = nil
+                return nil
+            }
+            guard let earlier = last else {
+                last = now
+                return doubt
+            }
+            if now - earlier < Self.probeMilliseconds { return doubt }
+            last = now
+            return nil
+        }
+    }
 
     func confirmDead() {
         let now = clock.uptimeMilliseconds()

@@ -70,7 +70,8 @@ package final class FCMProvider: DeliveryProvider {
             }
             return suspects.withLock { suspects in
                 finding.outcome(
-                    providerID: answer.json?["name"]?.stringValue, mayRepeat: replaces, weighing: &suspects,
+                    of: order.message.uuidText, providerID: answer.json?["name"]?.stringValue,
+                    mayRepeat: replaces, weighing: &suspects,
                     at: clock.uptimeMilliseconds())
             }
         } catch let fault as ExchangeFault {

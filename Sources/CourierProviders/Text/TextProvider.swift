@@ -70,7 +70,7 @@ package final class TextProvider: DeliveryProvider {
                         let outcome = await begin()
                         refusal.withLock { $0 = outcome }
                         return outcome == nil
-                    }))
+                    }), of: order)
         } catch {
             if let outcome = refusal.withLock({ $0 }) { return outcome }
             switch error {
@@ -113,19 +113,28 @@ package final class TextProvider: DeliveryProvider {
         )
     }
 
-    private func outcome(_ answer: ProviderAnswer) -> DeliveryOutcome {
+    private func outcome(_ answer: ProviderAnswer, of order: DeliveryOrder) -> DeliveryOutcome {
         let retryAfter = RetryAfter.seconds(answer.header("retry-after"), at: clock.now())
         let now = clock.uptimeMilliseconds()
         return suspects.withLock { suspects in
             let outcome = meaning(of: answer, retryAfter, &suspects, now)
             switch outcome {
             case .accepted: suspects.accepted(at: now)
-            // Most often the number, which no later try makes another.
-            case .failed: return suspects.dead(outcome, at: now)
-            case .seenBefore, .tokenGone, .later, .misconfigured, .ambiguous: break
+            // Of a text that the provider took and lost there is a second one on each try, so it ends whatever the others say.
+            case .failed where isDeadNumber(answer):
+                return suspects.dead(outcome, of: order.message.uuidText, at: now)
+            case .failed, .seenBefore, .tokenGone, .later, .misconfigured, .ambiguous: break
             }
             return outcome
         }
+    }
+
+    /// Whether the provider refuses a text because its number leads nowhere. A template does not say so.
+    private func isDeadNumber(_ answer: ProviderAnswer) -> Bool {
+        guard case .twilio = configuration.service, !(200..<300).contains(answer.status),
+            let code = answer.lenientJSON?["code"]?.integerValue
+        else { return false }
+        return TwilioErrors.deadNumbers.contains(Int(code))
     }
 
     private func meaning(
@@ -141,7 +150,7 @@ package final class TextProvider: DeliveryProvider {
                 }
                 // It may have failed before the answer was written.
                 guard let state = json?["status"]?.stringValue, ["failed", "undelivered"].contains(state)
-                else { return .accepted(providerID: id) }
+                else { return .accepted(providerID: String(id.prefix(256))) }
                 let code = json?["error_code"]?.integerValue
                 return .failed(reason: code.map { "twilio_\($0)" } ?? "twilio_\(state)")
             }

@@ -1,6 +1,7 @@
 import CanonicalJSON
 import CourierModel
 import GateVocabulary
+import Foundation
 import Testing
 
 /// What Apple, Google and Expo answer, row by row.
@@ -281,8 +282,11 @@ import Testing
     private static let minute: Int64 = 60_000
     private static let gone = DeliveryOutcome.tokenGone(reason: "Unregistered", at: Instant(milliseconds: 1))
 
-    private func isBelieved(_ suspects: inout SuspectAnswers, at now: Int64 = 0) -> Bool {
-        let outcome = suspects.dead(Self.gone, at: now)
+    /// - Parameter id: `nil` for a message that was not tried before.
+    private func isBelieved(
+        _ suspects: inout SuspectAnswers, of id: String? = nil, at now: Int64 = 0
+    ) -> Bool {
+        let outcome = suspects.dead(Self.gone, of: id ?? UUID().uuidString, at: now)
         guard case .misconfigured(let reason) = outcome else { return outcome == Self.gone }
         #expect(reason.hasPrefix("dead_addresses_doubted: Unregistered of "))
         #expect(suspects.doubt == reason)
@@ -348,6 +352,24 @@ import Testing
         #expect(isBelieved(&suspects, at: later))
     }
 
+    @Test func `a message that is tried again counts once`() {
+        var suspects = proven()
+        #expect((1...100).allSatisfy { _ in isBelieved(&suspects, of: "m") })
+        for _ in 1...18 { #expect(isBelieved(&suspects)) }
+        #expect(!isBelieved(&suspects))
+        // It does not hold up the end of the doubt either.
+        for _ in 1...20 {
+            #expect(!isBelieved(&suspects, of: "m"))
+            suspects.accepted(at: 1)
+        }
+        #expect(isBelieved(&suspects, of: "m"))
+        // As many are known as the bound says.
+        for number in 1...SuspectAnswers.countedMax {
+            suspects.accepted(at: 1)
+            #expect(isBelieved(&suspects, of: "\(number)", at: 1))
+        }
+    }
+
     @Test func `an operator's word counts for an hour, and a change of the configuration forgets the doubt`()
     {
         var suspects = SuspectAnswers()
@@ -359,6 +381,10 @@ import Testing
         #expect(after == [true, true, true, true, false])
         suspects.reset()
         #expect(suspects.doubt == nil)
+        // The word outlives a change of credentials.
+        suspects.confirmDead(at: 3_600_000)
+        suspects.reset()
+        for _ in 1...300 { #expect(isBelieved(&suspects, at: 3_600_000)) }
     }
 }
 

@@ -34,9 +34,11 @@ import Testing
         }
 
         /// Answers of Apple's to one message that are not the usual one.
-        func outcome(_ answer: JSONValue, collapses: Bool = true) async throws -> DeliveryOutcome {
+        func outcome(
+            _ answer: JSONValue, of number: UInt64 = 1, collapses: Bool = true
+        ) async throws -> DeliveryOutcome {
             try service.next(answer)
-            return await provider.deliver(PushOrder.apple(collapses: collapses))
+            return await provider.deliver(PushOrder.apple(number, collapses: collapses))
         }
     }
 
@@ -152,7 +154,7 @@ import Testing
         let stage = try Stage()
         let dead = Self.says(410, "Unregistered", ["timestamp": 1_700_000_000_123])
         var names: [String] = []
-        for _ in 1...300 { names.append(try await stage.outcome(dead).name) }
+        for number in 1...300 { names.append(try await stage.outcome(dead, of: UInt64(number)).name) }
         #expect(
             names == Array(repeating: "token_gone", count: 4) + Array(repeating: "misconfigured", count: 296))
         let doubt = try #require(stage.provider.doubt)

@@ -274,6 +274,10 @@ import Testing
         // Pushes that would be lost like these wait, and Expo is asked for the receipts again.
         #expect(await stage.provider.deliver(PushOrder.expo(901)).name == "misconfigured")
         #expect(try stage.service.requests().isEmpty)
+        // One a minute goes, whose receipt may tell otherwise.
+        stage.clock.pass(minutes: 1)
+        #expect(await stage.provider.deliver(PushOrder.expo(902)).name == "accepted")
+        #expect(await stage.provider.deliver(PushOrder.expo(903)).name == "misconfigured")
         stage.provider.confirmDeadAddresses()
         #expect(stage.provider.doubt == nil)
         stage.clock.pass(minutes: 15)
