@@ -12,7 +12,7 @@ extension StepContext {
         _ change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant
     ) throws -> EntryReference {
         try memory.apply(change, to: subject)
-        if let placed = try placed(change, of: subject, at: now) { return placed }
+        if let placed = try placed(change, of: subject, by: caller, at: now) { return placed }
         return try record(change.entry(of: subject, by: caller, at: now), at: now)
     }
 

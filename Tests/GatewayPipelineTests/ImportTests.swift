@@ -246,21 +246,6 @@ import WireProtocol
                         "a_2": ["kind": "sms", "value": "+0479000000"],
                         "a_3": ["kind": "sms", "value": "0047 900"],
                     ],
-                    "withdrawals": ["unknown": [:]],
-                    "preferences": [
-                        [
-                            "scope": "no_scope", "channel": "push", "source": "in_app_settings",
-                            "state": "user_off",
-                        ],
-                        [
-                            "scope": "social", "channel": "push", "source": "admin_override",
-                            "state": "user_off",
-                        ],
-                        [
-                            "scope": "social", "channel": "push", "source": "in_app_settings",
-                            "state": "user_on", "event_time": "2027-01-01T00:00:00Z",
-                        ],
-                    ],
                 ]), into: gate)
         #expect(reply.status == 200, "\(reply.json)")
         #expect(Self.count(reply, "recorded", of: "consents") == 2)
@@ -271,14 +256,83 @@ import WireProtocol
             ["/consents/4", "event_in_future"], ["/consents/5", "assertion_not_permitted"],
             ["/consents/6", "not_found"], ["/consents/7", "other_purpose"],
             ["/consents/8/expires_at", "invalid_request"], ["/consents/9", "unknown_notice"],
-            ["/devices/d_3", "unknown_time_zone"], ["/withdrawals/unknown", "not_found"],
-            ["/preferences/0", "unknown_scope"], ["/preferences/1", "assertion_not_permitted"],
-            ["/preferences/2", "event_in_future"],
+            ["/devices/d_3", "unknown_time_zone"],
         ] { #expect(refused.contains(row), "\(row) in \(refused)") }
         for part in ["/devices/d_2", "/addresses/a_2", "/addresses/a_3"] {
             #expect(refused.contains { $0[0].hasPrefix(part) }, "\(part) in \(refused)")
         }
+        var unfit = Self.unfitNoes
+        unfit["consents"] = .null
+        let noes = try await Self.take(Self.line("u_2", in: gate, unfit), into: gate)
+        #expect(noes.status == 200 && Self.count(noes, "recorded", of: "devices") == 1, "\(noes.json)")
+        #expect(
+            Set(Self.refused(noes)) == [
+                ["/withdrawals/unknown", "not_found"], ["/preferences/0", "unknown_scope"],
+                ["/preferences/1", "assertion_not_permitted"], ["/preferences/2", "event_in_future"],
+            ])
         try Self.audit(gate)
+    }
+
+    private static let unfitNoes: JSONObject = [
+        "withdrawals": ["unknown": [:]],
+        "preferences": [
+            ["scope": "no_scope", "channel": "push", "source": "in_app_settings", "state": "user_off"],
+            ["scope": "social", "channel": "push", "source": "admin_override", "state": "user_off"],
+            [
+                "scope": "social", "channel": "push", "source": "in_app_settings", "state": "user_on",
+                "event_time": "2027-01-01T00:00:00Z",
+            ],
+        ],
+    ]
+
+    @Test func `a yes does not stand without a no of its line that is refused`() async throws {
+        let gate = try Self.gate()
+        for (user, part) in [
+            ("u_1", ["withdrawals": ["unknown": [:]]]),
+            (
+                "u_2",
+                [
+                    "preferences": [
+                        [
+                            "scope": "no_scope", "channel": "push", "source": "in_app_settings",
+                            "state": "user_off",
+                        ]
+                    ]
+                ]
+            ),
+        ] as [(String, JSONObject)] {
+            let reply = try await Self.take(Self.line(user, in: gate, part), into: gate)
+            #expect(reply.status == 404 || reply.status == 422, "\(reply.json)")
+            #expect(try gate.store.read { try $0.subject(of: UserID(user)) } == nil)
+        }
+        // What cannot be read may end any of them.
+        let unread = try await Self.take(
+            Self.line("u_3", in: gate, ["withdrawals": ["push-u_3": ["event_time": "03.01.2026"]]]),
+            into: gate)
+        #expect(unread.status == 200, "\(unread.json)")
+        #expect(Self.count(unread, "recorded", of: "consents") == 0)
+        #expect(Self.count(unread, "recorded", of: "devices") == 1)
+        #expect(Self.refused(unread).contains(["/consents/0", "invalid_request"]), "\(unread.json)")
+        try Self.audit(gate)
+    }
+
+    @Test func `what follows from an import keeps its own caller in the entry`() throws {
+        let (subject, now) = (SubjectID(high: 1, low: 2), Instant(seconds: 1_795_000_000))
+        func choice(by caller: CallerName) -> (change: PersonChange, caller: CallerName) {
+            let record = PreferenceRecord(
+                subject: subject, scope: "marketing", channel: .push, destination: nil, state: .userOff,
+                source: .inAppSettings, at: now, caller: caller)
+            return (.preference(record), caller)
+        }
+        let entry = ImportEntry(
+            [choice(by: CallerName("migration")), choice(by: .gateway)], of: subject,
+            by: CallerName("migration"), at: now)
+        let read = try TrailEntry(reading: entry.bytes(index: 0, time: now))
+        #expect(EntrySchema.version1.violation(in: read) == nil)
+        #expect(
+            try read.parts().map { $0.members["caller"]?.stringValue } == [
+                "migration", CallerName.gateway.text,
+            ])
     }
 
     @Test func `an opt-out is a withdrawal of its own time, and an opt-in is no consent`() async throws {

@@ -3,8 +3,8 @@ package import GateVocabulary
 
 /// A person came over from another system: everything that one line of an import changed of them.
 ///
-/// The entry stands for its changes, in their order: each is what an entry of its own kind would say, without the person and the caller,
-/// who are the same for all. ``TrailEntry/parts()`` gives them back as such entries, so nothing else reads this kind by itself.
+/// The entry stands for its changes, in their order: each is what an entry of its own kind would say, without the person, and without the
+/// caller where that is the importer. What follows from an import is the gateway's, such as a no that was said at a mailbox before. ``TrailEntry/parts()`` gives them back as such entries, so nothing else reads this kind by itself.
 package struct ImportEntry: EntryBody {
     package static let kind = EntryKind.imported
     /// What a change may be.
@@ -21,13 +21,16 @@ package struct ImportEntry: EntryBody {
     private var changes: [[UInt8]]
 
     /// - Precondition: Each change is one that an import makes.
-    package init(_ changes: [PersonChange], of subject: SubjectID, by caller: CallerName, at now: Instant) {
+    package init(
+        _ changes: [(change: PersonChange, caller: CallerName)], of subject: SubjectID, by caller: CallerName,
+        at now: Instant
+    ) {
         (self.subject, self.caller) = (subject, caller)
-        self.changes = changes.map { change in
-            guard let entry = change.entry(of: subject, by: caller, at: now) as? any RecordEntry else {
+        self.changes = changes.map { change, author in
+            guard let entry = change.entry(of: subject, by: author, at: now) as? any RecordEntry else {
                 preconditionFailure("no entry of an import says \(change)")
             }
-            return CanonicalWriter.bytes { entry.write(part: &$0) }
+            return CanonicalWriter.bytes { entry.write(part: &$0, namingCaller: author != caller) }
         }
     }
 
@@ -53,11 +56,13 @@ package struct ImportEntry: EntryBody {
                 "kind", "What an entry of this kind says.",
                 kinds.map { entry in
                     let members = entry.objectShape.members.filter { !shared.contains($0.name) }
-                    return (names: [entry.kind.text], shape: ObjectShape("", members))
+                    let caller = ObjectShape.Member.optional(
+                        "caller", .name, "Who said so, where it is another than the entry's.")
+                    return (names: [entry.kind.text], shape: ObjectShape("", members + [caller]))
                 }))
     }
 
-    /// What the changes have in common.
+    /// What the changes have in common, but for a caller that is another.
     fileprivate static let shared = ["caller", "subject"]
 
     package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
@@ -102,7 +107,7 @@ package struct ImportEntry: EntryBody {
         for (position, value) in list.enumerated() {
             guard let change = value.objectValue, let kind = change["kind"]?.stringValue,
                 kinds.contains(where: { $0.kind.text == kind }),
-                !shared.contains(where: { change[$0] != nil })
+                change["subject"] == nil, change["caller"].map({ $0.stringValue != nil }) ?? true
             else {
                 throw JSONShapeError(
                     JSONPointer(["changes", String(position)]), "expected a change that an import makes")
@@ -115,14 +120,15 @@ package struct ImportEntry: EntryBody {
 
 extension RecordEntry {
     /// The entry as a change of an import, which says for all of them who it is and who said so.
-    fileprivate func write(part json: inout CanonicalWriter) {
+    fileprivate func write(part json: inout CanonicalWriter, namingCaller: Bool) {
         var isKindWritten = false
         withUnsafePointer(to: self) { entry in
             json.object { json in
                 for (offset, _, form) in Self.fields.recorded {
                     let place = UnsafeRawPointer(entry) + offset
                     let name = "\(form.name)"
-                    guard !ImportEntry.shared.contains(name), form.isPresent(place), !isLacking(form) else {
+                    let isShared = ImportEntry.shared.contains(name) && !(namingCaller && name == "caller")
+                    guard !isShared, form.isPresent(place), !isLacking(form) else {
                         continue
                     }
                     if !isKindWritten, CodeUnits.precedes("kind", name) {
@@ -147,7 +153,7 @@ extension TrailEntry {
         for change in try ImportEntry.changes(in: members) {
             var part = change
             part["kind"] = nil
-            part["caller"] = members["caller"]
+            part["caller"] = change["caller"] ?? members["caller"]
             part["subject"] = members["subject"]
             parts.append(
                 TrailEntry(

@@ -28,7 +28,7 @@ struct ImportedChanges {
     let subject: SubjectID
     /// The entry's place, which it takes before the entries of others that the line makes; `nil` before the first change.
     var index: UInt64?
-    var changes: [PersonChange] = []
+    var changes: [(change: PersonChange, caller: CallerName)] = []
 }
 
 /// Bringing people over from another system.
@@ -74,7 +74,18 @@ extension StepContext {
                 try importDevice(device, line, by: caller, at: now)
             }
         }
-        for consent in line.consents {
+        // What cannot be read of a no may end any of the line's consents, so none is taken.
+        let losesNo = read.refused.contains { Self.isNo($0.pointer) }
+        if losesNo {
+            for consent in line.consents {
+                result.refused.append(
+                    ImportRefusal(
+                        consent.pointer, .invalidRequest,
+                        "a withdrawal or a choice of the line cannot be read, and a yes does not stand without the no beside it"
+                    ))
+            }
+        }
+        for consent in line.consents where !losesNo {
             try take(\.consents, consent.pointer, in: &result) {
                 try rules.require(.addConsent, of: caller)
                 return try addConsent(consent.body, of: line.user, by: caller, at: now, isCiting: false)
@@ -82,17 +93,26 @@ extension StepContext {
             }
         }
         for withdrawal in line.withdrawals {
-            try take(\.withdrawals, JSONPointer(["withdrawals", withdrawal.name]), in: &result) {
+            let pointer = JSONPointer(["withdrawals", withdrawal.name])
+            // A yes of the line must not stand without the no beside it.
+            try take(\.withdrawals, pointer, in: &result, isNeeded: !line.consents.isEmpty) {
                 try importWithdrawal(withdrawal, of: line.user, by: caller, at: now)
             }
         }
         for choice in line.preferences {
-            try take(\.preferences, choice.pointer, in: &result) {
+            let isNo = choice.body.choice.choice.storedState.isOff
+            try take(\.preferences, choice.pointer, in: &result, isNeeded: isNo && !line.consents.isEmpty) {
                 try importChoice(choice.body, of: line.user, by: caller, at: now)
             }
         }
         result.entry = try recordImported(by: caller, at: now)
         return result
+    }
+
+    /// Whether a part of a line says no, as far as its place tells.
+    private static func isNo(_ pointer: JSONPointer?) -> Bool {
+        guard let text = pointer?.text else { return true }
+        return text.hasPrefix("/withdrawals") || text.hasPrefix("/preferences")
     }
 
     private enum Outcome {
@@ -144,7 +164,7 @@ extension StepContext {
 
     private static func unfinished() -> StepRefusal {
         StepRefusal(
-            .unavailable,
+            .wrongState,
             detail:
                 "so many people have this number or mailbox that it is switched off for a part of them at a time; say this one alone"
         )
@@ -229,11 +249,13 @@ extension StepContext {
         let body = withdrawal.body
         if let person = try RecipientWithLedger.load(user, from: memory) {
             let named = person.subject.tag(.consent, withdrawal.name)
+            let undone = Set(person.consents.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
             let isRecorded = person.consents.contains {
-                $0.state == .withdrawn && $0.withdraws == named
+                $0.state == .withdrawn && $0.withdraws == named && !undone.contains($0.idTag)
                     && (body.eventTime == nil || body.eventTime == $0.statedTime ?? $0.eventTime)
             }
-            if isRecorded { return .unchanged }
+            // One that says more than its consent is said again.
+            if isRecorded, !body.isForEveryChannel, body.reply == nil { return .unchanged }
         }
         let recorded = try withdrawConsent(withdrawal.name, body, of: user, by: caller, at: now)
         guard !recorded.isUnfinished else { throw Self.unfinished() }
@@ -263,7 +285,7 @@ extension StepContext {
             }
             guard let known else { return choice.storedState == .default }
             // The newer word stands, and at one time the no.
-            return known.state == choice.storedState
+            return known.state == choice.storedState && known.source == choice.source
                 || known.at > said.counts || known.at == said.counts && known.state.isOff
         }
         if isStanding { return .unchanged }
@@ -278,13 +300,15 @@ extension StepContext {
     /// Takes a change of the imported person in; its entry is written at the end, at the place that it has from now on.
     ///
     /// - Returns: `nil` of a change of anybody else, and where nobody is imported.
-    func placed(_ change: PersonChange, of subject: SubjectID, at now: Instant) throws -> EntryReference? {
+    func placed(
+        _ change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant
+    ) throws -> EntryReference? {
         guard var importing = imported, importing.subject == subject else { return nil }
         imported = nil
         let index =
             try importing.index ?? record(StoredEntry(index: upcomingIndex, time: now, bytes: [])).index
         importing.index = index
-        importing.changes.append(change)
+        importing.changes.append((change, caller))
         imported = importing
         return EntryReference(index: index, bytes: [])
     }

@@ -54,6 +54,12 @@ final class ImportJournal {
         } else {
             isResumed = false
         }
+        guard lseek(descriptor, 0, SEEK_END) >= off_t(byteCount) else {
+            close(descriptor)
+            throw CommandFailure(
+                "`\(path)` is shorter than when the import stopped, so refusals are missing",
+                hint: "remove `\(path).state` to begin anew; nothing is recorded twice")
+        }
         guard ftruncate(descriptor, off_t(byteCount)) == 0,
             lseek(descriptor, off_t(byteCount), SEEK_SET) == off_t(byteCount)
         else {
