@@ -107,12 +107,15 @@ package struct Explanation: Sendable {
         _ kind: SendEventKind, at moment: Instant, place: String?, reason: String?
     ) -> String {
         let sentence: Sentence = kind == .userObserved ? .act(ObservedAct(action: reason)) : .event(kind)
-        return sentences(
-            sentence,
-            [
-                .moment: words(moment), .place: place, .why: reason.map(withdrawal), .channel: reason,
-                .code: reason,
-            ])
+        let values: [SentenceTemplate.Value: String?] = [
+            .moment: words(moment), .place: place, .why: reason.map(withdrawal), .channel: reason,
+            .code: reason,
+        ]
+        // Bundles have no sentence of a doubt, because what ends the message has one. It is said in English.
+        if kind == .inDoubt, let template = try? SentenceTemplate(sentence.english) {
+            return template.filled(with: values.compactMapValues(\.self))
+        }
+        return sentences(sentence, values)
     }
 
     /// - Parameter reason: Of a ``WithdrawalCause``, or of a decision.

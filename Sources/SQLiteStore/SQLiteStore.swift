@@ -320,7 +320,13 @@ package final class SQLiteStore: GateStore {
             transaction.rollBack()
             throw error
         }
-        try transaction.moveLogs(largerThan: limits.logByteCountBeforeCheckpoint)
+        do {
+            try transaction.moveLogs(largerThan: limits.logByteCountBeforeCheckpoint)
+        } catch let error as StoreError {
+            // What is committed stays so. A log that could not be moved is moved after a later commit.
+            if case .lostDurability = error { throw error }
+            if let damage = error.damage { note(damage) }
+        }
         return CommitReceipt(prunedRowCount: prunedRowCount, resealing: transaction.resealing)
     }
 

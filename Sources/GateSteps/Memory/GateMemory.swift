@@ -183,7 +183,8 @@ package final class GateMemory: HistoryReading {
         if !erased.isEmpty { recent.forget(erased) }
         for person in people.values where !erased.contains(person.id) {
             person.settle()
-            recent.keep(person)
+            // A pseudonym that was drawn and not used is nobody.
+            if person.state != nil { recent.keep(person) }
         }
         for (user, known) in users {
             if case .success(let subject?) = known, !erased.contains(subject.id) {
@@ -285,7 +286,8 @@ package final class KnownPerson {
 
     /// Keeps what is true after a batch, and is small: neither ledgers nor what could not be read.
     func settle() {
-        if case .failure = subject { subject = nil }
+        // Its key lies in locked memory, which bounds how many mappings are kept: see ``RecentPeople``.
+        subject = nil
         if case .failure = state { state = nil }
         (consents, choices) = (nil, nil)
         (addedConsents, addedChoices) = ([], [])
