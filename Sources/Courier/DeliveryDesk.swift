@@ -234,7 +234,7 @@ package final class DeliveryDesk: Sendable {
 
     package var waysOut: [String] { lanes.sorted.map(\.lane.description) }
 
-    /// What single messages wait for, while the others of their app may go.
+    /// The reasons that single messages wait for, while the others of their app may go.
     package var waitingReasons: [String] {
         let now = clock.uptimeMilliseconds()
         return state.withLock { $0.waiting.reasons(at: now) }

@@ -1,4 +1,4 @@
-/// What providers say of messages that wait by themselves, while their app's others may go: for the log and `/readyz`.
+/// The reasons that providers give of messages that wait by themselves, while their app's others may go: for the log and `/readyz`.
 ///
 /// Such a message opens no circuit and raises no alarm, because one wrong token must not. Without this a newcomer whose first push waits for
 /// `BadDeviceToken` would find it said nowhere.
@@ -39,7 +39,7 @@ struct WaitingReasons {
         return true
     }
 
-    /// What is waited for now, as `apns com.example.app: BadDeviceToken`.
+    /// The reasons that are waited for now, as `apns com.example.app: BadDeviceToken`.
     func reasons(at now: Int64) -> [String] {
         states.filter { now < $0.value.until }.map { "\($0.key.lane): \($0.key.reason)" }.sorted()
     }

@@ -62,3 +62,13 @@ extension DeliveryOutcome {
         }
     }
 }
+
+extension DeliveryOutcome {
+    /// The largest number of characters that are kept of a provider's name for a message, which has some 60.
+    private static let providerIDCountMax = 256
+
+    /// A message that the provider took under a name of its own.
+    package static func taken(as providerID: String?) -> DeliveryOutcome {
+        .accepted(providerID: providerID.map { String($0.prefix(providerIDCountMax)) })
+    }
+}

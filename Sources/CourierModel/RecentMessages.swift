@@ -1,7 +1,7 @@
 package import GateVocabulary
 
-/// What providers said last of messages that they took, or whose token they called dead. A repeat is not sent twice, and is told what
-/// the first try was told. The oldest goes first.
+/// The newest messages that providers took or whose token they called dead, each with what was said of it. A repeat is not sent twice,
+/// and is told what the first try was told. The oldest goes first.
 ///
 /// Lost at a restart: then `apns-id`, the collapse id and the journal of text messages are what keeps a repeat harmless.
 package struct RecentMessages: Sendable {

@@ -190,9 +190,9 @@ package enum SMTPStage: String, CaseIterable, Sendable, Comparable {
 /// A limit that a relay names with a 5xx, although it will be over by itself. Relays answer so for a full mailbox (552, RFC 5321 section
 /// 4.2.3), for what an account may send in a day (550 5.4.5 and 5.7.0, Google Workspace, "SMTP error reference") and for rates.
 package enum SMTPLimit: Sendable, Hashable {
-    /// Of this mailbox: no room, or too many mails to it.
+    /// A limit of this mailbox: no room, or too many mails to it.
     case mailbox
-    /// Of the account or of the courier's address: every mail meets it.
+    /// A limit of the account or of the courier's address: every mail meets it.
     case sender
 
     /// Pauses after each, in seconds: the gateway tries until the message's own end.

@@ -28,9 +28,6 @@ package struct PushFinding: Sendable, Hashable {
         self.reason = reason
     }
 
-    /// A service's name for a message has some 60 characters; of a longer one so many are kept.
-    private static let providerIDCountMax = 256
-
     /// Whether it says that the token leads nowhere.
     package var isDead: Bool { if case .tokenGone = verdict { true } else { false } }
 
@@ -46,7 +43,7 @@ package struct PushFinding: Sendable, Hashable {
         switch verdict {
         case .accepted:
             suspects.accepted(at: now)
-            return .accepted(providerID: providerID.map { String($0.prefix(Self.providerIDCountMax)) })
+            return .taken(as: providerID)
         case .tokenGone(let at):
             return suspects.dead(.tokenGone(reason: reason, at: at), of: message, at: now)
         case .failed: return .failed(reason: reason)

@@ -111,7 +111,7 @@ package struct SuspectAnswers: Sendable, Hashable {
         return true
     }
 
-    /// What an app in doubt is misconfigured for, as the gateway is told.
+    /// The first word of a doubt, as the gateway is told it.
     package static let doubtWord = "dead_addresses_doubted"
 
     /// An operator says that the addresses are dead indeed. For ``confirmationMilliseconds`` all are believed.

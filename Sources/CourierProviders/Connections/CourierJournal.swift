@@ -74,7 +74,7 @@ package final class CourierJournal: Sendable {
     private let now: @Sendable () -> Instant
     private let state: Mutex<State>
     private let file: Mutex<File>
-    /// What was wrong with the file when it was opened, for the log; `nil` when nothing was.
+    /// The damage that the file had when it was opened, for the log; `nil` when it had none.
     package let damage: Damage?
 
     package struct Damage: Sendable, Hashable {
@@ -82,7 +82,7 @@ package final class CourierJournal: Sendable {
         package var lineCount: Int
         /// Entries that are in force, from the lines around them.
         package var keptCount: Int
-        /// Where the damaged lines are kept as they stood; `nil` where they could not be written.
+        /// The path of the damaged lines, kept as they stood; `nil` where they could not be written.
         package var copy: String?
 
         package init(lineCount: Int, keptCount: Int, copy: String?) {

@@ -5,7 +5,7 @@ final class Exchange {
     let request: ProviderRequest
     /// Whether the request may still be written, asked just before the write.
     let mayWrite: @Sendable () -> Bool
-    /// What must have happened between the choice of a connection and the write; `nil` where nothing must.
+    /// Runs after a connection is chosen and before the first byte, such as the journal's entry of a text; `nil` where nothing does.
     let begin: (@Sendable () async -> Bool)?
     let promise: EventLoopPromise<ProviderAnswer>
     /// The connection that carries it.

@@ -150,7 +150,7 @@ package final class TextProvider: DeliveryProvider {
                 }
                 // It may have failed before the answer was written.
                 guard let state = json?["status"]?.stringValue, ["failed", "undelivered"].contains(state)
-                else { return .accepted(providerID: String(id.prefix(256))) }
+                else { return .taken(as: id) }
                 let code = json?["error_code"]?.integerValue
                 return .failed(reason: code.map { "twilio_\($0)" } ?? "twilio_\(state)")
             }

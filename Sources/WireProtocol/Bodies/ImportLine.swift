@@ -146,14 +146,11 @@ extension ImportLine {
     /// Reads a line. A device, an address or an event that is not of its shape is left out and told: the person is registered without
     /// it. Everything else is refused as a whole.
     package static func readParts(_ bytes: [UInt8]) -> Result<Read, BodyError> {
-        guard !bytes.isEmpty else { return .failure(.empty) }
         let content: JSONValue
-        do throws(JSONError) {
-            content = try CanonicalJSON.read(bytes, limits: .request)
-        } catch .tooLong(let byteCount, let byteCountMax) {
-            return .failure(.tooLarge(byteCount: byteCount, byteCountMax: byteCountMax))
+        do throws(BodyError) {
+            content = try Self.content(of: bytes)
         } catch {
-            return .failure(.malformed(error))
+            return .failure(error)
         }
         let violations = shape.violations(of: content)
         guard case .object(var object) = content else { return .failure(.invalid(violations)) }

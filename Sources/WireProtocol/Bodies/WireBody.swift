@@ -92,22 +92,24 @@ extension WireBody {
         readWithContent(bytes).map { $0.body }
     }
 
-    /// The same, with the content that identifies the request.
-    package static func readWithContent(_ bytes: [UInt8]) -> Result<ReadBody<Self>, BodyError> {
-        guard !bytes.isEmpty else { return .failure(.empty) }
-        let content: JSONValue
+    /// Reads the JSON of a body, whatever its shape.
+    static func content(of bytes: [UInt8]) throws(BodyError) -> JSONValue {
+        guard !bytes.isEmpty else { throw .empty }
         do throws(JSONError) {
-            content = try CanonicalJSON.read(bytes, limits: .request)
+            return try CanonicalJSON.read(bytes, limits: .request)
         } catch .tooLong(let byteCount, let byteCountMax) {
-            return .failure(.tooLarge(byteCount: byteCount, byteCountMax: byteCountMax))
+            throw .tooLarge(byteCount: byteCount, byteCountMax: byteCountMax)
         } catch {
-            return .failure(.malformed(error))
+            throw .malformed(error)
         }
-        let violations = shape.violations(of: content)
-        guard violations.isEmpty, case .object(let object) = content else {
-            return .failure(.invalid(violations))
-        }
+    }
+
+    /// The same as ``read(_:)``, with the content that identifies the request.
+    package static func readWithContent(_ bytes: [UInt8]) -> Result<ReadBody<Self>, BodyError> {
         do throws(BodyError) {
+            let content = try content(of: bytes)
+            let violations = shape.violations(of: content)
+            guard violations.isEmpty, case .object(let object) = content else { throw .invalid(violations) }
             return .success(ReadBody(body: try Self(from: BodyFields(object)), content: content))
         } catch {
             return .failure(error)
