@@ -4,6 +4,9 @@ package import SealedFormat
 
 /// The `index` key: turns identifiers that callers and phones choose into look-up keys that do not reveal them.
 package struct IndexKey: Sendable {
+    /// Bytes of ``idHash(_:of:)``.
+    static let idHashByteCount = 16
+
     private let key: HMACKey
 
     package init(_ key: HMACKey) { self.key = key }
@@ -21,7 +24,7 @@ package struct IndexKey: Sendable {
         message.append(contentsOf: caller.text.utf8)
         message.append(0)
         message.append(contentsOf: id.utf8)
-        return Array(index.authenticate(message).prefix(16))
+        return Array(index.authenticate(message).prefix(idHashByteCount))
     }
 
     /// The idempotency key of a send that was refused for its own shape, 16 bytes: of the id with this content alone, so that

@@ -9,6 +9,10 @@ package enum Observation: Hashable, Sendable {
     ///
     /// - type: What the registry says of it; `nil` for a type that is in no bundle.
     case decided(reason: Reason, type: TypeAxes?, channel: Channel, caller: CallerName)
+    /// A send was decided in shadow.
+    ///
+    /// - category: `nil` for a type that is in no bundle.
+    case shadowed(reason: Reason, category: Category?, channel: Channel)
     /// A message that waits was decided again.
     case decidedAgain(reason: Reason, category: Category, tier: Tier, cause: WithdrawalCause)
     /// A message was taken out without being handed over and without being decided again.

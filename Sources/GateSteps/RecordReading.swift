@@ -13,8 +13,8 @@ package protocol RecordReading {
     /// The ledger of a person, oldest first by sequence; all purposes.
     func consentRecords(of subject: SubjectID) throws -> [ConsentRecord]
     func send(_ id: SendID) throws -> SendRecord?
-    /// The newest forwards to this person since a moment, newest first, at most `limit`.
-    func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
+    /// The newest forwards to this person since a moment, of real sends and of those in shadow: newest first, at most `limit`.
+    func countedForwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
     /// The record of an event that was told to this person, or acknowledged; `nil` where there is none.
     func dedupeRecord(_ eventTag: Tag, to subject: SubjectID) throws -> DedupeRecord?
     /// How a duty to tell this person stands, if one is on record; see ``DutyRecord``.
@@ -30,15 +30,28 @@ package protocol HistoryReading: RecordReading {
 }
 
 extension RecordReading {
+    /// The newest forwards of real sends, or of those in shadow: neither takes the place of the other's.
+    package func forwards(
+        of subject: SubjectID, inShadow isShadow: Bool = false, since: Instant, limit: Int
+    ) throws -> [ForwardRecord] {
+        let counted = try countedForwards(of: subject, since: since, limit: KnownForwards.countMax)
+        // Nearly always all are of one kind, and no list is copied.
+        guard counted.count > limit || counted.contains(where: { $0.isShadow != isShadow }) else {
+            return counted
+        }
+        return Array(counted.lazy.filter { $0.isShadow == isShadow }.prefix(limit))
+    }
+
     /// Forwards to this person since a moment: this type, this category and everything, each counted apart.
     ///
     /// - Parameters:
+    ///   - isShadow: Whether those of sends in shadow are counted, and no others.
     ///   - besides: A send that does not count against itself, at a second device or a second look.
     ///   - uncounted: Whether a type is not counted in everything. Security never is, whatever its type.
     package func forwardCounts(
         of subject: SubjectID, type: TypeID, typeSince: Instant?, category: Category,
         categorySince: Instant?, everythingSince: Instant? = nil, besides: SendID?,
-        uncounted: (TypeID) -> Bool = { _ in false }
+        inShadow isShadow: Bool = false, uncounted: (TypeID) -> Bool = { _ in false }
     ) throws -> (type: Int, category: Int, everything: Int) {
         func earlier(_ one: Instant?, _ other: Instant?) -> Instant? {
             guard let one, let other else { return one ?? other }
@@ -48,7 +61,8 @@ extension RecordReading {
             return (0, 0, 0)
         }
         var counts = (type: 0, category: 0, everything: 0)
-        for forward in try forwards(of: subject, since: earliest, limit: KnownForwards.countMax)
+        for forward in try forwards(
+            of: subject, inShadow: isShadow, since: earliest, limit: KnownForwards.countMax)
         where besides == nil || forward.send != besides {
             if let typeSince, forward.at >= typeSince, forward.type == type { counts.type += 1 }
             if let categorySince, forward.at >= categorySince, forward.category == category {

@@ -9,7 +9,7 @@ package struct SendRecord: Hashable, Sendable {
     package var id: SendID
     package var caller: CallerName
     /// HMAC of the caller's id under the index key, 16 bytes; of the id with its content for a send that was refused for its
-    /// shape. See ``IndexKey``.
+    /// shape. See ``IndexKey``; in shadow ``shadowIDHash(_:)``.
     package var idHash: [UInt8]
     /// HMAC of the canonical content under the index key, 32 bytes.
     package var contentMAC: [UInt8]
@@ -42,6 +42,17 @@ package struct SendRecord: Hashable, Sendable {
         self.requestID = requestID
         self.destinationNames = destinationNames
     }
+}
+
+extension SendRecord {
+    /// The idempotency key of a send in shadow: one byte longer than that of the same id of a real one, so that neither is found
+    /// by the other's, and a store tells them apart without a column of its own.
+    ///
+    /// - Parameter idHash: 16 bytes.
+    package static func shadowIDHash(_ idHash: [UInt8]) -> [UInt8] { idHash + [1] }
+
+    /// Whether it was decided and recorded alone (decision SG-0082).
+    package var isShadow: Bool { idHash.count > IndexKey.idHashByteCount }
 }
 
 /// What a send's destinations are called, by their tags. A list and no table, because nearly every send has one destination.
@@ -208,12 +219,15 @@ package struct ForwardRecord: Hashable, Sendable {
     package var category: Category
     /// `nil` where it was read and the send itself is not known any more. What a step counts has one.
     package var send: SendID?
+    /// Whether it would have been one, of a send in shadow: counted by the caps of those alone.
+    package var isShadow: Bool
 
-    package init(at: Instant, type: TypeID, category: Category, send: SendID?) {
+    package init(at: Instant, type: TypeID, category: Category, send: SendID?, isShadow: Bool = false) {
         self.at = at
         self.type = type
         self.category = category
         self.send = send
+        self.isShadow = isShadow
     }
 }
 

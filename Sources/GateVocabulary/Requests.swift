@@ -20,12 +20,14 @@ package struct SendRequest: Hashable, Sendable {
     package var deepLink: String?
     /// A BCP 47 language tag; `nil` means the recipient's.
     package var locale: String?
+    /// Whether the producer's own sender sent it, in shadow; `nil` where the producer does not say.
+    package var sent: Bool?
 
     package init(
         id: RequestID, type: TypeID, user: UserID, destination: DestinationID? = nil,
         params: JSONObject = [:], channel: Channel = .push, fallbackFor: SendID? = nil,
         critical: Bool = false, ttlSeconds: Int64? = nil, collapseKey: String? = nil,
-        deepLink: String? = nil, locale: String? = nil
+        deepLink: String? = nil, locale: String? = nil, sent: Bool? = nil
     ) {
         self.id = id
         self.type = type
@@ -39,6 +41,7 @@ package struct SendRequest: Hashable, Sendable {
         self.collapseKey = collapseKey
         self.deepLink = deepLink
         self.locale = locale
+        self.sent = sent
     }
 
     /// Bytes of a link; it is ASCII.

@@ -4,7 +4,7 @@ package import CanonicalJSON
 ///
 ///     {"caller","deliveries":[{"byte_count"?,"decision","destination","facts","key_id"?,"message_id"?}],"detail"?,
 ///      "facts","index","kind":"send","outcome","owed"?,"params_verdict","peer":{"gid","pid","uid"},"policy","reason",
-///      "replaces"?,"request":{…},"send_id","subject","time","tzdata","v":1}
+///      "replaces"?,"request":{…},"send_id","sent"?,"shadow"?,"subject","time","tzdata","v":1}
 ///
 /// Facts that are the same at every destination stand once, in the outer `facts`; the others stand with
 /// their delivery. Nothing a caller or a recipient chose is in it but as a keyed tag; texts and params never
@@ -242,12 +242,19 @@ package struct SendEntry: Hashable, FieldObject {
     /// By which a duty is still to be done after this send, one of them; empty when none is owed.
     package var owed: [DischargeMeans] { owedMeans?.value ?? [] }
     private var owedMeans: Filled<[DischargeMeans]>?
+    /// Whether it was decided and recorded alone: nothing of it went anywhere, and nothing is owed after it (decision SG-0082).
+    package var isShadow: Bool { shadow == true }
+    /// Absent, or true.
+    private var shadow: Bool?
+    /// Whether the producer's own sender sent it, in shadow; `nil` where the producer did not say.
+    package private(set) var sent: Bool?
 
-    /// - Precondition: There is at least one delivery, and one without a destination stands alone.
+    /// - Precondition: There is at least one delivery, and one without a destination stands alone. In shadow none has a message and
+    ///   nothing is owed; elsewhere nothing is said of another sender.
     package init(
         send: SendID, subject: SubjectID?, caller: CallerName, peer: PeerEvidence, request: RecordedRequest,
         paramsVerdict: [JSONPointer], deliveries: [DeliveryRecord], policy: PolicyDigest, tzdata: String,
-        replaces: UInt64? = nil, owed: [DischargeMeans] = []
+        replaces: UInt64? = nil, owed: [DischargeMeans] = [], isShadow: Bool = false, sent: Bool? = nil
     ) {
         self.send = send
         recipient = Nullable(subject)
@@ -265,6 +272,22 @@ package struct SendEntry: Hashable, FieldObject {
         self.tzdata = tzdata
         self.replaces = replaces
         owedMeans = Filled(owed)
+        shadow = isShadow ? true : nil
+        self.sent = sent
+        precondition(shadowContradiction == nil, "the send \(send) was recorded as in shadow, and is not")
+    }
+
+    /// What in an entry cannot be so in shadow, or only there.
+    private var shadowContradiction: FieldContradiction? {
+        if shadow == false { return FieldContradiction("shadow", "expected no such member, or `true`") }
+        guard isShadow else {
+            return sent == nil ? nil : FieldContradiction("sent", "expected it with `shadow` alone")
+        }
+        // By position: a loop would copy the deliveries.
+        guard owed.isEmpty, records.indices.allSatisfy({ records[$0].message == nil }) else {
+            return FieldContradiction("shadow", "expected no message, and nothing owed")
+        }
+        return nil
     }
 
     private static func isComplete(_ records: [DeliveryRecord]) -> Bool {
@@ -313,6 +336,8 @@ package struct SendEntry: Hashable, FieldObject {
         try fields.optional("replaces", \.replaces, "")
         try fields.required("request", \.request, "")
         try fields.required("send_id", \.send, "")
+        try fields.optional("sent", \.sent, "")
+        try fields.optional("shadow", \.shadow, "")
         try fields.required("subject", \.recipient, "")
         try fields.required("tzdata", \.tzdata, as: .text(byteCountMax: tzdataByteCountMax))
     }
@@ -328,6 +353,7 @@ package struct SendEntry: Hashable, FieldObject {
         guard tzdata.utf8.count <= Self.tzdataByteCountMax else {
             throw FieldContradiction("tzdata", "expected at most \(Self.tzdataByteCountMax) bytes")
         }
+        if let contradiction = shadowContradiction { throw contradiction }
         let found = common
         guard case .read(let facts, let shared) = found.facts else { throw Self.misplacedFacts }
         var own: FactSet = []

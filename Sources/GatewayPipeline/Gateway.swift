@@ -1,4 +1,5 @@
 import BundleModel
+import CanonicalJSON
 import GateSteps
 import SendPlanning
 import CompliancePolicy
@@ -19,6 +20,8 @@ package final class Gateway: RequestHandler {
     let library: any TrailLibrary
     let policy: PolicyInForce
     let attestation: PeerAttestation
+    /// By the listener's number; ``ListenerMode/enforce`` of every other.
+    private let listeners: [ListenerMode]
     let dependencies: EngineDependencies
     let unknownPeers = UnknownPeerMeter.unknownPeers()
     let explanations = ExplanationMeter.explanations()
@@ -30,14 +33,15 @@ package final class Gateway: RequestHandler {
 
     package init(
         engine: Engine, store: any GateStore, library: any TrailLibrary, policy: PolicyInForce,
-        attestation: PeerAttestation, dependencies: EngineDependencies, management: GatewayManagement,
-        work: WorkSignal
+        attestation: PeerAttestation, listeners: [ListenerMode] = [], dependencies: EngineDependencies,
+        management: GatewayManagement, work: WorkSignal
     ) {
         self.engine = engine
         self.store = store
         self.library = library
         self.policy = policy
         self.attestation = attestation
+        self.listeners = listeners
         self.dependencies = dependencies
         self.management = management
         self.work = work
@@ -46,8 +50,12 @@ package final class Gateway: RequestHandler {
 
     /// Whether the peer's caller may send nothing but security notices.
     package func mayUseReserve(_ peer: Peer) -> Bool {
-        guard let caller = attestation.caller(of: peer) else { return false }
+        guard let caller = attestation.caller(of: peer), mode(of: peer).forwards else { return false }
         return policy.current.caller(caller)?.types.categories == [.security]
+    }
+
+    private func mode(of peer: Peer) -> ListenerMode {
+        listeners.indices.contains(peer.listener) ? listeners[peer.listener] : .enforce
     }
 
     package func handle(
@@ -60,11 +68,15 @@ package final class Gateway: RequestHandler {
         }
         let refuse: @Sendable (Problem) -> Void = { reply($0.answer) }
         guard let caller = attestation.caller(of: peer) else { return refuse(recordUnknown(peer)) }
+        let mode = mode(of: peer)
         if isStreamLine, request.target == Route.importTarget {
+            if mode.isShadow { return refuse(.inShadow) }
             return importPerson(request.body, from: caller, reply: reply)
         }
         if !isStreamLine, let problem = Self.refusal(of: request, on: .postSend) { return refuse(problem) }
-        send(request.body, from: caller, peer: peer.credentials, isStreamLine: isStreamLine, reply: reply)
+        send(
+            request.body, from: caller, peer: peer.credentials, over: mode, isStreamLine: isStreamLine,
+            reply: reply)
     }
 
     /// Finds the route of a request and carries out its action.
@@ -95,6 +107,8 @@ package final class Gateway: RequestHandler {
         case .asked(let found): handler = found
         }
         let grants = policy.current.grants(of: caller)
+        let mode = mode(of: peer)
+        if mode.isShadow, !route.isAsked { return refuse(.inShadow) }
         if !route.grantIsDecided, !route.description.permission.isSatisfied(by: grants.contains) {
             return refuse(
                 Problem(
@@ -112,10 +126,12 @@ package final class Gateway: RequestHandler {
             preconditionFailure("\(route.description.name) threw \(error)")
         }
         if case .send(let body) = action {
-            return send(body, from: caller, peer: peer.credentials, isStreamLine: false, reply: reply)
+            return send(
+                body, from: caller, peer: peer.credentials, over: mode, isStreamLine: false, reply: reply)
         }
         perform(
-            action, for: caller, grants, needing: route.description.permission, answer: reply)
+            action, for: caller, grants, needing: route.description.permission, inShadow: mode.isShadow,
+            answer: reply)
     }
 
     /// What is wrong with a request's body before it is read; `nil` when nothing is.
@@ -132,9 +148,10 @@ package final class Gateway: RequestHandler {
 
     /// Reads a send and hands it to the engine.
     private func send(
-        _ body: [UInt8], from caller: CallerName, peer: PeerCredentials, isStreamLine: Bool,
-        reply: @escaping @Sendable (Answer) -> Void
+        _ body: [UInt8], from caller: CallerName, peer: PeerCredentials, over listener: ListenerMode,
+        isStreamLine: Bool, reply: @escaping @Sendable (Answer) -> Void
     ) {
+        if listener == .manage { return reply(Problem.sendsNothing.answer) }
         switch SendRequest.readWithContent(body) {
         case .failure(let error):
             let problem = Problem(error)
@@ -143,8 +160,13 @@ package final class Gateway: RequestHandler {
             let request = read.body
             let attested = AttestedRequest(
                 caller: caller, type: request.type, channel: request.channel, critical: request.critical)
+            let mode = listener.mode(of: attested)
+            if request.sent != nil, mode != .shadow {
+                return reply(Problem(.invalidRequest, violations: [.sentElsewhere]).answer)
+            }
             let policy = policy.current
-            let lane = EngineLane(of: attested, under: policy)
+            // What goes nowhere takes no share of what is kept for security.
+            let lane = mode == .shadow ? .general : EngineLane(of: attested, under: policy)
             engine.submit(
                 SendOperation(
                     SendStep(
@@ -152,7 +174,7 @@ package final class Gateway: RequestHandler {
                         peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
                         idHash: dependencies.index.idHash(request.id, of: caller),
                         contentMAC: dependencies.index.contentMAC(read.canonicalContent),
-                        isSecurity: lane == .security, under: policy),
+                        isSecurity: lane == .security, mode: mode, under: policy),
                     in: lane, isStreamLine: isStreamLine, gateway: self, reply: reply))
         }
     }
@@ -184,4 +206,30 @@ package final class Gateway: RequestHandler {
         return Problem(
             .unknownPeer, detail: "uid \(peer.credentials.userID) is bound to no caller on this socket")
     }
+}
+
+extension ListenerMode {
+    fileprivate func mode(of request: AttestedRequest) -> SendMode {
+        guard case .shadow(let enforced) = self else { return .enforced }
+        return enforced.includes(request) ? .enforcedAfterShadow : .shadow
+    }
+}
+
+extension Problem {
+    /// The answer to a change over a listener in shadow: who copies sends there is trusted with no more.
+    fileprivate static let inShadow = Problem(
+        .otherListener,
+        detail:
+            "this socket is in shadow: it takes sends, explanations and questions; what changes people or the gateway goes by a socket that is not, and consents also by `sendgate import`"
+    )
+
+    fileprivate static let sendsNothing = Problem(
+        .otherListener, detail: "this socket is `mode: manage`, which takes everything but sends")
+}
+
+extension Violation {
+    fileprivate static let sentElsewhere = Violation(
+        .body(JSONPointer(["sent"])),
+        "is for sends that a listener in shadow only records; this one is carried out, so its own sender must not send it"
+    )
 }

@@ -255,6 +255,10 @@ extension GateReading {
         WHERE h.person = ? AND h.kind = 0 AND h.at >= ? ORDER BY h.at DESC, h.number DESC LIMIT ?
         """)
 
+    /// The number of a type, which stands negative in the row of a send in shadow. A damaged row may have any, also the one of
+    /// which there is no positive.
+    private func wordNumber(ofType type: Int64) -> Int64 { type < 0 ? 0 &- type : type }
+
     /// The forwards as their rows say.
     final func storedForwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
         guard let person = try person(subject) else { return [] }
@@ -265,11 +269,13 @@ extension GateReading {
                 $0.add(since)
                 $0.add(Int64(max(limit, 0)))
             } read: { row in
-                (
-                    row.integer(),
+                let (number, at, type) = (row.integer(), try row.instant(), row.integer())
+                return (
+                    number,
                     ForwardRecord(
-                        at: try row.instant(), type: TypeID(try strings.text(of: row.integer(), in: gate)),
-                        category: try row.code(Category.self), send: try row.optionalID())
+                        at: at, type: TypeID(try strings.text(of: wordNumber(ofType: type), in: gate)),
+                        category: try row.code(Category.self), send: try row.optionalID(),
+                        isShadow: type < 0)
                 )
             }
         }

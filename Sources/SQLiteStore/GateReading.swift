@@ -137,7 +137,7 @@ class GateReading: StoreReading {
         }
     }
 
-    func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+    func countedForwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
         try storedForwards(of: subject, since: since, limit: limit)
     }
 

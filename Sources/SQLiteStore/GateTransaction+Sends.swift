@@ -16,7 +16,7 @@ extension GateTransaction {
         let number = sequences.sendNumber + 1
         let caller = try strings.makeNumber(of: send.caller.text, in: gate)
         let person = try send.subject.map { try makePerson($0) }
-        let type = try forward.map { try strings.makeNumber(of: $0.type.text, in: gate) }
+        let type = try forward.map(typeNumber)
         let forwardedAt = forward?.at
         try gate.change(Self.insertSend) {
             $0.add(number)
@@ -93,10 +93,16 @@ extension GateTransaction {
             $0.add(number)
         }
         guard isFirst > 0 else { return }
-        let typeNumber = try strings.makeNumber(of: forward.type.text, in: gate)
         try note(
-            HistoryKind.forward, of: subject, at: forward.at, number: number, type: typeNumber,
+            HistoryKind.forward, of: subject, at: forward.at, number: number, type: typeNumber(of: forward),
             category: forward.category)
+    }
+
+    /// The number of a type that counts, negative in shadow: the index that caps are counted from has it, and needs no other
+    /// column.
+    private func typeNumber(of forward: ForwardRecord) throws -> Int64 {
+        let number = try strings.makeNumber(of: forward.type.text, in: gate)
+        return forward.isShadow ? -number : number
     }
 
     private static let replaceDedupe = StatementText(

@@ -272,7 +272,7 @@ extension Schema {
                 """,
                 // kind 0: a send counted as a forward, later than it was received (number of `send`); 1: an event of a send that
                 // is not, or no longer, known (its cursor). type and category are set for kind 0. A send that counted when it
-                // was received has its own `type`.
+                // was received has its own `type`. Of a send in shadow the number of the type is negative, here and there.
                 table(
                     "history",
                     [

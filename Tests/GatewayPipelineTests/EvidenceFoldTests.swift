@@ -16,7 +16,12 @@ import Testing
     private static let people = ["u_1", "u_2", "u_3"]
 
     /// Registers, changes, sends and forgets at random, in every way that changes what is known of a person.
-    func live(_ gate: GatewayHarness, acts: Int, _ random: inout SeededNumbers) async throws {
+    ///
+    /// - Parameter listener: Over which the next send comes.
+    func live(
+        _ gate: GatewayHarness, acts: Int, sending listener: (inout SeededNumbers) -> Int = { _ in 0 },
+        _ random: inout SeededNumbers
+    ) async throws {
         var keys: [String] = []
         for number in 0..<acts {
             gate.clock.advance(seconds: Int64.random(in: 1...4_000, using: &random))
@@ -72,14 +77,17 @@ import Testing
             case 11 where random.next() % 8 == 0: _ = try await gate.call("product", "DELETE", person)
             case 12:
                 _ = try await gate.call(
-                    "marketing", "POST", "/v1/sends", try await gate.promo("p\(number)", to: user))
+                    "marketing", "POST", "/v1/sends", try await gate.promo("p\(number)", to: user),
+                    over: listener(&random))
             case 13:
                 let login = try await gate.example(
                     "security.new_login", "l\(number)", to: user, as: "security")
-                _ = try await gate.call("security", "POST", "/v1/sends", login)
+                _ = try await gate.call(
+                    "security", "POST", "/v1/sends", login, over: listener(&random))
             default:
                 _ = try await gate.call(
-                    "payments", "POST", "/v1/sends", GatewayHarness.remittance("r\(number)", to: user))
+                    "payments", "POST", "/v1/sends", GatewayHarness.remittance("r\(number)", to: user),
+                    over: listener(&random))
             }
             // What became due is decided again.
             if number % 5 == 0 { _ = try await gate.claim() }

@@ -194,12 +194,13 @@ final class GatewayHarness: Sendable {
     ///   - opening: What the engine records first.
     ///   - edit: Changes the pages of the bundle before it is read.
     ///   - isChecked: `false` reads the bundle as an archive is read, whatever its pages let a caller do.
+    ///   - listeners: What becomes of sends over each.
     init(
         at time: String = "2026-11-21T12:00:00Z", limits: EngineLimits = EngineLimits(), caps: String? = nil,
         environment: EngineEnvironment = EngineEnvironment(), after earlier: GatewayHarness? = nil,
         keeping: StateKeeping = .usual,
         edit: ((inout [String: PolicyNode]) -> Void)? = nil, isChecked: Bool = true,
-        authorities: [NoteVerifierKey] = [],
+        listeners: [ListenerMode] = [], authorities: [NoteVerifierKey] = [],
         drift: DriftSettings = DriftSettings(), opening: Engine.Opening? = nil
     ) throws {
         var limits = limits
@@ -268,7 +269,7 @@ final class GatewayHarness: Sendable {
             boundListeners: [:], acceptsRoot: false)
         gateway = Gateway(
             engine: engine, store: used, library: library, policy: inForce, attestation: attestation,
-            dependencies: dependencies,
+            listeners: listeners, dependencies: dependencies,
             management: GatewayManagement(
                 privateKeys: privateKeys, authorities: authorities, checks: { [] }, addMetrics: { _ in },
                 policySource: PolicySource(
@@ -331,9 +332,9 @@ final class GatewayHarness: Sendable {
 
     func call(
         _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil,
-        headers: [(name: String, value: String)] = []
+        headers: [(name: String, value: String)] = [], over listener: Int = 0
     ) async throws -> Reply {
-        let reply = await ask(caller, method, target, body, headers: headers)
+        let reply = await ask(caller, method, target, body, headers: headers, over: listener)
         guard case .object(let json) = try CanonicalJSON.read(reply.body) else {
             return Reply(status: reply.status, json: [:])
         }
@@ -345,12 +346,13 @@ final class GatewayHarness: Sendable {
     /// - Parameter caller: One of ``users``; any other name is a peer that no configuration binds.
     func ask(
         _ caller: String, _ method: String, _ target: String, _ body: JSONObject? = nil,
-        headers: [(name: String, value: String)] = [], kind: WireRequest.Kind = .single
+        headers: [(name: String, value: String)] = [], kind: WireRequest.Kind = .single,
+        over listener: Int = 0
     ) async -> Answer {
         let peer = Peer(
             credentials: PeerCredentials(
                 userID: users[caller] ?? 4242, groupID: 100, processID: 1, supplementaryGroups: []),
-            boundCaller: nil, listener: 0)
+            boundCaller: nil, listener: listener)
         let request = WireRequest(
             kind: kind, method: method, target: target,
             headers: (body == nil ? [] : [("content-type", "application/json")]) + headers,

@@ -16,8 +16,8 @@ import WireProtocol
 @Suite struct TrailObservationTests {
     /// Families that the entries tell: all counters of sends and people but the tries that failed.
     private static let told: [MetricFamily] = [
-        .decisions, .redecisions, .withdrawals, .unreached, .handOvers, .timeToAccept, .receipts, .taps,
-        .timeToOpen, .disables, .disablesAfterSend, .replies, .reviews, .drifts,
+        .decisions, .shadowDecisions, .redecisions, .withdrawals, .unreached, .handOvers, .timeToAccept,
+        .receipts, .taps, .timeToOpen, .disables, .disablesAfterSend, .replies, .reviews, .drifts,
     ]
 
     private static func samples(_ text: String) -> Set<String> {

@@ -270,7 +270,8 @@ extension StoreContents: StoreReading {
 
     private func number(_ send: SendRecord) -> Int { sendNumbers[send.id] ?? 0 }
 
-    package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+    package func countedForwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
+    {
         let newest = (forwards[subject] ?? []).enumerated().filter { $0.element.at >= since }
             .sorted { ($0.element.at, $0.offset) > ($1.element.at, $1.offset) }
         return newest.prefix(limit).map(\.element)

@@ -30,7 +30,8 @@ extension GateMemory {
 
     // MARK: What caps count
 
-    package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+    package func countedForwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord]
+    {
         if erased.contains(subject) { return [] }
         let person = person(subject)
         guard let known = try person?.forwards?.get() else {
@@ -57,11 +58,12 @@ extension GateMemory {
 
     /// A send counts once, at its first forward, however many destinations it has.
     package func countForward(
-        of subject: SubjectID, type: TypeID, category: Category, at now: Instant, send: SendID
+        of subject: SubjectID, type: TypeID, category: Category, at now: Instant, send: SendID,
+        inShadow isShadow: Bool = false
     ) {
         let person = person(adding: subject)
         guard !person.addedForwards.contains(where: { $0.send == send }) else { return }
-        let record = ForwardRecord(at: now, type: type, category: category, send: send)
+        let record = ForwardRecord(at: now, type: type, category: category, send: send, isShadow: isShadow)
         person.addedForwards.append(record)
         log(.forward(person, recounted: person.recountsForwards))
         if !isNew(send) { person.recountsForwards = true }

@@ -17,17 +17,19 @@ extension RecipientSnapshot {
     /// The tag of the event that a send of a type tells this person; `nil` for a type that may be told again, or
     /// without the param (gate 1 refuses that).
     func eventTag(
-        _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel
+        _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel,
+        inShadow isShadow: Bool = false
     ) -> Tag? {
         guard let type, type.isDeduplicated, let param = type.dedupeBy, let value = params[param] else {
             return nil
         }
-        return eventTag(type, value: value, of: caller, on: channel)
+        return eventTag(type, value: value, of: caller, on: channel, inShadow: isShadow)
     }
 
     /// Only texts and integers are marked; ``CompliancePolicy`` checks that `dedupe_by` names nothing else.
     func eventTag(
-        _ type: NotificationType, value: JSONValue, of caller: CallerName, on channel: Channel
+        _ type: NotificationType, value: JSONValue, of caller: CallerName, on channel: Channel,
+        inShadow isShadow: Bool = false
     ) -> Tag? {
         let text: String
         switch value {
@@ -35,7 +37,9 @@ extension RecipientSnapshot {
         case .integer(let value): text = String(value)
         default: return nil
         }
-        return subject.tag(.event, "\(type.dedupeNamespace(of: caller))\0\(channel.rawValue)\0\(text)")
+        // What would have been told in shadow was told to nobody.
+        let told = "\(type.dedupeNamespace(of: caller))\0\(channel.rawValue)\0\(text)"
+        return subject.tag(.event, isShadow ? "shadow\0\(told)" : told)
     }
 }
 
@@ -53,13 +57,14 @@ extension RecipientSnapshot {
     /// of another or has another sent in its place, on every other. Empty for a type that may be told again.
     func eventTags(
         _ type: NotificationType?, _ params: JSONObject, of caller: CallerName, on channel: Channel,
-        under policy: CompiledPolicy
+        inShadow isShadow: Bool, under policy: CompiledPolicy
     ) -> [Channel: Tag] {
-        guard let type, let own = eventTag(type, params, of: caller, on: channel) else { return [:] }
+        guard let type, let own = eventTag(type, params, of: caller, on: channel, inShadow: isShadow)
+        else { return [:] }
         var tags = [channel: own]
         if policy.isOneOfSeveral(type) {
             for other in Channel.allCases where other != channel {
-                tags[other] = eventTag(type, params, of: caller, on: other)
+                tags[other] = eventTag(type, params, of: caller, on: other, inShadow: isShadow)
             }
         }
         return tags
@@ -70,7 +75,7 @@ extension RecordReading {
     /// Whether an event was told before: on the channel of the send by any send of it, on another channel by another type.
     ///
     /// - Parameters:
-    ///   - eventTags: See ``RecipientSnapshot/eventTags(_:_:of:on:under:)``.
+    ///   - eventTags: See ``RecipientSnapshot/eventTags(_:_:of:on:inShadow:under:)``.
     ///   - send: The send that asks.
     ///   - replaced: The send it replaces after a failure, which is no reason against it.
     func repetition(
@@ -90,13 +95,14 @@ extension RecordReading {
         return .first
     }
 
-    /// Whether what a send replaces is a push of the same caller's to the same person, and its entry.
+    /// Whether what a send replaces is a push of the same caller's to the same person, and its entry. A push in shadow reached
+    /// nobody, so only another send in shadow stands in for it.
     func fallback(
-        for replaced: SendID?, of caller: CallerName, to subject: SubjectID?
+        for replaced: SendID?, of caller: CallerName, to subject: SubjectID?, inShadow isShadow: Bool
     ) throws -> (fact: FallbackFact, entry: UInt64?) {
         guard let replaced else { return (.notFallback, nil) }
         guard let subject, let send = try send(replaced), send.caller == caller, send.subject == subject,
-            send.channel == .push
+            send.channel == .push, send.isShadow == isShadow
         else { return (.mismatch, nil) }
         return (.replacesOwnSend, send.entryIndex)
     }

@@ -32,10 +32,13 @@ package struct FactsLoading {
         package var repetition: RepetitionFact
         /// The send itself, when it was decided before: what it did itself counts neither against it nor for it.
         package var decidedBefore: SendID?
+        /// Whether it is in shadow, where caps count what they would have let through.
+        package var isShadow = false
 
         package init(
             request: AttestedRequest, terms: RequestTerms, expiry: Instant, due: Instant, params: ParamsFact,
-            fallback: FallbackFact, repetition: RepetitionFact, decidedBefore: SendID? = nil
+            fallback: FallbackFact, repetition: RepetitionFact, decidedBefore: SendID? = nil,
+            isShadow: Bool = false
         ) {
             type = request.type
             channel = request.channel
@@ -47,6 +50,7 @@ package struct FactsLoading {
             self.fallback = fallback
             self.repetition = repetition
             self.decidedBefore = decidedBefore
+            self.isShadow = isShadow
         }
     }
 
@@ -215,7 +219,7 @@ package struct FactsLoading {
                 category: needs.category,
                 categorySince: needs.categoryWindowSeconds.map { now.advanced(bySeconds: -$0) },
                 everythingSince: needs.everythingWindowSeconds.map { now.advanced(bySeconds: -$0) },
-                besides: common.decidedBefore
+                besides: common.decidedBefore, inShadow: common.isShadow
             ) { policy.isUncounted($0) }
             facts.typeCount = counts.type
             facts.categoryCount = counts.category

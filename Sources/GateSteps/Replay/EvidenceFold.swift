@@ -65,7 +65,9 @@ package struct EvidenceFold {
             sends.apply(send, at: time, index: index)
             guard let subject = send.subject, let type = send.request.type, send.overall.outcome == .forward
             else { return }
-            try count(type, under: send.policy, of: send.send, to: subject, at: entry.time, policies)
+            try count(
+                type, under: send.policy, of: send.send, to: subject, at: entry.time, inShadow: send.isShadow,
+                policies)
         case .redecision:
             let again = try RedecisionEntry.read(bytes).entry
             sends.apply(again)
@@ -123,13 +125,13 @@ package struct EvidenceFold {
 
     private mutating func count(
         _ type: TypeID, under policy: PolicyDigest, of send: SendID, to subject: SubjectID, at now: Instant,
-        _ policies: (PolicyDigest) throws -> CompiledPolicy?
+        inShadow isShadow: Bool = false, _ policies: (PolicyDigest) throws -> CompiledPolicy?
     ) throws {
         // A forward that is not counted would let later ones pass for right.
         guard let policy = try policies(policy) else { throw ReplayObstacle.policyUnknown(policy) }
         guard let category = policy.type(type)?.category else { return }
         forwards[subject, default: []].append(
-            ForwardRecord(at: now, type: type, category: category, send: send))
+            ForwardRecord(at: now, type: type, category: category, send: send, isShadow: isShadow))
     }
 }
 
@@ -171,7 +173,7 @@ extension EvidenceFold {
         let isSummary = entry.caller == .gateway
         var differences = isSummary ? [] : Self.places(of: entry, for: person)
         let (fallback, replaced) = try self.fallback(
-            for: entry.request.fallbackFor, of: entry.caller, to: entry.subject)
+            for: entry.request.fallbackFor, of: entry.caller, to: entry.subject, inShadow: entry.isShadow)
         if replaced != entry.replaces {
             differences.append(
                 ReplayDifference(
@@ -291,8 +293,10 @@ extension EvidenceFold {
         }
         if destination != nil { material.countLife(from: due) }
         var derived = try facts(
-            common(entry.attested, terms, as: recorded, expiry: material.expiresAt, due: due), as: recorded,
-            to: destination, orElse: Self.missing(entry.request, for: person), of: person,
+            common(
+                entry.attested, terms, as: recorded, expiry: material.expiresAt, due: due,
+                inShadow: entry.isShadow), as: recorded, to: destination,
+            orElse: Self.missing(entry.request, for: person), of: person,
             under: policy)
         if destination != nil, let departure = terms.rule.waitsUntil(given: derived) {
             material.countLife(from: departure)
@@ -303,12 +307,12 @@ extension EvidenceFold {
 
     private func common(
         _ request: AttestedRequest, _ terms: RequestTerms, as recorded: Facts, expiry: Instant,
-        due: Instant, again send: SendID? = nil
+        due: Instant, again send: SendID? = nil, inShadow isShadow: Bool = false
     ) -> FactsLoading.Common {
         FactsLoading.Common(
             request: request, terms: terms, expiry: expiry, due: due,
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
-            repetition: recorded.repetition ?? .first, decidedBefore: send)
+            repetition: recorded.repetition ?? .first, decidedBefore: send, isShadow: isShadow)
     }
 
     private func facts(
@@ -350,13 +354,16 @@ extension EvidenceFold: RecordReading {
     package func consentRecords(of subject: SubjectID) throws -> [ConsentRecord] {
         ledgers[subject, default: []]
     }
-    package func forwards(of subject: SubjectID, since: Instant, limit: Int) throws -> [ForwardRecord] {
+    package func countedForwards(
+        of subject: SubjectID, since: Instant, limit: Int
+    ) throws -> [ForwardRecord] {
         Array(forwards[subject, default: []].reversed().prefix { $0.at >= since }.prefix(limit))
     }
     package func send(_ id: SendID) throws -> SendRecord? {
         sends.sends[id].map { sent in
             SendRecord(
-                id: id, caller: sent.caller, idHash: [], contentMAC: [], subject: sent.subject,
+                id: id, caller: sent.caller, idHash: sent.isShadow ? SendRecord.shadowIDHash(id.bytes) : [],
+                contentMAC: [], subject: sent.subject,
                 type: sent.type,
                 category: nil, channel: sent.channel, receivedAt: sent.receivedAt,
                 entryIndex: sent.entryIndex,

@@ -16,6 +16,7 @@ struct SendFold {
         /// What it tells on its own channel.
         let eventTag: Tag?
         let destinations: [Tag]
+        let isShadow: Bool
         /// Messages that wait or are under way.
         var messages: [MessageID: Stage] = [:]
         var mayHaveArrived = false
@@ -64,7 +65,8 @@ struct SendFold {
         var sent = Sent(
             caller: entry.caller, subject: subject, type: entry.attested.type, channel: entry.request.channel,
             receivedAt: time, entryIndex: index, fallback: entry.deliveries[0].facts.fallback ?? .mismatch,
-            eventTag: eventTag, destinations: entry.deliveries.compactMap(\.destination))
+            eventTag: eventTag, destinations: entry.deliveries.compactMap(\.destination),
+            isShadow: entry.isShadow)
         for delivery in entry.deliveries {
             guard let message = delivery.message else { continue }
             sent.messages[message] = Stage(delivery.decision)

@@ -51,6 +51,7 @@ package struct StateFold {
         package let channel: Channel
         package let receivedAt: Instant
         package let entryIndex: UInt64
+        package let isShadow: Bool
     }
 
     package let share: Share
@@ -120,7 +121,7 @@ package struct StateFold {
             let (index, time, send) = try SendEntry.read(bytes)
             sent[send.send] = SentEvidence(
                 caller: send.caller, subject: subject, channel: send.request.channel, receivedAt: time,
-                entryIndex: index)
+                entryIndex: index, isShadow: send.isShadow)
         case .erasure:
             told.forget(subject)
             firstEntries[subject] = nil

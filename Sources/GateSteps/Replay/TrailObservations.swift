@@ -78,6 +78,10 @@ package struct TrailObservations {
                 axes: axes, channel: send.request.channel, start: delivery.decision.notBefore ?? time,
                 stage: SendFold.Stage(delivery.decision))
         }
+        if send.isShadow {
+            return .shadowed(
+                reason: send.overall.reason, category: axes?.category, channel: send.request.channel)
+        }
         return .decided(
             reason: send.overall.reason, type: axes, channel: send.request.channel, caller: send.caller)
     }

@@ -11,11 +11,13 @@ extension StepContext {
     ///
     /// - Throws: ``StepRefusal`` `idConflict` where what its entry says of the content is not what is asked for now. Params
     ///   are in no entry, so they are compared only where they mark an event.
-    func restoredSend(_ request: SendRequest, as attested: AttestedRequest) throws -> SendRecord? {
+    func restoredSend(
+        _ request: SendRequest, as attested: AttestedRequest, inShadow isShadow: Bool
+    ) throws -> SendRecord? {
         guard settings.hasRestoredSends, let subject = try memory.subject(of: request.user) else {
             return nil
         }
-        let idTag = subject.tag(.request, request.id.text)
+        let idTag = subject.requestTag(request.id, inShadow: isShadow)
         let key = idTag.ofRestoredSend(by: attested.caller)
         guard let id = try memory.dedupeRecord(key, to: subject.id)?.send, var earlier = try memory.send(id),
             earlier.isRestored
@@ -32,6 +34,14 @@ extension StepContext {
         }
         earlier.requestID = request.id.text
         return earlier
+    }
+}
+
+extension Subject {
+    /// The tag of a caller's id. In shadow another, because the id of a real send is free for one in shadow, and the other way
+    /// round.
+    func requestTag(_ id: RequestID, inShadow isShadow: Bool) -> Tag {
+        tag(.request, isShadow ? "shadow\0\(id.text)" : id.text)
     }
 }
 
@@ -84,7 +94,7 @@ extension SendEntry {
             let asked = person?.eventTag(
                 policy.type(other.type),
                 (try? policy.check(other.params, of: other.type).get())?.json ?? other.params,
-                of: attested.caller, on: other.channel)
+                of: attested.caller, on: other.channel, inShadow: isShadow)
         else { return true }
         return recorded == asked
     }

@@ -121,7 +121,8 @@ extension GateMemory {
             + (state?.addresses.map { ($0.tag, $0.id.text) } ?? [])
         insertSend(
             SendRecord(
-                id: entry.send, caller: entry.caller, idHash: SendRecord.restoredIDHash(entry.send),
+                id: entry.send, caller: entry.caller,
+                idHash: SendRecord.restoredIDHash(entry.send, inShadow: entry.isShadow),
                 contentMAC: SendRecord.restoredContentMAC, subject: subject, type: type,
                 category: category,
                 channel: entry.request.channel, receivedAt: time, entryIndex: index, requestID: "",
@@ -140,7 +141,9 @@ extension GateMemory {
             putDedupe(DedupeRecord(eventTag: event, send: entry.send, at: time), to: subject)
         }
         if entry.overall.outcome == .forward, let category {
-            countForward(of: subject, type: type, category: category, at: time, send: entry.send)
+            countForward(
+                of: subject, type: type, category: category, at: time, send: entry.send,
+                inShadow: entry.isShadow)
         }
     }
 
@@ -248,7 +251,9 @@ extension RecipientState {
 extension SendRecord {
     /// In place of the hash of an id that is in no entry: the send's own id, which no hash is equal to but by a chance of
     /// 2⁻¹²⁸.
-    static func restoredIDHash(_ send: SendID) -> [UInt8] { Array(send.bytes) }
+    static func restoredIDHash(_ send: SendID, inShadow isShadow: Bool) -> [UInt8] {
+        isShadow ? shadowIDHash(Array(send.bytes)) : Array(send.bytes)
+    }
     /// In place of the code of a content that is in no entry.
     static let restoredContentMAC = [UInt8](repeating: 0, count: 32)
 

@@ -21,7 +21,9 @@ package final class ConsideredSend: Sendable {
 
     init(
         _ request: borrowing SendRequest, as attested: AttestedRequest, under terms: RequestTerms,
-        to person: RecipientSnapshot?, paramsCheck: ParamsCheck, in step: StepContext, at now: Instant
+        to person: RecipientSnapshot?, paramsCheck: ParamsCheck, inShadow isShadow: Bool,
+        in step: StepContext,
+        at now: Instant
     ) throws {
         let store = step.memory
         let policy = step.policy
@@ -34,9 +36,10 @@ package final class ConsideredSend: Sendable {
         let eventTags =
             isAdmitted && terms.rule.flags.contains(.deduplicated)
             ? person?.eventTags(
-                type, params, of: attested.caller, on: request.channel, under: policy) ?? [:] : [:]
+                type, params, of: attested.caller, on: request.channel, inShadow: isShadow, under: policy)
+                ?? [:] : [:]
         let (fallback, replaced) = try store.fallback(
-            for: request.fallbackFor, of: attested.caller, to: person?.subject.id)
+            for: request.fallbackFor, of: attested.caller, to: person?.subject.id, inShadow: isShadow)
         let repetition = try person.map { person in
             try store.repetition(
                 of: eventTags, in: attested, to: person.subject.id, by: send,
@@ -47,8 +50,8 @@ package final class ConsideredSend: Sendable {
             material: Self.material(
                 request, saying: params, as: attested, of: type, to: person, send: send, at: now),
             under: terms, paramsCheck: paramsCheck,
-            fallback: fallback, repetition: repetition ?? .first, telling: eventTags[request.channel], at: now
-        )
+            fallback: fallback, repetition: repetition ?? .first, telling: eventTags[request.channel],
+            inShadow: isShadow, at: now)
         self.person = person
         self.send = send
         self.paramsCheck = paramsCheck

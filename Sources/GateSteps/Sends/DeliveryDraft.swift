@@ -64,6 +64,13 @@ extension [DeliveryDraft] {
     // Nearly every send has one. A list of one by its literal costs half of what the general function takes.
     var records: [SendEntry.DeliveryRecord] { count == 1 ? [self[0].record] : map(\.record) }
 
+    /// The same in shadow, where no message is made.
+    var recordsInShadow: [SendEntry.DeliveryRecord] {
+        var records = records
+        for place in records.indices { records[place].message = nil }
+        return records
+    }
+
     /// The caller's names for the destinations of a send; entries and events know their tags only.
     var destinationNames: DestinationNames {
         guard count == 1 else { return DestinationNames(compactMap(\.destinationName)) }

@@ -6,7 +6,7 @@ import SendPlanning
 /// Writing what was evaluated. Every send is written here, a caller's and the gateway's own.
 extension StepContext {
     /// Writes a send whose decisions are made: its entry, the record that its id is found by, what it tells, its messages
-    /// and the forward that caps count.
+    /// and the forward that caps count. Of one in shadow there are no messages, and the rest is found by sends in shadow alone.
     ///
     /// - Parameters:
     ///   - overall: The entry's, which stands for all its deliveries.
@@ -21,10 +21,15 @@ extension StepContext {
         requiringRoom: Bool = false, isHeldBack: Bool = false, at now: Instant
     ) throws -> EntryReference {
         let trail = try self.record(entry, at: now)
+        let isShadow = entry.isShadow
         observe(
-            .decided(
-                reason: overall.reason, type: type.map { TypeAxes(category: $0.category, tier: $0.tier) },
-                channel: record.channel, caller: record.caller))
+            isShadow
+                ? .shadowed(
+                    reason: overall.reason, category: type?.category, channel: record.channel)
+                : .decided(
+                    reason: overall.reason,
+                    type: type.map { TypeAxes(category: $0.category, tier: $0.tier) },
+                    channel: record.channel, caller: record.caller))
         memory.insertSend(record)
         guard let person else { return trail }
         if let eventTag, overall.outcome.isPromise {
@@ -33,8 +38,9 @@ extension StepContext {
         }
         if let type {
             _ = try release(
-                isHeldBack ? [] : drafts, of: entry.send, type, to: person,
-                isForward: overall.outcome == .forward, requiringRoom: requiringRoom, at: now)
+                isHeldBack || isShadow ? [] : drafts, of: entry.send, type, to: person,
+                isForward: overall.outcome == .forward, inShadow: isShadow, requiringRoom: requiringRoom,
+                at: now)
         }
         return trail
     }
@@ -45,7 +51,8 @@ extension StepContext {
     /// - Returns: Whether they are there; else ``waiting`` is, for a later try.
     func release(
         _ drafts: [DeliveryDraft], of send: SendID, _ type: NotificationType, to person: RecipientSnapshot,
-        isForward: Bool, requiringRoom: Bool = false, insteadOf waiting: OutboxRecord? = nil, at now: Instant
+        isForward: Bool, inShadow isShadow: Bool = false, requiringRoom: Bool = false,
+        insteadOf waiting: OutboxRecord? = nil, at now: Instant
     ) throws -> Bool {
         for draft in drafts where draft.message != nil {
             if requiringRoom {
@@ -57,7 +64,8 @@ extension StepContext {
         }
         if isForward {
             memory.countForward(
-                of: person.subject.id, type: type.id, category: type.category, at: now, send: send)
+                of: person.subject.id, type: type.id, category: type.category, at: now, send: send,
+                inShadow: isShadow)
         }
         return true
     }

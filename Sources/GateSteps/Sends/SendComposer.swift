@@ -23,11 +23,12 @@ struct SendComposer {
     let eventTag: Tag?
     /// Whether the send was decided before and is looked at again.
     let isAgain: Bool
+    let isShadow: Bool
 
     init(
         _ step: StepContext, material: SendMaterial, under terms: RequestTerms, paramsCheck: ParamsCheck,
         fallback: FallbackFact, repetition: RepetitionFact, telling eventTag: Tag? = nil,
-        isAgain: Bool = false, at now: Instant
+        isAgain: Bool = false, inShadow isShadow: Bool = false, at now: Instant
     ) {
         self.step = step
         self.now = now
@@ -38,6 +39,7 @@ struct SendComposer {
         self.repetition = repetition
         self.eventTag = eventTag
         self.isAgain = isAgain
+        self.isShadow = isShadow
     }
 
     private var policy: CompiledPolicy { step.policy }
@@ -47,7 +49,7 @@ struct SendComposer {
         FactsLoading.Common(
             request: material.request, terms: terms, expiry: expiry, due: due,
             params: paramsCheck.fact, fallback: fallback, repetition: repetition,
-            decidedBefore: isAgain ? material.send : nil)
+            decidedBefore: isAgain ? material.send : nil, isShadow: isShadow)
     }
 
     /// The recipient is unknown, or has no destination: one decision without a destination.

@@ -7,12 +7,23 @@ import GateRecords
 import SendPlanning
 package import WireProtocol
 
+/// Whether what a send comes to is carried out (decision SG-0082).
+package enum SendMode: Hashable, Sendable {
+    case enforced
+    /// Decided and recorded alone.
+    case shadow
+    /// Enforced on a listener where others are in shadow, as this one may have been before: its own sender sent it then, so that
+    /// the answer of that time is given again.
+    case enforcedAfterShadow
+}
+
 /// One send, from an attested request to a recorded decision and, where it may, messages on their way.
 package struct SendStep: Sendable {
     package let request: SendRequest
     package let attested: AttestedRequest
     package let peer: SendEntry.PeerEvidence
-    /// See ``IndexKey``; 16 bytes.
+    package let mode: SendMode
+    /// See ``IndexKey``; 16 bytes, and in shadow ``SendRecord/shadowIDHash(_:)``.
     package let idHash: [UInt8]
     /// MAC of everything but the id; 32 bytes.
     package let contentMAC: [UInt8]
@@ -26,14 +37,18 @@ package struct SendStep: Sendable {
     /// What it is certain to read, with the seconds for which caps count under the policy of the moment the send came in.
     package let asks: [Ask]
 
-    /// - Parameter policy: The one in force now. Should another one be in force when the send's turn comes, that one counts.
+    /// - Parameters:
+    ///   - policy: The one in force now. Should another one be in force when the send's turn comes, that one counts.
+    ///   - idHash: ``IndexKey/idHash(_:of:)``, whatever the mode is.
     package init(
         request: SendRequest, attested: AttestedRequest, peer: SendEntry.PeerEvidence, idHash: [UInt8],
-        contentMAC: [UInt8], isSecurity: Bool, under policy: CompiledPolicy
+        contentMAC: [UInt8], isSecurity: Bool, mode: SendMode = .enforced, under policy: CompiledPolicy
     ) {
         self.request = request
         self.attested = attested
         self.peer = peer
+        self.mode = mode
+        let idHash = mode == .shadow ? SendRecord.shadowIDHash(idHash) : idHash
         self.idHash = idHash
         self.contentMAC = contentMAC
         self.isSecurity = isSecurity
@@ -67,7 +82,10 @@ package struct SendStep: Sendable {
             throw StepRefusal(
                 .idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
         }
-        if let restored = try step.restoredSend(request, as: attested) { return .decidedBefore(restored) }
+        if let restored = try step.restoredSend(request, as: attested, inShadow: isShadow) {
+            return .decidedBefore(restored)
+        }
+        if let shadowed = try sentInShadow(in: step) { return .decidedBefore(shadowed) }
         // Only of what would be refused for its shape again, so that no other send is looked up twice. A bundle that knows the
         // type by now decides the send.
         if !hasShape(under: step.policy), let misshapen = try refusedForShape(in: step) {
@@ -75,6 +93,18 @@ package struct SendStep: Sendable {
         }
         try step.requireRoom(isSecurity: isSecurity)
         return .decided(try decide(in: step, requiringRoom: true))
+    }
+
+    package var isShadow: Bool { mode == .shadow }
+
+    /// The send of this id and this content that was answered in shadow, before its type or its caller was enforced here.
+    private func sentInShadow(in step: StepContext) throws -> SendRecord? {
+        guard mode == .enforcedAfterShadow,
+            let earlier = try step.memory.send(
+                caller: attested.caller, idHash: SendRecord.shadowIDHash(idHash)),
+            HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC)
+        else { return nil }
+        return earlier
     }
 
     /// Whether the type is registered and the params fit it.
@@ -92,7 +122,8 @@ package struct SendStep: Sendable {
     }
 
     private func misshapenHash(in step: StepContext) -> [UInt8] {
-        step.settings.index.misshapenHash(idHash, content: contentMAC)
+        let hash = step.settings.index.misshapenHash(idHash, content: contentMAC)
+        return isShadow ? SendRecord.shadowIDHash(hash) : hash
     }
 
     /// The decision on a send, and everything that follows from it.
@@ -128,13 +159,14 @@ package struct SendStep: Sendable {
             : ParamsCheck(request.params, deepLink: request.deepLink, of: request.type, under: policy)
         let considered = try ConsideredSend(
             request, as: attested, under: terms, to: snapshot, paramsCheck: paramsCheck,
-            in: step, at: now)
+            inShadow: isShadow, in: step, at: now)
         let (person, send, drafts) = (considered.person, considered.send, considered.drafts)
         let type = terms.type
 
-        // Asked of a type that owes something: of another, nothing follows from them.
+        // Asked of a type that owes something: of another, nothing follows from them. What is in shadow reaches nobody: it discharges
+        // no duty, and leaves none.
         var (duty, isUnreached, owed): (Tag?, Bool, [DischargeMeans]) = (nil, false, [])
-        if let type, type.isMandatory {
+        if !isShadow, let type, type.isMandatory {
             duty = person?.duty(type, paramsCheck.params?.json ?? request.params)
             isUnreached = self.isUnreached(drafts)
             owed = try step.owed(
@@ -145,8 +177,9 @@ package struct SendStep: Sendable {
             send: send, subject: person?.subject.id, caller: attested.caller, peer: peer,
             request: recordedRequest(considered, isRegistered: type != nil, under: policy),
             paramsVerdict: considered.paramsCheck.recorded(for: request.type, under: policy),
-            deliveries: drafts.records, policy: policy.digest, tzdata: LocalTime.dataVersion,
-            replaces: considered.replaced, owed: owed)
+            deliveries: isShadow ? drafts.recordsInShadow : drafts.records, policy: policy.digest,
+            tzdata: LocalTime.dataVersion, replaces: considered.replaced, owed: owed, isShadow: isShadow,
+            sent: isShadow ? request.sent : nil)
         let overall = entry.overall
         let (id, names) = (request.id, drafts.destinationNames)
         let record = SendRecord(
@@ -230,7 +263,7 @@ package struct SendStep: Sendable {
             typeTag: isRegistered ? nil : tag(.type, request.type.text),
             typeByteCount: isRegistered ? nil : request.type.text.utf8.count,
             channel: request.channel, critical: request.critical,
-            idTag: tag(.request, request.id.text),
+            idTag: person?.subject.requestTag(request.id, inShadow: isShadow),
             destinationTag: request.destination.flatMap { id in
                 person?.destination(id, on: request.channel)?.tag ?? tag(.device, id.text)
             },
@@ -283,7 +316,7 @@ extension SendAnswer {
                     decision: record.decision, messageID: record.message, keyID: record.key)
             }, hidesRecipient: hides, trail: trail, isReplayed: isReplayed,
             violations: entry.overall.reason == .invalidParams ? violations : [], hint: hint,
-            owed: entry.owed)
+            owed: entry.owed, isShadow: entry.isShadow)
     }
 }
 

@@ -119,6 +119,7 @@ private struct CounterTables: Sendable {
     private var callers = NamePlaces<CallerName>(countMax: MetricLabel.callerCountMax)
     /// By caller: reason, category or none, tier or none, channel. The last is of those past the bound.
     private var decisions: [CountTable?] = Array(repeating: nil, count: MetricLabel.callerCountMax + 1)
+    private var shadowDecisions = CountTable(reasons.count, categories.count + 1, channels.count)
     private var redecisions = CountTable(reasons.count, categories.count, tiers.count, causes.count)
     private var withdrawals = CountTable(causes.count, categories.count)
     private var types = NamePlaces<TypeID>(countMax: MetricLabel.typeCountMax)
@@ -159,6 +160,9 @@ private struct CounterTables: Sendable {
             decisions[place]!.add(
                 Self.place(of: reason, in: Self.reasons), Self.place(type?.category),
                 type.map { Self.place($0.tier) } ?? Self.tiers.count, Self.place(channel))
+        case .shadowed(let reason, let category, let channel):
+            shadowDecisions.add(
+                Self.place(of: reason, in: Self.reasons), Self.place(category), Self.place(channel))
         case .decidedAgain(let reason, let category, let tier, let cause):
             redecisions.add(
                 Self.place(of: reason, in: Self.reasons), Self.place(category), Self.place(tier),
@@ -211,6 +215,12 @@ private struct CounterTables: Sendable {
                         channels[places[3]], caller,
                     ], count)
             }
+        }
+        shadowDecisions.forEach { places, count in
+            let reason = Self.reasons[places[0]]
+            page.add(
+                .shadowDecisions,
+                [reason.outcome.name, reason.rawValue, anyCategory[places[1]], channels[places[2]]], count)
         }
         redecisions.forEach { places, count in
             let reason = Self.reasons[places[0]]

@@ -33,6 +33,10 @@ extension MetricFamily {
         .counter, "decisions_total",
         "Sends decided and recorded, each once, by the outcome of the whole send.",
         by: [.outcome, .reason, .anyCategory, .anyTier, .channel, .caller])
+    package static let shadowDecisions = MetricFamily(
+        .counter, "shadow_decisions_total",
+        "Sends decided and recorded alone, on a listener in shadow, by what enforcing would have come to.",
+        by: [.outcome, .reason, .anyCategory, .channel])
     package static let redecisions = MetricFamily(
         .counter, "redecisions_total", "Waiting messages decided again.",
         by: [
@@ -232,7 +236,8 @@ extension MetricFamily {
 
     /// Every family there is, in the order of `/metrics` and of the handbook.
     package static let all: [MetricFamily] = [
-        decisions, redecisions, withdrawals, unreached, handOvers, retries, timeToAccept, receipts, taps,
+        decisions, shadowDecisions, redecisions, withdrawals, unreached, handOvers, retries, timeToAccept,
+        receipts, taps,
         timeToOpen, disables, disablesAfterSend, replies, reviews, reviewsToLookAt, persons, reachablePersons,
         optedInPersons, personsCountAge, drifts, driftRunUnderWay, driftRunAge, batches, operationCount,
         failedBatches, queued, publishLag,

@@ -80,7 +80,8 @@ struct GatewayReading {
                 at: send.receivedAt, outcome: answer.outcome, reason: answer.reason, detail: answer.detail,
                 sentence: sentence(entry, of: send, then: events, waiting, in: words, for: person),
                 deliveries: answer.deliveries,
-                waiting: waiting.map { send.name(of: $0.destination) }, events: events, trail: answer.trail)
+                waiting: waiting.map { send.name(of: $0.destination) }, events: events, trail: answer.trail,
+                isShadow: entry.isShadow)
         }
         return DecisionsAnswer(rows: rows, next: sends.count > limit ? rows.last?.send : nil)
     }

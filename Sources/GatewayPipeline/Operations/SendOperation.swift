@@ -54,8 +54,8 @@ final class SendOperation: EngineOperation {
         guard let decided else { preconditionFailure("a send was to be answered before it was decided") }
         reply(
             Answer(
-                status: SendAnswer.status(of: decided.outcome),
-                contentType: SendAnswer.contentType(of: decided.outcome),
+                status: SendAnswer.status(of: decided.outcome, inShadow: send.isShadow),
+                contentType: SendAnswer.contentType(of: decided.outcome, inShadow: send.isShadow),
                 making: { [self] in decided.answer(places).bytes(isStreamLine: isStreamLine) }))
     }
 

@@ -224,7 +224,8 @@ package struct StateAudit {
     private func difference(of id: SendID, _ told: StateFold.SentEvidence) throws -> String? {
         guard let stored = try store.send(id) else { return "send \(id.uuidText) is not stored" }
         guard stored.entryIndex == told.entryIndex, stored.subject == told.subject,
-            stored.caller == told.caller, stored.channel == told.channel, stored.receivedAt == told.receivedAt
+            stored.caller == told.caller, stored.channel == told.channel,
+            stored.receivedAt == told.receivedAt, stored.isShadow == told.isShadow
         else { return "send \(id.uuidText) is not what entry \(told.entryIndex) tells" }
         guard try store.send(caller: stored.caller, idHash: stored.idHash)?.id == id else {
             return "send \(id.uuidText) is not found by its caller's id, which could be sent again"

@@ -216,7 +216,7 @@ extension StoreReading {
         person.forwards = try inline {
             KnownForwards(
                 since: since,
-                records: try forwards(of: person.id, since: since, limit: KnownForwards.countMax))
+                records: try countedForwards(of: person.id, since: since, limit: KnownForwards.countMax))
         }
     }
 

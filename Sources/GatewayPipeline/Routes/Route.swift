@@ -174,6 +174,12 @@ struct Route: Sendable {
         }
     }
 
+    /// Whether a caller on a listener in shadow may ask for it: a send, an explanation, or what only looks something up.
+    var isAsked: Bool {
+        description.method == .get
+            || [Self.postSend.description.name, "streamSends", "explainSend"].contains(description.name)
+    }
+
     enum Target {
         case open(OpenRouteAction)
         case asked(Handler)

@@ -49,10 +49,13 @@ enum OpenRouteAction: Sendable {
 extension Gateway {
     /// Carries out what a request does.
     ///
-    /// - Parameter permission: What the route needs, which a change looks at again when its turn comes.
+    /// - Parameters:
+    ///   - permission: What the route needs, which a change looks at again when its turn comes.
+    ///   - isShadow: Whether the listener is in shadow.
     func perform(
         _ action: RouteAction, for caller: CallerName, _ grants: GrantSet,
-        needing permission: Permission, answer: @escaping @Sendable (Answer) -> Void
+        needing permission: Permission, inShadow isShadow: Bool,
+        answer: @escaping @Sendable (Answer) -> Void
     ) {
         switch action {
         case .answer(let make): answer(make(self))
@@ -63,7 +66,8 @@ extension Gateway {
                     caller: caller, permission: permission, lane: lane, order: order, edit: change,
                     reply: answer))
         case .send: preconditionFailure("a send answers in a form of its own")
-        case .explain(let body, let query): explain(body, in: query, for: caller, grants, answer: answer)
+        case .explain(let body, let query):
+            explain(body, in: query, for: caller, grants, inShadow: isShadow, answer: answer)
         case .erase(let user): erase(user, for: caller, answer: answer)
         case .activate(let body): activate(body, for: caller, answer: answer)
         case .addKey(let body): addKey(body, for: caller, answer: answer)

@@ -25,7 +25,8 @@ extension Route {
             )),
         answers: [
             .ok(
-                "It goes out, or waits for its time.", SendAnswer.acceptedShape, Samples.forwarded.json(),
+                "It goes out, or waits for its time; on a listener in shadow, what enforcing would have come to.",
+                .either([SendAnswer.acceptedShape, SendAnswer.shadowedShape]), Samples.forwarded.json(),
                 status: 202),
             .init(
                 status: 403,
@@ -58,7 +59,10 @@ extension Route {
                 .init(
                     status: 200, means: "One line per line.",
                     content: .lines(
-                        .either([SendAnswer.acceptedShape, SendAnswer.refusedShape, Problem.shape])))
+                        .either([
+                            SendAnswer.acceptedShape, SendAnswer.shadowedShape, SendAnswer.refusedShape,
+                            Problem.shape,
+                        ])))
             ],
             problems: [.tooManyLines]
         ) { _ in

@@ -79,6 +79,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
     case grantMissing = "grant_missing"
     case assertionNotPermitted = "assertion_not_permitted"
     case proofWrong = "proof_wrong"
+    case otherListener = "other_listener"
     // 404
     case notFound = "not_found"
     // 405
@@ -126,7 +127,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
         switch self {
         case .malformedRequest, .malformedJSON: 400
         case .unknownPeer: 401
-        case .grantMissing, .assertionNotPermitted, .proofWrong: 403
+        case .grantMissing, .assertionNotPermitted, .proofWrong, .otherListener: 403
         case .notFound: 404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
@@ -153,6 +154,7 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
         case .unknownPeer: "No caller is configured for this process"
         case .grantMissing: "The caller lacks the grant this request needs"
         case .assertionNotPermitted: "The caller may not assert this source or method"
+        case .otherListener: "This socket does not take it"
         case .proofWrong: "The proof of possession does not match the challenge"
         case .notFound: "Nothing is known under this path"
         case .methodNotAllowed: "The path exists, but not under this method"

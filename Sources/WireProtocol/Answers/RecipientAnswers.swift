@@ -326,11 +326,12 @@ package struct DecisionsAnswer: WireAnswer, Hashable {
         /// What became of it, oldest first: hand-overs, receipts, withdrawals.
         package var events: [SendEvent]
         package var trail: TrailReference
+        package var isShadow: Bool
 
         package init(
             send: SendID, caller: CallerName, type: TypeID, channel: Channel, at: Instant, outcome: Outcome,
             reason: Reason, detail: Detail?, sentence: String, deliveries: [SendAnswer.Delivery],
-            waiting: [String], events: [SendEvent], trail: TrailReference
+            waiting: [String], events: [SendEvent], trail: TrailReference, isShadow: Bool = false
         ) {
             self.send = send
             self.caller = caller
@@ -345,6 +346,7 @@ package struct DecisionsAnswer: WireAnswer, Hashable {
             self.waiting = waiting
             self.events = events
             self.trail = trail
+            self.isShadow = isShadow
         }
 
         package static let name = "DecisionRow"
@@ -367,6 +369,9 @@ package struct DecisionsAnswer: WireAnswer, Hashable {
             fields.required("outcome", answer, \.outcome, "The best of the deliveries.")
             fields.required("reason", answer, \.reason, "Why.")
             fields.required("send_id", answer, \.send, "The send.")
+            fields.flag(
+                "shadow", answer, \.isShadow,
+                "True where the gateway only decided: whether it arrived is known to the caller alone.")
             fields.required("trail", answer, \.trail, "The evidence.")
             fields.required("type", answer, \.type, "The type.")
             fields.required(

@@ -114,6 +114,9 @@ package struct SendAnswer: Hashable, Sendable {
     package var hint: String?
     /// By which a duty to tell is still to be done after this send, any one of them; empty when none is owed.
     package var owed: [DischargeMeans]
+    /// Whether it was decided and recorded alone: then the answer is 202 whatever was decided, because a copy of a send must
+    /// not look like an error to the producer that goes on sending by itself.
+    package var isShadow: Bool
 
     /// - Parameters:
     ///   - deliveries: At least one; the one that ``Delivery/precedes(_:)`` all others gives the top level.
@@ -123,7 +126,7 @@ package struct SendAnswer: Hashable, Sendable {
     package init(
         id: RequestID, sendID: SendID, policy: PolicyDigest, deliveries: [Delivery], hidesRecipient: Bool,
         trail: TrailReference, isReplayed: Bool = false, violations: [Violation] = [], hint: String? = nil,
-        owed: [DischargeMeans] = []
+        owed: [DischargeMeans] = [], isShadow: Bool = false
     ) {
         guard let best = deliveries.min(by: { $0.precedes($1) }) else {
             preconditionFailure("the send \(sendID) was answered without a single decision")
@@ -142,6 +145,7 @@ package struct SendAnswer: Hashable, Sendable {
         self.violations = violations
         self.hint = hint
         self.owed = owed
+        self.isShadow = isShadow
     }
 
     /// Whether the send itself was refused, whatever its recipient: gates 1 to 3.
@@ -150,20 +154,34 @@ package struct SendAnswer: Hashable, Sendable {
     }
 
     /// The one place where an outcome becomes a status.
-    package var status: Int { Self.status(of: outcome) }
+    package var status: Int { Self.status(of: outcome, inShadow: isShadow) }
 
     /// HTTP status and media type of the answer to a send of an outcome.
-    package static func status(of outcome: Outcome) -> Int { outcome.isPromise ? 202 : 403 }
-    package static func contentType(of outcome: Outcome) -> String {
-        outcome.isPromise ? MediaType.json : MediaType.problem
+    package static func status(of outcome: Outcome, inShadow isShadow: Bool) -> Int {
+        outcome.isPromise || isShadow ? 202 : 403
+    }
+    package static func contentType(of outcome: Outcome, inShadow isShadow: Bool) -> String {
+        outcome.isPromise || isShadow ? MediaType.json : MediaType.problem
     }
 
-    /// The fields of an answer that is a promise, or of one that is not.
+    /// The three forms of an answer.
+    private enum Form {
+        case promise, refusal
+        /// Of any outcome, and a promise of nothing.
+        case shadow
+
+        func includes(_ outcome: Outcome) -> Bool {
+            self == .shadow || outcome.isPromise == (self == .promise)
+        }
+    }
+
+    private var form: Form { isShadow ? .shadow : outcome.isPromise ? .promise : .refusal }
+
+    /// The fields of an answer of a form.
     ///
     /// - Parameter isStreamLine: A line of a stream has no status line, so its body carries `status`.
     private static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, asPromise isPromise: Bool, isStreamLine: Bool,
-        to fields: inout Fields
+        _ answer: borrowing Fields.Source, as form: Form, isStreamLine: Bool, to fields: inout Fields
     ) {
         fields.required(
             "deliveries", as: .list(of: Delivery.shape, countMax: WireLimits.destinationCountMax),
@@ -176,7 +194,7 @@ package struct SendAnswer: Hashable, Sendable {
         fields.optional("hint", answer, { $0.hintText }, "What to do next, in words.")
         fields.required("id", answer, \.id, "The caller's id.")
         fields.required(
-            "outcome", as: .choice(Outcome.allCases.filter { $0.isPromise == isPromise }.map(\.name)),
+            "outcome", as: .choice(Outcome.allCases.filter { form.includes($0) }.map(\.name)),
             answer,
             \.outcome,
             "The best of the deliveries.")
@@ -189,7 +207,7 @@ package struct SendAnswer: Hashable, Sendable {
         fields.required("policy", answer, \.policy, "Digest of the bundle that decided.")
         fields.required(
             "reason",
-            as: .choice(Reason.allCases.filter { $0.outcome.isPromise == isPromise }.map(\.rawValue)),
+            as: .choice(Reason.allCases.filter { form.includes($0.outcome) }.map(\.rawValue)),
             answer,
             \.reason,
             "The reason of the best.")
@@ -197,7 +215,13 @@ package struct SendAnswer: Hashable, Sendable {
             "replayed", answer, \.isReplayed,
             "True when this answers an earlier request with the same id and content.")
         fields.required("send_id", answer, \.sendID, "The gateway's id; paths and references use it.")
-        if isPromise {
+        if form == .shadow {
+            fields.required(
+                "shadow", as: .boolean, answer, \.isShadow,
+                "True: decided and recorded alone. Nothing goes out by the gateway, so the producer's own sender sends it."
+            )
+        }
+        if form != .refusal {
             fields.optional(
                 "status", as: .integer(202...202), answer, { isStreamLine ? Int64($0.status) : nil },
                 "In a line of a stream.")
@@ -207,8 +231,10 @@ package struct SendAnswer: Hashable, Sendable {
             fields.required("title", answer, { $0.reason.title }, "The reason in words.")
         }
         fields.required("trail", answer, \.trail, "The evidence.")
-        if !isPromise {
+        if form == .refusal {
             fields.required("type", answer, { RefusalURN(reason: $0.reason) }, "The reason as a URN.")
+        }
+        if form != .promise {
             fields.optional(
                 "violations", as: .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
                 answer,
@@ -222,7 +248,7 @@ package struct SendAnswer: Hashable, Sendable {
 
     private func write(isStreamLine: Bool, to json: inout CanonicalWriter) {
         var fields = AnswerWriter<Self>(json)
-        Self.show(self, asPromise: outcome.isPromise, isStreamLine: isStreamLine, to: &fields)
+        Self.show(self, as: form, isStreamLine: isStreamLine, to: &fields)
         json = fields.finish()
     }
 
@@ -251,7 +277,7 @@ package struct SendAnswer: Hashable, Sendable {
 
     package func answer(isStreamLine: Bool = false) -> Answer {
         Answer(
-            status: status, contentType: Self.contentType(of: outcome),
+            status: status, contentType: Self.contentType(of: outcome, inShadow: isShadow),
             body: bytes(isStreamLine: isStreamLine))
     }
 
@@ -265,22 +291,29 @@ package struct SendAnswer: Hashable, Sendable {
         shape(
             "SendAccepted",
             "At least one destination will get it: now, later (`defer`) or in a summary (`digest`).",
-            asPromise: true)
+            as: .promise)
+    }
+
+    package static var shadowedShape: Shape {
+        shape(
+            "SendShadowed",
+            "Decided and recorded on a listener in shadow, and nothing goes out: `outcome` says what enforcing would come to. The same id is answered the same way again.",
+            as: .shadow)
     }
 
     package static var refusedShape: Shape {
         shape(
             "SendRefused",
             "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone. After `unknown_type` and `invalid_params` the id is free for corrected content, until it is used for some.",
-            asPromise: false)
+            as: .refusal)
     }
 
-    private static func shape(_ name: String, _ means: String, asPromise isPromise: Bool) -> Shape {
+    private static func shape(_ name: String, _ means: String, as form: Form) -> Shape {
         .named(
             name,
             .object(
                 AnswerShapes<Self>.object(means) {
-                    show((), asPromise: isPromise, isStreamLine: true, to: &$0)
+                    show((), as: form, isStreamLine: true, to: &$0)
                 }))
     }
 }

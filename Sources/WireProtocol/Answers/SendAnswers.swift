@@ -204,6 +204,8 @@ package struct SendStatusAnswer: WireAnswer, Hashable {
         fields.required("reason", answer, \.decision.reason, "Why.")
         fields.required("received_at", answer, \.receivedAt, "RFC 3339.")
         fields.required("send_id", answer, \.decision.sendID, "The gateway's id.")
+        fields.flag(
+            "shadow", answer, \.decision.isShadow, "True of a send that was decided and recorded alone.")
         fields.required("trail", answer, \.decision.trail, "The evidence.")
         fields.required("type", answer, \.type, "The type.")
         fields.required(

@@ -14,6 +14,7 @@ struct SendContent {
     let collapseKey: String?
     let deepLink: String?
     let locale: String?
+    let sent: Bool?
 
     static let paramsShape = Shape.map(
         keys: .paramName,
@@ -49,13 +50,17 @@ struct SendContent {
         )
         locale = fields.optional(
             "locale", as: .text(.locale), "The language of the text; the recipient's when absent.")
+        sent = fields.optional(
+            "sent",
+            "On a listener in shadow alone: whether the producer's own sender sent it. Recorded, for `sendgate shadow report`."
+        )
     }
 
     func send(_ id: RequestID, to recipient: SendRecipient) -> SendRequest {
         SendRequest(
             id: id, type: type, user: recipient.user, destination: recipient.destination, params: params,
             channel: channel, fallbackFor: fallbackFor, critical: isCritical, ttlSeconds: ttlSeconds,
-            collapseKey: collapseKey, deepLink: deepLink, locale: locale)
+            collapseKey: collapseKey, deepLink: deepLink, locale: locale, sent: sent)
     }
 }
 

@@ -143,7 +143,7 @@ package struct RouteDescription: Sendable {
         if body.content != nil { names += [.malformedJSON, .unsupportedMediaType, .invalidRequest] }
         // Any query is refused where none is known, so that a misspelled one is not silently ignored.
         names.append(.invalidRequest)
-        if method != .get { names += [.trailBehind, .clockWentBack, .clockJumped] }
+        if method != .get { names += [.otherListener, .trailBehind, .clockWentBack, .clockJumped] }
         names += ownProblems
 
         let known = ProblemName.allCases.filter { names.contains($0) }
