@@ -41,13 +41,15 @@ public struct Send: Hashable, Sendable {
     public var deepLink: String?
     /// A BCP 47 language tag; the recipient's when `nil`.
     public var locale: String?
+    /// On a socket in shadow: whether your own sender sent it, for the gateway's report. Refused elsewhere.
+    public var sent: Bool?
 
     /// Checks nothing: a send that breaks a rule is refused when it is sent (``SendgateError``).
     public init(
         id: String, type: String, recipient: String, device: String? = nil,
         params: [String: SendValue] = [:], channel: Channel = .push, fallbackFor: String? = nil,
         critical: Bool = false, ttlSeconds: Int64? = nil, collapseKey: String? = nil,
-        deepLink: String? = nil, locale: String? = nil
+        deepLink: String? = nil, locale: String? = nil, sent: Bool? = nil
     ) {
         self.id = id
         self.type = type
@@ -61,6 +63,7 @@ public struct Send: Hashable, Sendable {
         self.collapseKey = collapseKey
         self.deepLink = deepLink
         self.locale = locale
+        self.sent = sent
     }
 
     /// The longest request the gateway reads, in bytes.
@@ -77,6 +80,7 @@ public struct Send: Hashable, Sendable {
         object["recipient"] = .object(to)
         if let fallbackFor { object["fallback_for"] = .string(fallbackFor) }
         if critical { object["critical"] = true }
+        if let sent { object["sent"] = .boolean(sent) }
         if let ttlSeconds { object["ttl_seconds"] = try SendValue.integer(ttlSeconds).json(depth: 0) }
         if let collapseKey { object["collapse_key"] = .string(collapseKey) }
         if let deepLink { object["deep_link"] = .string(deepLink) }

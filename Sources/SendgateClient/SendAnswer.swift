@@ -75,10 +75,12 @@ public struct SendAnswer: Hashable, Sendable {
     public var trail: TrailReference
     /// The gateway had decided this id before; this is that answer, and nothing was sent again.
     public var isReplayed: Bool
+    /// The gateway only decided and recorded it: nothing goes out by it, so go on sending by yourself what you copied there.
+    public var isShadow: Bool
 
     /// Whether at least one destination will get it. When this is `false`, nothing was or will be sent for this id: use a new
     /// one after the reason has gone, or the same one with other content after `unknown_type` and `invalid_params`.
-    public var isPromised: Bool { outcome.isPromise }
+    public var isPromised: Bool { outcome.isPromise && !isShadow }
 }
 
 extension SendAnswer {
@@ -100,6 +102,7 @@ extension SendAnswer {
         self.owed = (json["owed"]?.arrayValue ?? []).compactMap(\.stringValue)
         self.trail = trail
         self.isReplayed = json["replayed"]?.booleanValue ?? false
+        self.isShadow = json["shadow"]?.booleanValue ?? false
         self.deliveries = []
         for value in json["deliveries"]?.arrayValue ?? [] {
             guard let delivery = Delivery(value) else { return nil }
