@@ -201,7 +201,7 @@ struct Wiring {
         self.store = store
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: policy, attestation: sockets.attestation,
-            dependencies: dependencies,
+            listeners: sockets.modes, dependencies: dependencies,
             management: GatewayManagement(
                 privateKeys: keyHolder, authorities: configuration.authorities,
                 checks: { healthChecks.checks() },

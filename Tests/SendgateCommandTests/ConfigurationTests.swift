@@ -92,7 +92,10 @@ import UnixSocketEndpoint
                 ? String(setting.rawValue.dropFirst("limits.".count)) : setting.rawValue
             #expect(tables.contains("`\(name)`"), "`\(name)` is in no table of Configuration.md")
         }
-        for key in ["path", "systemd", "directory_mode", "mode", "owner", "group", "caller", "users"] {
+        for key in [
+            "path", "systemd", "directory_mode", "mode", "socket_mode", "owner", "group", "caller", "users",
+            "enforce_types", "enforce_callers",
+        ] {
             #expect(tables.contains("`\(key)`"), "`\(key)` is in no table of Configuration.md")
         }
     }

@@ -18,12 +18,13 @@ struct Serve: GateCommand {
     static let configuration = CommandConfiguration(
         abstract: "Listens on its sockets and decides every send.",
         usage: """
-            sendgate serve --config FILE [--state DIR] [--log-level LEVEL] …
+            sendgate serve --config FILE [--state DIR] [--log-level LEVEL] [--hop file:PATH] …
             sendgate serve --dev DIR [--policies DIR] [--hop unix:PATH|file:PATH]
             """,
         discussion: """
             SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads the bundle again. Flags win over \
-            SENDGATE_… variables, and those over the file.
+            SENDGATE_… variables, and those over the file. Without --dev, a file is a hop where no listener hands sends over \
+            (`mode: shadow`).
             """)
 
     static let example = """
@@ -42,7 +43,9 @@ struct Serve: GateCommand {
     var policies: String?
 
     @Option(
-        help: ArgumentHelp("Where forwarded sends go, with --dev: unix:PATH or file:PATH.", valueName: "hop"))
+        help: ArgumentHelp(
+            "Where forwarded sends go: unix:PATH with --dev; file:PATH also where all is in shadow.",
+            valueName: "hop"))
     var hop: String?
 
     @Option(
@@ -67,10 +70,15 @@ struct Serve: GateCommand {
     func validate() throws {
         if dev == nil {
             for (flag, isGiven) in [
-                ("--hop", hop != nil), ("--dev-allow-uid", !devAllowUID.isEmpty),
+                ("--dev-allow-uid", !devAllowUID.isEmpty),
                 ("--dev-hop-requests", devHopRequests != nil),
             ] where isGiven {
                 throw ValidationError("`\(flag)` goes with `--dev` only")
+            }
+            if let hop, config == nil || !hop.hasPrefix("file:") {
+                throw ValidationError(
+                    "`--hop \(hop)` goes with `--dev`; with `--config` set `hop.unix` and `hop.users`, or `--hop file:PATH` where all listeners are in shadow"
+                )
             }
             return
         }
@@ -129,7 +137,7 @@ struct Serve: GateCommand {
     private var flags: [Setting: String] {
         let given: [(Setting, String?)] = [
             (.state, state), (.trail, trail), (.policies, policies), (.keys, keys), (.rootKey, rootKey),
-            (.logLevel, logLevel),
+            (.logLevel, logLevel), (.hopFile, hop.map { String($0.dropFirst("file:".count)) }),
         ]
         return Dictionary(uniqueKeysWithValues: given.compactMap { entry in entry.1.map { (entry.0, $0) } })
     }
@@ -209,6 +217,11 @@ struct Serve: GateCommand {
             case .systemd(let name): object["systemd"] = .string(name)
             }
             if let caller = listener.caller { object["caller"] = .string(caller.text) }
+            switch listener.sends {
+            case .enforce: break
+            case .shadow: object["mode"] = "shadow"
+            case .manage: object["mode"] = "manage"
+            }
             return .object(object)
         }
         var answer: JSONObject = [

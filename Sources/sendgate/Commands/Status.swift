@@ -65,6 +65,11 @@ struct Status: GateCommand {
         Terminal.print(
             "trail     \(count("trail_entries")) entries, \(count("publish_lag_seconds")) s behind")
         Terminal.print("outbox    \(count("outbox_rows")) messages, \(count("outbox_bytes")) bytes")
+        let shadowed = counts.filter { $0.key.hasPrefix("sendgate_shadow_decisions_total{") }
+            .values.compactMap { Int64($0) }.reduce(0, +)
+        if shadowed > 0 {
+            Terminal.print("shadow    \(shadowed) sends decided and recorded alone since the start")
+        }
         Terminal.print(
             "engine    \(count("operations_total")) operations in \(count("batches_total")) batches, \(count("queued_operations")) waiting"
         )

@@ -15,7 +15,11 @@ struct ConfigurationFile: Sendable {
         var path: Word?
         var systemd: Word?
         var directoryMode: Word?
+        /// What becomes of sends; also the socket's mode, as it was written before the two had names of their own.
         var mode: Word?
+        var socketMode: Word?
+        var enforceTypes: [Word] = []
+        var enforceCallers: [Word] = []
         var owner: Word?
         var group: Word?
         var caller: Word?
@@ -106,7 +110,10 @@ struct ConfigurationFile: Sendable {
                 "`listeners` must be a list of at most \(Self.listenerCountMax) sockets",
                 at: node.location.map { "\($0)" } ?? path)
         }
-        let known = ["path", "systemd", "directory_mode", "mode", "owner", "group", "caller", "users"]
+        let known = [
+            "path", "systemd", "directory_mode", "mode", "socket_mode", "owner", "group", "caller", "users",
+            "enforce_types", "enforce_callers",
+        ]
         for element in elements {
             let place = element.location.map { "\($0)" } ?? path
             guard case .mapping(let members) = element.value else {
@@ -121,6 +128,10 @@ struct ConfigurationFile: Sendable {
                 case "systemd": listener.systemd = word("systemd", member.value, place)
                 case "directory_mode": listener.directoryMode = word("directory_mode", member.value, place)
                 case "mode": listener.mode = word("mode", member.value, place)
+                case "socket_mode": listener.socketMode = word("socket_mode", member.value, place)
+                case "enforce_types": listener.enforceTypes = words("enforce_types", member.value, place)
+                case "enforce_callers":
+                    listener.enforceCallers = words("enforce_callers", member.value, place)
                 case "owner": listener.owner = word("owner", member.value, place)
                 case "group": listener.group = word("group", member.value, place)
                 case "caller": listener.caller = word("caller", member.value, place)

@@ -46,6 +46,9 @@ struct ConfigurationSources {
         }
     }
 
+    /// Whether the command line says it.
+    func isFlag(_ setting: Setting) -> Bool { flags[setting] != nil }
+
     /// Where a setting's value stands, for messages.
     func place(of setting: Setting) -> String? {
         if flags[setting] != nil { return "flag `\(Self.flagName(of: setting))`" }

@@ -2,6 +2,7 @@ import BundleModel
 import CompliancePolicy
 import ConfigurationPages
 import GateVocabulary
+import GatewayPipeline
 
 extension GatewayConfiguration {
     /// Holds every caller that is bound to a user, a group or a socket against the bundle.
@@ -19,6 +20,49 @@ extension GatewayConfiguration {
                 "the bundle knows no caller `\(caller)`", at: callerPlaces[caller],
                 hint: NearestName.to(caller.text, among: known).map { "did you mean `\($0)`?" }
                     ?? "`callers.yaml` has \(known.sorted().joined(separator: ", "))")
+        }
+        guard diagnostics.isEmpty else { throw ConfigurationDiagnostics(diagnostics) }
+        try requireShadow(under: policy)
+    }
+
+    /// Refuses a listener in shadow that a caller with a grant to write may use, or that enforces what the bundle does not know.
+    ///
+    /// Who copies sends there is a second path into the gateway, which nobody waits for and nobody watches: it must not be
+    /// able to change what the real one decides.
+    private func requireShadow(under policy: CompiledPolicy) throws {
+        var diagnostics: [ConfigurationDiagnostic] = []
+        for listener in listeners {
+            guard case .shadow(let enforced) = listener.sends else { continue }
+            // A listener that is bound to nobody is everybody's.
+            let users = Set(listener.caller.map { [$0] } ?? callers.map(\.caller))
+            for caller in users.sorted(by: { $0.text < $1.text }) {
+                let grants = Grant.allCases.filter { $0.isToWrite && policy.grants(of: caller).contains($0) }
+                guard !grants.isEmpty else { continue }
+                let names = grants.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+                diagnostics.append(
+                    ConfigurationDiagnostic(
+                        "`\(listener.name)` is in shadow, and its caller `\(caller)` holds \(names)",
+                        at: listener.place,
+                        hint: listener.caller == nil
+                            ? "bind it to one caller that only sends, with `caller` and `users`"
+                            : "give what copies sends a caller of its own in `callers.yaml`, with `send` alone"
+                    ))
+            }
+            for type in enforced.types.sorted() where policy.type(type) == nil {
+                diagnostics.append(
+                    ConfigurationDiagnostic(
+                        "the bundle knows no type `\(type)`", at: listener.enforcedPlaces[type.text],
+                        hint: NearestName.to(type.text, among: policy.bundle.types.keys.map(\.text)).map {
+                            "did you mean `\($0)`?"
+                        } ?? "`sendgate policy check` lists them"))
+            }
+            for caller in enforced.callers.sorted(by: { $0.text < $1.text }) where !users.contains(caller) {
+                diagnostics.append(
+                    ConfigurationDiagnostic(
+                        "no sends of `\(caller)` come over `\(listener.name)`",
+                        at: listener.enforcedPlaces[caller.text],
+                        hint: "name callers that are bound to it"))
+            }
         }
         guard diagnostics.isEmpty else { throw ConfigurationDiagnostics(diagnostics) }
     }

@@ -49,9 +49,9 @@ extension GatewayConfiguration {
         logFormat = Self.choice(.logFormat, standard: .logfmt, &sources)
         sealerCount =
             sources.number(.sealers) ?? min(64, max(1, ProcessInfo.processInfo.activeProcessorCount))
-        hop = Self.hop(&sources)
         policySigning = Self.policySigning(&sources)
         listeners = Self.listeners(&sources)
+        hop = Self.hop(&sources, for: listeners)
         callers = Self.callers(&sources)
         for word in sources.file.listeners.compactMap(\.caller) + sources.file.callers.map(\.name) {
             let name = CallerName(word.text)
@@ -152,7 +152,28 @@ extension GatewayConfiguration {
         return standard
     }
 
-    private static func hop(_ sources: inout ConfigurationSources) -> NextHop {
+    /// A file is for a gateway in shadow alone: to any other it would be a delivery layer that delivers nothing.
+    private static func hop(_ sources: inout ConfigurationSources, for listeners: [Listener]) -> NextHop {
+        if let file = sources.path(.hopFile) {
+            let place = sources.place(of: .hopFile)
+            for listener in listeners where listener.sends.forwards {
+                sources.refuse(
+                    "`hop.file` delivers nothing, and `\(listener.name)` hands sends over", at: place,
+                    hint: listener.sends.isShadow
+                        ? "leave out what it enforces, or set `hop.unix` to the delivery layer's socket"
+                        : "make it `mode: shadow`, or `mode: manage` if nothing is sent over it; or set `hop.unix` to the delivery layer's socket"
+                )
+            }
+            if !listeners.isEmpty, !listeners.contains(where: \.sends.isShadow) {
+                sources.refuse(
+                    "`hop.file` is for a gateway in shadow, and no listener is `mode: shadow`", at: place)
+            }
+            if !sources.isFlag(.hopFile), sources.text(.hopUnix) != nil {
+                sources.refuse(
+                    "`hop.file` and `hop.unix` are both set", at: place, hint: "a gateway has one next hop")
+            }
+            return .file(path: file)
+        }
         let path = sources.requiredPath(.hopUnix, hint: "the delivery layer's socket")
         let names = (sources.text(.hopUsers) ?? "").split(separator: ",").map {
             ConfigurationFile.Word(text: String($0), place: sources.place(of: .hopUsers) ?? "")
@@ -261,7 +282,8 @@ extension GatewayConfiguration {
                         hint: "whoever can may put a socket of their own there; use \"0750\"")
                 }
             }
-            if let mode = mode(written.mode, &sources) { listener.mode = mode }
+            listener.place = written.place
+            read(written, into: &listener, &sources)
             listener.ownerID = written.owner.flatMap { account($0, as: .user, for: .socket, &sources) }
             listener.groupID = written.group.flatMap { account($0, as: .group, for: .socket, &sources) }
             listener.caller = written.caller.flatMap { callerName($0, &sources) }
@@ -272,7 +294,7 @@ extension GatewayConfiguration {
                     hint: "add `caller`, or bind users under `callers`")
             }
             if case .systemd = source,
-                written.mode ?? written.directoryMode ?? written.owner ?? written.group != nil
+                socketMode(of: written) ?? written.directoryMode ?? written.owner ?? written.group != nil
             {
                 sources.refuse(
                     "systemd makes this socket, so its mode and owner stand in the socket unit",
@@ -289,6 +311,54 @@ extension GatewayConfiguration {
             listeners.append(listener)
         }
         return listeners
+    }
+
+    private enum SendsWord: String, CaseIterable { case enforce, shadow, manage }
+
+    /// Four octal digits under `mode` are the socket's mode, as every configuration had them before there were others.
+    private static func socketMode(of written: ConfigurationFile.Listener) -> ConfigurationFile.Word? {
+        if let word = written.socketMode { return word }
+        return written.mode.flatMap { word in SendsWord(rawValue: word.text) == nil ? word : nil }
+    }
+
+    /// What becomes of a listener's sends, and its socket's mode.
+    private static func read(
+        _ written: ConfigurationFile.Listener, into listener: inout Listener,
+        _ sources: inout ConfigurationSources
+    ) {
+        let sends = written.mode.flatMap { SendsWord(rawValue: $0.text) }
+        if let word = written.mode, sends == nil, word.text.first?.isLetter == true {
+            let known = SendsWord.allCases.map(\.rawValue)
+            sources.refuse(
+                "`mode` is `\(word.text)`", at: word.place,
+                hint: NearestName.to(word.text, among: known).map { "did you mean `\($0)`?" }
+                    ?? "one of \(known.joined(separator: ", ")), or the socket's mode as `socket_mode: \"0660\"`"
+            )
+        } else if let word = written.mode, sends == nil, written.socketMode != nil {
+            sources.refuse(
+                "`mode` \"\(word.text)\" and `socket_mode` both say the socket's mode", at: word.place,
+                hint: "keep `socket_mode`; `mode` is `enforce`, `shadow` or `manage`")
+        } else if let mode = mode(socketMode(of: written), &sources) {
+            listener.mode = mode
+        }
+        let enforced = written.enforceTypes + written.enforceCallers
+        for word in enforced { listener.enforcedPlaces[word.text] = word.place }
+        switch sends {
+        case .shadow:
+            listener.sends = .shadow(
+                ListenerMode.Enforced(
+                    types: Set(written.enforceTypes.map { TypeID($0.text) }),
+                    callers: Set(written.enforceCallers.map { CallerName($0.text) })))
+        case .manage: listener.sends = .manage
+        case .enforce, nil: listener.sends = .enforce
+        }
+        if let first = enforced.first, sends != .shadow {
+            sources.refuse(
+                "`enforce_types` and `enforce_callers` are for a listener with `mode: shadow`",
+                at: first.place,
+                hint: sends == .manage
+                    ? "this one takes no sends" : "this one enforces everything; leave them out")
+        }
     }
 
     private static func callers(_ sources: inout ConfigurationSources) -> [CallerBinding] {

@@ -66,7 +66,9 @@ struct GatewayConfiguration: Hashable, Sendable {
     }
 
     /// What a gateway starts with and should not stay as it is, for the log of the start.
-    var warnings: [String] {
+    var warnings: [String] { listeners.compactMap(\.shadowNotice) + pageWarnings }
+
+    private var pageWarnings: [String] {
         if publicListen == nil {
             return [
                 "`public_listen` is not set: this gateway answers none of the unsubscribe links that its messages carry"
@@ -91,12 +93,25 @@ struct GatewayConfiguration: Hashable, Sendable {
         /// `nil`, in development, for a directory that was looked at already.
         var directoryMode: UInt32? = 0o750
         var mode: UInt32 = 0o660
+        /// What becomes of sends.
+        var sends = ListenerMode.enforce
+        /// Where the listener, and what it enforces, stand in the file, for messages.
+        var place: String?
+        var enforcedPlaces: [String: String] = [:]
         var ownerID: UInt32?
         var groupID: UInt32?
         /// Bound to one caller: containers often share a uid.
         var caller: CallerName?
         /// Uids that may connect to a bound listener.
         var userIDs: Set<UInt32> = []
+
+        /// As messages name it.
+        var name: String {
+            switch source {
+            case .path(let path): path
+            case .systemd(let name): "systemd: \(name)"
+            }
+        }
 
         /// Whether two sockets lie in one directory and want something different of it.
         func disagrees(with other: Listener) -> Bool {
@@ -106,6 +121,11 @@ struct GatewayConfiguration: Hashable, Sendable {
             return (directoryMode, ownerID, groupID)
                 != (other.directoryMode, other.ownerID, other.groupID)
         }
+    }
+
+    /// Whether nothing that a caller sends can go out: every listener is in shadow and enforces nothing, or takes no sends.
+    var isShadow: Bool {
+        listeners.contains(where: \.sends.isShadow) && !listeners.contains(where: \.sends.forwards)
     }
 
     struct PolicySigning: Hashable, Sendable {
@@ -126,7 +146,19 @@ struct GatewayConfiguration: Hashable, Sendable {
         /// `POST /v1/deliveries` on the delivery layer's socket, whose uid must be one of these; `nil` accepts
         /// any, with `--dev` only.
         case unix(path: String, serverUserIDs: Set<UInt32>?)
-        /// NDJSON, with `--dev` only.
+        /// NDJSON: with `--dev`, and where no listener hands a send over.
         case file(path: String)
+    }
+}
+
+extension GatewayConfiguration.Listener {
+    /// What a start says of a listener over which less goes out than is sent.
+    fileprivate var shadowNotice: String? {
+        guard case .shadow(let enforced) = sends else { return nil }
+        let notice =
+            "`\(name)` is in shadow: what is sent over it is decided and recorded, and does not go out"
+        guard !enforced.isEmpty else { return notice }
+        let names = enforced.types.map(\.text).sorted() + enforced.callers.map(\.text).sorted()
+        return "\(notice), but for \(names.map { "`\($0)`" }.joined(separator: ", "))"
     }
 }

@@ -20,6 +20,7 @@ enum Setting: String, CaseIterable, Sendable {
     case eventLoops = "event_loops"
     case sealers
     case hopUnix = "hop.unix"
+    case hopFile = "hop.file"
     case hopUsers = "hop.users"
     case hopProtocol = "hop.protocol"
     case hopRequests = "hop.requests"
@@ -78,7 +79,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .driftStaleDays: 7...3_660
         case .state, .trail, .policies, .keys, .rootKey, .origin, .externalCheckpoint, .unsubscribeURL,
             .publicListen,
-            .preferencesURL, .logLevel, .logFormat, .hopUnix,
+            .preferencesURL, .logLevel, .logFormat, .hopUnix, .hopFile,
             .hopUsers, .policySigningCompliance, .policySigningSecurity, .policySigningLegal, .authority,
             .driftCriticalAlertApps:
             nil

@@ -9,6 +9,8 @@ import UnixSockets
 /// The configured sockets in the order the endpoint numbers them, and who may speak as whom on each.
 struct SocketPlan {
     let attestation: PeerAttestation
+    /// What becomes of the sends over each.
+    private(set) var modes: [ListenerMode] = []
     /// What a service manager handed over for the pages.
     let pageDescriptor: Int32?
     private let sockets: [(source: SocketSource, caller: CallerName?)]
@@ -74,6 +76,7 @@ struct SocketPlan {
                         caller: caller, userIDs: listener.userIDs, listener: sockets.count))
             }
             sockets.append((source, listener.caller))
+            modes.append(listener.sends)
         }
         if isListening, case .systemd(let name)? = configuration.publicListen {
             pageDescriptor = take(name, for: "`public_listen`")

@@ -266,7 +266,7 @@ struct Examination {
 
     private func hop(_ configuration: GatewayConfiguration) -> Finding {
         guard case .unix(let path, let users) = configuration.hop else {
-            return Finding(check: "hop", subject: "a file")
+            return Finding(check: "hop", subject: "a file, and no listener hands a send over")
         }
         let mend =
             "start the delivery layer: systemctl enable --now sendgate-courier.socket sendgate-courier.service"
