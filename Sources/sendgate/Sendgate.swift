@@ -18,7 +18,7 @@ struct Sendgate: AsyncParsableCommand {
             InitCommand.self, Doctor.self, Serve.self, Demo.self, Status.self, Send.self, Explain.self,
             Policy.self, Recipients.self, Devices.self, Consents.self, ImportCommand.self,
             Keys.self, ClockCommand.self, StoreCommand.self, RestoreCommand.self, Audit.self,
-            ReportCommand.self, Drift.self,
+            ReportCommand.self, Shadow.self, Drift.self,
             Bench.self,
         ])
 

@@ -1,25 +1,27 @@
 /// One element or text of a page. What is written is always escaped; there is no way to write markup as text.
-enum HTML: Hashable, Sendable {
+package enum HTML: Hashable, Sendable {
     case text(String)
     indirect case node(String, [Attribute], [HTML])
 
-    struct Attribute: Hashable, Sendable {
-        var name: String
-        var value: String
+    package struct Attribute: Hashable, Sendable {
+        package var name: String
+        package var value: String
 
-        init(_ name: String, _ value: String) {
+        package init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    static func element(_ name: String, _ attributes: KeyValuePairs<String, String>, _ children: HTML...)
+    package static func element(
+        _ name: String, _ attributes: KeyValuePairs<String, String>, _ children: HTML...
+    )
         -> HTML
     {
         .node(name, attributes.map { Attribute($0.key, $0.value) }, children)
     }
 
-    static func element(_ name: String, _ children: HTML...) -> HTML { .node(name, [], children) }
+    package static func element(_ name: String, _ children: HTML...) -> HTML { .node(name, [], children) }
 
     /// Elements that have neither content nor an end tag (HTML Living Standard, 13.1.2).
     private static let void: Set<String> = ["meta", "link", "input"]
@@ -42,7 +44,7 @@ enum HTML: Hashable, Sendable {
     }
 
     /// A whole document around its root element.
-    static func document(_ root: HTML) -> [UInt8] {
+    package static func document(_ root: HTML) -> [UInt8] {
         var text = "<!DOCTYPE html>\n"
         root.write(to: &text)
         text += "\n"

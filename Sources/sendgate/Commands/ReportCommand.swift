@@ -47,14 +47,8 @@ struct ReportCommand: GateCommand {
     }
 
     private func period() throws -> ReportPeriod {
-        ReportPeriod(since: try since.map(Self.instant), until: try until.map(Self.instant))
-    }
-
-    private static func instant(_ text: String) throws -> Instant {
-        if let instant = Instant(rfc3339: text) { return instant }
-        if CalendarDate(text) != nil, let instant = Instant(rfc3339: "\(text)T00:00:00Z") { return instant }
-        throw ValidationError(
-            "`\(text)` is no time: write a day as `2026-11-17`, or `2026-11-17T08:00:00Z`")
+        ReportPeriod(
+            since: try since.map(ReportPeriod.instant), until: try until.map(ReportPeriod.instant))
     }
 
     func run() async throws {
@@ -62,11 +56,7 @@ struct ReportCommand: GateCommand {
         let trust = try AuditTrust(trail, trusted)
         trust.warnAboutOwnWord()
         let now = try await present()
-        let (counted, damage) = try figures(trail, trust.trust)
-        if let damage {
-            throw CommandFailure(
-                damage.message, hint: "run `sendgate audit verify` on this folder", status: .foundDifference)
-        }
+        let counted = try figures(trail, trust.trust)
         let report = Report(counted.figures, counted.samples)
         if let svg { try OutputFile.create(svg, with: Array(ReportChart(report).text.utf8)) }
         if output.json {
@@ -83,15 +73,37 @@ struct ReportCommand: GateCommand {
 
     private func figures(
         _ trail: CopiedTrail, _ trust: TrailTrust
-    ) throws -> (counted: (figures: TrailFigures, samples: MetricSamples), damage: TrailDamage?) {
+    ) throws -> (figures: TrailFigures, samples: MetricSamples) {
         let policy = trail.policiesReadOnce()
         var figures = TrailFigures(try period(), countsPeople: !withoutPeople)
+        try trail.readVerified(trust) { try figures.add($0, policies: policy) }
+        return (figures, try figures.samples(policies: policy))
+    }
+
+    /// What a running gateway says of this moment; `nil` without a socket.
+    private func present() async throws -> PresentFigures? {
+        guard let socket else { return nil }
+        let metrics = try await GatewayConnection(path: socket).use { try await $0.get("/metrics") }
+        guard metrics.status == 200 else { throw metrics.reportProblem() }
+        return PresentFigures(Status.samples(metrics.text))
+    }
+}
+
+extension CopiedTrail {
+    /// Counts what the entries say, each after it was verified.
+    ///
+    /// - Throws: ``CommandFailure`` with ``ExitStatus/foundDifference`` for a damaged trail, and for an entry that `count` cannot
+    ///   read.
+    @discardableResult
+    func readVerified(
+        _ trust: TrailTrust, _ count: @escaping ([UInt8]) throws -> Void
+    ) throws -> TrailReport {
         var progress = Progress("reading")
         let verified = try auditing {
-            try TrailVerifier(trail.reader, trusting: trust, examining: .envelope).verify(
+            try TrailVerifier(reader, trusting: trust, examining: .envelope).verify(
                 visit: { entry in
                     do {
-                        try figures.add(Array(entry.bytes), policies: policy)
+                        try count(Array(entry.bytes))
                     } catch let error as CommandFailure {
                         throw error
                     } catch {
@@ -102,15 +114,20 @@ struct ReportCommand: GateCommand {
                 }, progress: { progress.show($0, of: $1) })
         }
         progress.end()
-        return ((figures, try figures.samples(policies: policy)), verified.damage)
+        if let damage = verified.damage {
+            throw CommandFailure(
+                damage.message, hint: "run `sendgate audit verify` on this folder", status: .foundDifference)
+        }
+        return verified
     }
+}
 
-    /// What a running gateway says of this moment; `nil` without a socket.
-    private func present() async throws -> PresentFigures? {
-        guard let socket else { return nil }
-        let metrics = try await GatewayConnection(path: socket).use { try await $0.get("/metrics") }
-        guard metrics.status == 200 else { throw metrics.reportProblem() }
-        return PresentFigures(Status.samples(metrics.text))
+extension ReportPeriod {
+    static func instant(_ text: String) throws -> Instant {
+        if let instant = Instant(rfc3339: text) { return instant }
+        if CalendarDate(text) != nil, let instant = Instant(rfc3339: "\(text)T00:00:00Z") { return instant }
+        throw ValidationError(
+            "`\(text)` is no time: write a day as `2026-11-17`, or `2026-11-17T08:00:00Z`")
     }
 }
 
