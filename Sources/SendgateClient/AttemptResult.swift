@@ -22,7 +22,7 @@ enum AttemptResult: Sendable {
 
     private init(status: Int, json: JSONValue?, retryAfterSeconds: Int?) {
         if status == 202 || status == 403, let answer = json.flatMap(SendAnswer.init),
-            answer.isPromised == (status == 202)
+            (answer.isPromised || answer.isShadow) == (status == 202)
         {
             self = .answer(answer)
             return

@@ -96,6 +96,7 @@ final class FakeGate: RequestHandler {
                 "leaf": .string(String(repeating: "b", count: 64)),
             ],
         ]
+        if type == "social.comment" { answer["shadow"] = true }
         if type == "privacy.breach_notice" { answer["owed"] = ["email", "letter"] }
         if type == "marketing.misspelled" {
             answer["violations"] = [["pointer": "/params/headline", "message": "expected a text"]]

@@ -91,6 +91,18 @@ import UnixSocketEndpoint
         }
     }
 
+    @Test func `a copy in shadow says what its own sender did, and its answer promises nothing`() async throws
+    {
+        try await withGate { path, gate in
+            var send = Send(id: "c-1", type: "social.comment", recipient: "u_1")
+            send.sent = true
+            let answer = try await client(path).send(send)
+            #expect(answer.isShadow && answer.outcome == .forward && !answer.isPromised)
+            #expect(gate.bodies.first?["sent"] == true)
+            #expect(try await client(path).send(remittance).isShadow == false)
+        }
+    }
+
     @Test func `a lost answer is asked for again and nothing is sent twice`() async throws {
         try await withGate(mishaps: [.losesAnswer, .losesAnswer]) { path, gate in
             let answer = try await client(path).send(remittance)

@@ -39,6 +39,7 @@ struct Send: GateCommand {
         let isDecision = answer.object?["send_id"] != nil
         let status: ExitStatus =
             switch answer.status {
+            case 202 where wouldBeStopped(answer): .refusedByPolicy
             case 202: .done
             case 403 where isDecision: .refusedByPolicy
             default: .failed
@@ -54,8 +55,16 @@ struct Send: GateCommand {
         return status
     }
 
+    /// Whether a send in shadow came to what is answered 403 elsewhere.
+    private static func wouldBeStopped(_ answer: GatewayAnswer) -> Bool {
+        answer.object?["reason"]?.stringValue.flatMap(Reason.init(rawValue:))?.outcome.isPromise == false
+    }
+
     private static func lines(of object: JSONObject) -> [String] {
         var lines = [DecisionWords.headline(object)]
+        if object["shadow"]?.booleanValue == true {
+            lines.append("This socket is in shadow: it was decided and recorded, and does not go out.")
+        }
         if object["replayed"]?.booleanValue == true {
             lines.append("This repeats the first answer to this id; nothing was sent again.")
         }
