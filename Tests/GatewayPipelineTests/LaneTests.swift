@@ -45,12 +45,13 @@ import WireProtocol
 
     /// Asks without waiting: a refusal by the queue is there on return, everything else when the engine goes on.
     private func ask(
-        _ gate: GatewayHarness, _ caller: String, _ send: JSONObject, _ number: Int, _ answers: Answers
+        _ gate: GatewayHarness, _ caller: String, _ send: JSONObject, _ number: Int, _ answers: Answers,
+        over listener: Int = 0
     ) {
         let peer = Peer(
             credentials: PeerCredentials(
                 userID: GatewayHarness.users[caller]!, groupID: 100, processID: 1, supplementaryGroups: []),
-            boundCaller: nil, listener: 0)
+            boundCaller: nil, listener: listener)
         var send = send
         send["id"] = .string("lane-\(number)")
         let request = WireRequest(
@@ -113,6 +114,28 @@ import WireProtocol
         for number in 30..<35 { ask(gate, "marketing", promo, number, answers) }
         await answers.reach(30)
         #expect((30..<35).allSatisfy { answers.all[$0] == 403 }, "\(answers.all)")
+    }
+
+    @Test func `a caller's copies in shadow fill their own part of the queue, and its sends another`()
+        async throws
+    {
+        var limits = EngineLimits()
+        limits.queuedOperationCountPerCallerMax = 5
+        let gate = try GatewayHarness(
+            limits: limits, listeners: [.enforce, .shadow(ListenerMode.Enforced())])
+        try await gate.register("u_1")
+        let remittance = GatewayHarness.remittance("r", to: "u_1")
+        let hold = HoldOperation()
+        gate.engine.submit(hold)
+        await Task.detached { hold.entered.wait() }.value
+        let answers = Answers()
+        for number in 0..<8 { ask(gate, "payments", remittance, number, answers, over: 1) }
+        #expect(Set(answers.all.keys) == Set(5..<8), "\(answers.all)")
+        for number in 10..<18 { ask(gate, "payments", remittance, number, answers) }
+        #expect(Set(answers.all.keys) == Set(5..<8).union(15..<18), "\(answers.all)")
+        hold.release.signal()
+        await answers.reach(16)
+        #expect(answers.all.values.count { $0 == 202 } == 10, "\(answers.all)")
     }
 
     @Test func `sends of one batch find no more room than those of two`() async throws {

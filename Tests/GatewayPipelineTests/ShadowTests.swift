@@ -19,9 +19,9 @@ import WireProtocol
         .shadow(ListenerMode.Enforced(types: [TypeID("transfer.received")])), .manage,
     ]
 
-    private func gate(caps: String? = nil, environment: EngineEnvironment = EngineEnvironment())
-        async throws -> GatewayHarness
-    {
+    private func gate(
+        caps: String? = nil, environment: EngineEnvironment = EngineEnvironment()
+    ) async throws -> GatewayHarness {
         let gate = try GatewayHarness(caps: caps, environment: environment, listeners: Self.listeners)
         try await gate.register("u_1")
         return gate
@@ -257,6 +257,9 @@ import WireProtocol
         let retried = try await transfer(1, over: Self.mixed, gate)
         #expect(retried.json["shadow"] == true && retried["send_id"] == before["send_id"], "\(retried.json)")
         #expect(try await gate.claim().isEmpty)
+        // The id means one thing on one listener.
+        let changed = try await transfer(9, over: Self.mixed, id: "t1", gate)
+        #expect(changed.status == 409, "\(changed.json)")
         let other = try await transfer(2, over: Self.mixed, gate)
         #expect(other.status == 202 && other.json["shadow"] == nil, "\(other.json)")
         #expect(try await gate.claim().count == 1)

@@ -90,6 +90,46 @@ import Testing
     }
 
     @Test(arguments: StoreUnderTest.all)
+    func `forwards in shadow are counted apart, at once or later`(_ kind: StoreUnderTest) throws {
+        let opened = try OpenStore(kind)
+        let (subject, offer) = (SubjectID.sample(1), TypeID("promo.offer"))
+        try opened.write { (transaction) throws in
+            for number in 1...4 {
+                var send = SendRecord.sample(number, subject: subject)
+                send.category = .marketing
+                if number > 2 { send.idHash = SendRecord.shadowIDHash(send.idHash) }
+                transaction.insertSend(send)
+                // The second of each counts later than it was received.
+                let at = number % 2 == 1 ? send.receivedAt : send.receivedAt.advanced(bySeconds: 60)
+                transaction.countForward(
+                    of: subject, type: offer, category: .marketing, at: at, send: send.id,
+                    inShadow: number > 2)
+            }
+        }
+        try opened.reopen()
+        for (isShadow, numbers) in [(false, [1, 2]), (true, [3, 4])] {
+            let found = try opened.read {
+                try $0.forwards(of: subject, inShadow: isShadow, since: Instant(milliseconds: 0), limit: 9)
+            }
+            #expect(Set(found.map(\.send)) == Set(numbers.map { SendID.sample($0) }), "\(found)")
+            #expect(found.allSatisfy { $0.type == offer && $0.isShadow == isShadow })
+            let newest = try opened.read {
+                try $0.forwards(of: subject, inShadow: isShadow, since: Instant(milliseconds: 0), limit: 1)
+            }
+            #expect(newest.count == 1 && newest.first == found.first)
+            let counts = try opened.read {
+                try $0.forwardCounts(
+                    of: subject, type: offer, typeSince: Instant(milliseconds: 0), category: .marketing,
+                    categorySince: Instant(milliseconds: 0), everythingSince: Instant(milliseconds: 0),
+                    besides: nil, inShadow: isShadow)
+            }
+            #expect(counts == (2, 2, 2))
+        }
+        let sends = try opened.read { store in try (1...4).map { try store.send(.sample($0))?.isShadow } }
+        #expect(sends == [false, false, true, true])
+    }
+
+    @Test(arguments: StoreUnderTest.all)
     func `forwards are counted by type and by category, each in its own window`(_ kind: StoreUnderTest) throws
     {
         let opened = try OpenStore(kind)

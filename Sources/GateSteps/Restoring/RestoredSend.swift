@@ -28,12 +28,16 @@ extension StepContext {
             entry.isSameContent(
                 as: request, of: attested, of: subject, person, named: earlier.destinationNames,
                 under: policy)
-        else {
-            throw StepRefusal(
-                .idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
-        }
+        else { throw StepRefusal(idOf: earlier) }
         earlier.requestID = request.id.text
         return earlier
+    }
+}
+
+extension StepRefusal {
+    /// An id that means another send.
+    init(idOf earlier: SendRecord) {
+        self.init(.idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
     }
 }
 

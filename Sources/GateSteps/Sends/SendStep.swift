@@ -79,8 +79,7 @@ package struct SendStep: Sendable {
             if let misshapen = try refusedForShape(in: step) {
                 return .decidedBefore(misshapen, isIDTaken: true)
             }
-            throw StepRefusal(
-                .idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")
+            throw StepRefusal(idOf: earlier)
         }
         if let restored = try step.restoredSend(request, as: attested, inShadow: isShadow) {
             return .decidedBefore(restored)
@@ -97,13 +96,16 @@ package struct SendStep: Sendable {
 
     package var isShadow: Bool { mode == .shadow }
 
-    /// The send of this id and this content that was answered in shadow, before its type or its caller was enforced here.
+    /// The send of this id that was answered in shadow, before its type or its caller was enforced here.
     private func sentInShadow(in step: StepContext) throws -> SendRecord? {
-        guard mode == .enforcedAfterShadow,
-            let earlier = try step.memory.send(
-                caller: attested.caller, idHash: SendRecord.shadowIDHash(idHash)),
-            HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC)
-        else { return nil }
+        guard mode == .enforcedAfterShadow else { return nil }
+        let hash = SendRecord.shadowIDHash(idHash)
+        guard let earlier = try step.memory.send(caller: attested.caller, idHash: hash) else {
+            return try step.restoredSend(request, as: attested, inShadow: true)
+        }
+        guard HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) else {
+            throw StepRefusal(idOf: earlier)
+        }
         return earlier
     }
 

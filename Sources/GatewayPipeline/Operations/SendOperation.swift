@@ -10,6 +10,9 @@ final class SendOperation: EngineOperation {
     private let isStreamLine: Bool
     private let gateway: Gateway
     private let reply: @Sendable (Answer) -> Void
+    /// Whose part of a bound it takes. What a caller copies into shadow takes a part of its own, as another caller would: no caller
+    /// has a name with this in it.
+    let caller: CallerName?
     /// What the step came to when it ran last. Kept here, so that the completion has the operation alone and needs no memory of
     /// its own, and the thread that writes the answer frees both.
     // nonisolated(unsafe) is sound because only the engine's thread writes it, before it hands the batch to the thread that
@@ -25,9 +28,9 @@ final class SendOperation: EngineOperation {
         self.isStreamLine = isStreamLine
         self.gateway = gateway
         self.reply = reply
+        caller = send.isShadow ? CallerName("\(send.attested.caller.text)\0shadow") : send.attested.caller
     }
 
-    var caller: CallerName? { send.attested.caller }
     var order: CallerOrder { .send(send.request.user) }
     var asks: [Ask] { send.asks }
     var isPipelined: Bool { true }
@@ -66,7 +69,7 @@ final class SendOperation: EngineOperation {
     ) -> Completion {
         { [self] places in
             let index = earlier.entryIndex
-            let isTaken = gateway.readers.submit(for: send.attested.caller, lane: lane) { [self] in
+            let isTaken = gateway.readers.submit(for: caller ?? send.attested.caller, lane: lane) { [self] in
                 do {
                     let bytes = try gateway.dependencies.entry(index, in: gateway.store)
                     let answer = try send.answerAgain(
