@@ -17,7 +17,7 @@ import Testing
 /// An old copy of the databases beside the newest trail, and what the trail gives it back.
 @Suite struct RestoreTests {
     /// The entries a gateway has recorded, as its trail would have them.
-    private func entries(of gate: GatewayHarness) throws -> [[UInt8]] {
+    func entries(of gate: GatewayHarness) throws -> [[UInt8]] {
         try gate.store.read { reading in
             let count = try reading.entryCount()
             return try (0..<count).map { index in
@@ -37,7 +37,7 @@ import Testing
     }
 
     @discardableResult
-    private func restore(
+    func restore(
         _ gate: GatewayHarness, from trail: [[UInt8]], isTailLost: Bool = false,
         under more: [CompiledPolicy] = [], entry: ((UInt64) throws -> [UInt8])? = nil,
         withdrawing purposes: (() throws -> Set<Purpose>)? = nil
@@ -55,7 +55,7 @@ import Testing
     }
 
     /// A copy of a gateway's state directory, as a backup of this moment.
-    private func backup(_ gate: GatewayHarness) throws -> String {
+    func backup(_ gate: GatewayHarness) throws -> String {
         let copy = NSTemporaryDirectory() + "sendgate-backup-\(UUID().uuidString)"
         try FileManager.default.copyItem(atPath: gate.folder, toPath: copy)
         return copy
@@ -318,40 +318,6 @@ import Testing
             { $0["fallback_for"] = "0d4f5a3e-5c1b-4e52-9a1f-3f6f3d1f7a10" }
         ),
     ]
-
-    @Test func `what was sent in shadow after the backup counts in shadow again`() async throws {
-        let enforced = ListenerMode.Enforced(types: [TypeID("transfer.received")])
-        let listeners: [ListenerMode] = [.enforce, .shadow(.init()), .shadow(enforced)]
-        let caps = DecidedAgainTests.oneAnHour
-        let gate = try GatewayHarness(caps: caps, keeping: .files(), listeners: listeners)
-        try await gate.register("u_1")
-        let copy = try backup(gate)
-        func transfer(
-            _ number: Int, to gate: GatewayHarness, over listener: Int
-        ) async throws -> GatewayHarness.Reply {
-            try await gate.call(
-                "payments", "POST", "/v1/sends", DecidedAgainTests.transfer(number, to: "u_1"), over: listener
-            )
-        }
-        let first = try await transfer(1, to: gate, over: 1)
-        try #require(first["outcome"] == "forward" && first.json["shadow"] == true, "\(first.json)")
-        let trail = try entries(of: gate)
-        let old = try GatewayHarness(
-            caps: caps, environment: .init(hasRestoredSends: true), after: gate, keeping: .folder(copy),
-            listeners: listeners)
-        try restore(old, from: trail)
-        // Its own sender sent it then, also where it is enforced by now.
-        for listener in [1, 2] {
-            let again = try await transfer(1, to: old, over: listener)
-            #expect(again["send_id"] == first["send_id"] && again.json["shadow"] == true, "\(again.json)")
-        }
-        #expect(try await transfer(2, to: old, over: 1)["outcome"] == "digest")
-        // And a real send finds neither the id nor the cap taken.
-        let real = try await transfer(1, to: old, over: 0)
-        #expect(real["outcome"] == "forward" && real.json["shadow"] == nil, "\(real.json)")
-        let found = try StateAuditTests().differences(old)
-        #expect(found.isEmpty, "\(found)")
-    }
 
     @Test func `the id of a restored send is taken for the content that its entry tells`() async throws {
         let gate = try GatewayHarness(keeping: .files())

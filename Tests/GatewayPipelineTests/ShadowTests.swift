@@ -326,6 +326,41 @@ import WireProtocol
         try expectFollows(gate)
     }
 
+    @Test func `what was sent in shadow after the backup counts in shadow again`() async throws {
+        let enforced = ListenerMode.Enforced(types: [TypeID("transfer.received")])
+        let listeners: [ListenerMode] = [.enforce, .shadow(.init()), .shadow(enforced)]
+        let restores = RestoreTests()
+        let caps = DecidedAgainTests.oneAnHour
+        let gate = try GatewayHarness(caps: caps, keeping: .files(), listeners: listeners)
+        try await gate.register("u_1")
+        let copy = try restores.backup(gate)
+        func transfer(
+            _ number: Int, to gate: GatewayHarness, over listener: Int
+        ) async throws -> GatewayHarness.Reply {
+            try await gate.call(
+                "payments", "POST", "/v1/sends", DecidedAgainTests.transfer(number, to: "u_1"), over: listener
+            )
+        }
+        let first = try await transfer(1, to: gate, over: 1)
+        try #require(first["outcome"] == "forward" && first.json["shadow"] == true, "\(first.json)")
+        let trail = try restores.entries(of: gate)
+        let old = try GatewayHarness(
+            caps: caps, environment: .init(hasRestoredSends: true), after: gate, keeping: .folder(copy),
+            listeners: listeners)
+        try restores.restore(old, from: trail)
+        // Its own sender sent it then, also where it is enforced by now.
+        for listener in [1, 2] {
+            let again = try await transfer(1, to: old, over: listener)
+            #expect(again["send_id"] == first["send_id"] && again.json["shadow"] == true, "\(again.json)")
+        }
+        #expect(try await transfer(2, to: old, over: 1)["outcome"] == "digest")
+        // And a real send finds neither the id nor the cap taken.
+        let real = try await transfer(1, to: old, over: 0)
+        #expect(real["outcome"] == "forward" && real.json["shadow"] == nil, "\(real.json)")
+        let found = try StateAuditTests().differences(old)
+        #expect(found.isEmpty, "\(found)")
+    }
+
     @Test func `an entry that says it was in shadow and has a message is none`() async throws {
         let gate = try await gate()
         _ = try await remit("r1", over: Self.real, gate)

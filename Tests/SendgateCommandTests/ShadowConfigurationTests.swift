@@ -83,6 +83,10 @@ import Testing
         #expect(
             !configuration.isShadow && configuration.warnings.contains { $0.contains("`payment.received`") })
         #expect(throws: Never.self) { try configuration.requireCallers(in: Repository.policy()) }
+        // What systemd makes has its mode from the unit, and what becomes of its sends from here.
+        let systemd = "  - systemd: gate\n    mode: shadow\n    caller: payments\n    users: [1001]"
+        #expect(try read(systemd).listeners.map(\.sends) == [.shadow(.init())])
+        #expect(try refusals(systemd + "\n    socket_mode: \"0660\"").contains { $0.contains("SocketMode=") })
     }
 
     /// A name, the listeners, what is said.

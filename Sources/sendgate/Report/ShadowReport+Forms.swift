@@ -162,6 +162,7 @@ extension ShadowReport {
     private static let title = "What the gate would have stopped"
 
     private var summary: String {
+        let span = span.prefix(1).uppercased() + span.dropFirst()
         guard total.sends > 0 else { return "\(span): \(Self.nothing)." }
         let share = Share(part: total.stopped.sends, of: total.sends).text
         let said =
@@ -180,7 +181,7 @@ extension ShadowReport {
             parts.append(
                 Self.table(
                     [name] + Self.columns.map { $0.prefix(1).uppercased() + $0.dropFirst() },
-                    (lines + [total]).map { [$0.name] + Self.cells($0) }))
+                    (lines + [total]).map { [$0.name] + Self.cells($0) }, ofFigures: true))
         }
         guard !stops.isEmpty else { return parts }
         parts.append(.element("h2", .text("What would have been stopped, and why")))
@@ -196,7 +197,7 @@ extension ShadowReport {
                     ["Entry", "Send", "When", "Sent", "Why"],
                     stop.samples.map { sample in
                         [
-                            "\(sample.entry)", sample.send.uuidText, sample.at.rfc3339,
+                            "\(sample.entry)", sample.send.uuidText, "\(sample.at.rfc3339.prefix(16))Z",
                             sample.sent.map { $0 ? "yes" : "no" } ?? "not said", sample.sentence,
                         ]
                     }))
@@ -204,12 +205,16 @@ extension ShadowReport {
         return parts
     }
 
-    private static func table(_ columns: [String], _ rows: [[String]]) -> HTML {
+    /// - Parameter isOfFigures: Whether all but the first column are numbers.
+    private static func table(
+        _ columns: [String], _ rows: [[String]], ofFigures isOfFigures: Bool = false
+    ) -> HTML {
         func row(_ element: String, _ cells: [String]) -> HTML {
             .node("tr", [], cells.map { .element(element, .text(Terminal.printable($0))) })
         }
         return .element(
-            "table", .element("thead", row("th", columns)), .node("tbody", [], rows.map { row("td", $0) }))
+            "table", ["class": isOfFigures ? "f" : "s"], .element("thead", row("th", columns)),
+            .node("tbody", [], rows.map { row("td", $0) }))
     }
 
     private var signature: [HTML] {
@@ -226,8 +231,8 @@ extension ShadowReport {
         body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1b1f24; \
         background: #fff } h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem } h3 { font-size: 1rem } \
         table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem } th, td { border: 1px solid #c4cad1; \
-        padding: .3rem .5rem; text-align: left; vertical-align: top; overflow-wrap: anywhere } th { background: #f0f2f5 } \
-        td { height: 1.4em; font-variant-numeric: tabular-nums } .n { color: #57606a } \
+        padding: .3rem .5rem; text-align: left; vertical-align: top; overflow-wrap: break-word } th { background: #f0f2f5 } \
+        td { height: 1.4em; font-variant-numeric: tabular-nums } .f td + td, .f th + th { text-align: right } .s td:last-child { width: 50% } .n { color: #57606a } \
         @media print { body { margin: 0; max-width: none; font-size: 10pt } thead { display: table-header-group } \
         tr, h2, h3 { break-inside: avoid; break-after: auto } }
         """
