@@ -12,6 +12,13 @@ extension StepContext {
         _ change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant
     ) throws -> EntryReference {
         try memory.apply(change, to: subject)
+        return try recordEntry(of: change, of: subject, by: caller, at: now)
+    }
+
+    /// Writes the entry of a change, or takes the change into that of an import.
+    func recordEntry(
+        of change: PersonChange, of subject: SubjectID, by caller: CallerName, at now: Instant
+    ) throws -> EntryReference {
         if let placed = try placed(change, of: subject, by: caller, at: now) { return placed }
         return try record(change.entry(of: subject, by: caller, at: now), at: now)
     }

@@ -158,8 +158,10 @@ import Testing
             record(.given, at: 2, channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)),
             record(.withdrawn, at: 3, channel: .sms, address: GateVocabulary.Tag(high: 8, low: 8)),
         ]
-        let scopes = ConsentLedger.givenScopes(of: .marketing, channel: .sms, in: records)
-        #expect(scopes.map(\.address) == [Self.number])
+        let inForce = ConsentLedger.consentsInForce(in: records)
+        #expect(inForce.given(.marketing, on: .sms).map(\.position) == [1])
+        #expect(inForce.isGiven(.marketing, on: .sms, at: Self.number))
+        #expect(!inForce.isGiven(.marketing, on: .sms, at: GateVocabulary.Tag(high: 8, low: 8)))
     }
 
     @Test func `whatever is changed of a recorded consent breaks the chain behind it`() {
@@ -188,11 +190,11 @@ import Testing
         // Whose it is and what its caller calls it are in its tag; where its entry lies is not known before it is written.
         let fields = Mirror(reflecting: whole).children.compactMap(\.label)
         #expect(Set(edits.map(\.0)) == Set(fields).subtracting(["subject", "id", "entryIndex"]))
-        var hashes: Set<String> = [StepContext.hash(whole)]
+        var hashes: Set<String> = [whole.chainHash]
         for (_, edit) in edits {
             var changed = whole
             edit(&changed)
-            hashes.insert(StepContext.hash(changed))
+            hashes.insert(changed.chainHash)
         }
         #expect(hashes.count == edits.count + 1)
     }

@@ -322,7 +322,7 @@ extension EvidenceFoldTests {
             var fold = EvidenceFold(under: policy)
             for entry in entries { try fold.apply(entry) { _ in policy } }
             let ledger = try #require(fold.ledgers.values.first)
-            members["previous"] = .string(try StepContext.hash(#require(ledger.last)))
+            members["previous"] = .string(try #require(ledger.last).chainHash)
             members["consent"] = .string(String(repeating: "c3", count: 16))
             members["event_time"] = .integer(now.milliseconds - 1_000)
         case "preference": members["event_time"] = nil
@@ -443,7 +443,7 @@ extension EvidenceFoldTests {
         withdrawal.members["event_time"] = .integer(withdrawal.time.milliseconds)
         withdrawal.members["consent"] = Self.tag
         withdrawal.members["previous"] = .string(
-            try #require(fold.ledgers.values.first?.last.map(StepContext.hash)))
+            try #require(fold.ledgers.values.first?.last.map(\.chainHash)))
         let muted = [mute, try withdrawal.encoded().bytes]
         for (state, seconds, isRight) in [
             ("user_on", 20, true), ("user_on", 10 + UnsubscribeLink.undoSeconds, false),

@@ -109,7 +109,7 @@ import Testing
             if entry.kind == .consent, let text = entry.members["subject"]?.stringValue,
                 let subject = SubjectID(hexadecimal: text)
             {
-                entry.members["previous"] = .string(fold.ledgers[subject]?.last.map(StepContext.hash) ?? "")
+                entry.members["previous"] = .string(fold.ledgers[subject]?.last.map(\.chainHash) ?? "")
             }
             let bytes = try entry.encoded().bytes
             try fold.apply(bytes) { _ in policy }

@@ -21,11 +21,6 @@ package enum ConsentLedger {
         return inForce
     }
 
-    /// The record that counts in each scope where something was said.
-    package static func newest(in records: [ConsentRecord]) -> [ConsentsInForce.Scope: ConsentRecord] {
-        consentsInForce(in: records).byScope.mapValues { records[Int($0.position) - 1] }
-    }
-
     /// From when a record counts: its own time, and for a withdrawal never before the consent that it names was given.
     /// A consent is not taken back before it is given, so an earlier time is a clock that was wrong.
     package static func moment(of record: ConsentRecord, in records: [ConsentRecord]) -> Instant {
@@ -33,14 +28,5 @@ package enum ConsentLedger {
             return record.eventTime
         }
         return max(record.eventTime, given.eventTime)
-    }
-
-    /// The consents to a purpose that count now, one for each address of a channel: what a withdrawal of the purpose
-    /// ends.
-    package static func givenScopes(
-        of purpose: Purpose, channel: Channel, in records: [ConsentRecord]
-    ) -> [ConsentRecord] {
-        newest(in: records).filter { $0.key.purpose == purpose && $0.key.channel == channel }.values
-            .filter { $0.state == .given }.sorted { $0.sequence < $1.sequence }
     }
 }

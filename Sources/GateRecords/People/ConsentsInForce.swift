@@ -93,6 +93,21 @@ package struct ConsentsInForce: Hashable, Sendable {
 
     package init(_ byScope: [Scope: Consent] = [:]) { self.byScope = byScope }
 
+    /// The consents to a purpose that count on a channel, one for each address: what a withdrawal of the purpose ends. In the
+    /// order of the ledger.
+    package func given(_ purpose: Purpose, on channel: Channel) -> [Consent] {
+        byScope.filter { $0.key.purpose == purpose && $0.key.channel == channel && $0.value.state == .given }
+            .map(\.value).sorted { $0.position < $1.position }
+    }
+
+    /// Whether a consent to a purpose was given for an address, or for any of a channel where none is named.
+    package func isGiven(_ purpose: Purpose, on channel: Channel, at address: Tag?) -> Bool {
+        byScope.contains { scope, consent in
+            scope.purpose == purpose && scope.channel == channel && consent.state == .given
+                && (address == nil || scope.address == address)
+        }
+    }
+
     /// The consents that reach one device, number or mailbox: a consent to the whole channel is one to each, and one that has run
     /// out is still given.
     package func given(on channel: Channel, at place: Tag) -> [Consent] {

@@ -154,8 +154,8 @@ extension ActRules {
         let isOff = [nil, record.address].contains {
             person.person.preference(scope, record.channel, at: $0).isOff
         }
-        let said = ConsentLedger.fact(
-            purpose: record.purpose, channel: record.channel, address: record.address, in: person.consents)
+        let said = person.person.consentsInForce.fact(
+            purpose: record.purpose, channel: record.channel, address: record.address)
         let hasSpoken =
             switch said.state {
             case .refused, .withdrawn: true

@@ -76,13 +76,13 @@ extension StepContext {
     private func record(
         _ audited: AuditedPerson, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
     ) throws {
-        let subject = person.subject.id
+        var edit = PersonEdit(besidesConsentsOf: person, policy: policy, at: now)
         for finding in audited.changed {
-            try record(.drift(finding), of: subject, by: caller, at: now)
+            edit.append(.drift(finding), by: caller)
             observe(.drift(finding.kind, finding.action))
         }
         for finding in audited.resolved {
-            try record(.driftResolved(finding), of: subject, by: caller, at: now)
+            edit.append(.driftResolved(finding), by: caller)
             observe(.drift(finding.kind, .resolved))
         }
         var hasChanged = audited.changed.contains { $0.kind == .notEntitled }
@@ -91,33 +91,17 @@ extension StepContext {
                 .compactMap(\.device)
             let standing = person.state.suppressions(of: category)
             for device in wanted where !standing.contains(where: { $0.device == device }) {
-                try choose(.userOff, category, at: device, of: subject, now)
+                edit.suppress(category, at: device, as: .userOff)
                 hasChanged = true
             }
             for suppression in standing where !wanted.contains(suppression.device) {
-                try choose(suppression.before, category, at: suppression.device, of: subject, now)
+                edit.suppress(category, at: suppression.device, as: suppression.before)
                 hasChanged = true
             }
         }
-        if hasChanged { try reconsider(person.subject, because: .recipientChanged, at: now) }
-    }
-
-    /// Suppresses a category at a device, or restores the choice that was there before.
-    private func choose(
-        _ state: PreferenceState, _ category: Category, at device: Tag, of subject: SubjectID, _ now: Instant
-    ) throws {
-        _ = try appendPreference(
-            PreferenceRecord(
-                subject: subject, scope: category.rawValue, channel: .push, destination: device,
-                state: state, source: .driftAudit, at: now, caller: .gateway),
-            receivedAt: now)
-    }
-
-    /// Ends an audit's suppressions of a category when the recipient chooses, because the choice is newer than the
-    /// provider's state.
-    func endSuppressions(of category: Category, of state: RecipientState, at now: Instant) throws {
-        for suppression in state.suppressions(of: category) {
-            try choose(suppression.before, category, at: suppression.device, of: state.subject, now)
+        try record(edit)
+        if hasChanged {
+            try reconsider(person.subject.id, as: edit.person, because: .recipientChanged, at: now)
         }
     }
 

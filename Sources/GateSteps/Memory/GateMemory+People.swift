@@ -124,22 +124,32 @@ extension GateMemory {
     /// its ledger, whose events never change.
     package func apply(_ change: PersonChange, to subject: SubjectID) throws {
         var state = try state(of: subject) ?? RecipientState(subject)
-        let person = person(adding: subject)
         switch change {
         case .consent(let record):
             let earlier = record.withdraws == nil ? [] : try consentRecords(of: subject)
-            let event = state.apply(record, after: earlier)
-            person.addedConsents.append(event)
-            onUndo { _ in person.addedConsents.removeLast() }
-            self.change.consents.append(event)
+            append(state.apply(record, after: earlier))
         case .preference(let choice):
             state.apply(change)
-            person.addedChoices.append(choice)
-            onUndo { _ in person.addedChoices.removeLast() }
-            self.change.choices.append((choice, state.choiceCount))
+            append(choice, at: state.choiceCount)
         default: state.apply(change)
         }
         try put(state)
+    }
+
+    /// Appends a record to its ledger, at the position that it has.
+    func append(_ record: ConsentRecord) {
+        let person = person(adding: record.subject)
+        person.addedConsents.append(record)
+        onUndo { _ in person.addedConsents.removeLast() }
+        change.consents.append(record)
+    }
+
+    /// - Parameter position: From 1.
+    func append(_ choice: PreferenceRecord, at position: Int64) {
+        let person = person(adding: choice.subject)
+        person.addedChoices.append(choice)
+        onUndo { _ in person.addedChoices.removeLast() }
+        change.choices.append((choice, position))
     }
 
     // MARK: Who has an address

@@ -13,17 +13,15 @@ extension StepContext {
     package func closeMarketing(
         _ channel: Channel, of subject: SubjectID, behind ends: LedgerEnds, at now: Instant
     ) throws {
-        guard let person = try memory.subject(subject),
-            var state = try memory.state(of: subject), state.record != nil
+        guard let subject = try memory.subject(subject), var state = try memory.state(of: subject.id),
+            let record = state.record
         else { return }
         if state.count(upTo: ends) { try memory.put(state) }
-        let choice = PreferenceRecord(
-            subject: subject, scope: Category.marketing.rawValue, channel: channel, destination: nil,
-            state: .userOff, source: .stateAudit, at: now, caller: .gateway)
-        guard !state.preferences.contains(where: { $0.isClosing && $0.isSameChoice(as: choice) }) else {
-            return
-        }
-        try appendPreference(choice, receivedAt: now)
-        try reconsider(person, because: .recipientChanged, at: now)
+        var edit = PersonEdit(
+            besidesConsentsOf: RecipientSnapshot(subject: subject, record: record, state: state),
+            policy: policy, at: now)
+        edit.closeMarketing(on: channel)
+        guard try self.record(edit) != nil else { return }
+        try reconsider(subject.id, as: edit.person, because: .recipientChanged, at: now)
     }
 }

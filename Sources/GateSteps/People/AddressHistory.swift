@@ -164,7 +164,7 @@ extension StepContext {
     ) throws {
         let history = try history(of: address)
         if history.repliedAt != nil {
-            let everyText = endsEveryText(on: address.channel, at: now)
+            let everyText = policy.endsEveryText(on: address.channel, at: now)
             if try !isStopped(address, of: subject, everyText: everyText, at: now) {
                 _ = try stop(address, of: subject, by: caller, at: now)
             }
@@ -172,26 +172,27 @@ extension StepContext {
         for category in Category.allCases {
             guard let saidAt = history.newest(category),
                 let no = try sharedNo(to: category, at: address, of: subject, by: .gateway, at: now),
-                !no.person.hasAgreed(to: policy.purposes(endedWith: category), at: no.choice, since: saidAt)
+                !no.edit.person.hasAgreed(
+                    to: policy.purposes(endedWith: category), at: no.choice, since: saidAt)
             else { continue }
-            try choose(no.choice, on: [address.channel], of: no.person)
+            try choose(no.choice, on: [address.channel], in: no.edit)
             // An undo of the link gives this person back what its no took, too.
             if let link = history.onlyLink(category, at: now) { try remember([no.choice], of: link, at: now) }
         }
     }
 }
 
-extension RecipientWithLedger {
+extension RecipientSnapshot {
     /// Whether the person said yes, after some moment, at the place of a choice to what it would end.
     fileprivate func hasAgreed(
         to purposes: [Purpose], at choice: PreferenceRecord, since moment: Instant
     ) -> Bool {
-        let isGiven = person.state.consentsInForce.byScope.contains { scope, consent in
+        let isGiven = state.consentsInForce.byScope.contains { scope, consent in
             scope.channel == choice.channel && scope.address == choice.destination
                 && purposes.contains(scope.purpose) && consent.state == .given && consent.moment > moment
         }
         return isGiven
-            || person.state.preferences.contains {
+            || state.preferences.contains {
                 $0.scope == choice.scope && $0.channel == choice.channel && $0.state == .userOn
                     && $0.destination == choice.destination && $0.at > moment
             }

@@ -19,11 +19,7 @@ extension StepContext {
     func isOn(
         _ scope: String, on channel: Channel, at place: Tag?, of person: RecipientSnapshot, at now: Instant
     ) -> Bool {
-        let destination = place.flatMap { person.destination(tagged: $0, on: channel) }
-        return PreferenceEffect(
-            scope: scope, channel: channel, destination: destination, person: person,
-            facts: FactsLoading(policy: policy, now: now)
-        ).isOn
+        person.isOn(scope, on: channel, at: place, facts: FactsLoading(policy: policy, now: now))
     }
 
     /// Records that a person switched a category off, or everything: where it was on in effect before and is off now. A
@@ -34,11 +30,11 @@ extension StepContext {
     ///     that was on and that the person was sent lately.
     ///   - place: Where it was switched off; `nil` for the account.
     ///   - before: The person as they were before they did it.
+    ///   - after: As they are now.
     func recordDisabling(
         by means: DisabledBy, of scope: String? = nil, on channels: [Channel], at place: Tag?,
-        before: RecipientSnapshot, at now: Instant
+        from before: RecipientSnapshot, to after: RecipientSnapshot, at now: Instant
     ) throws {
-        guard let after = try RecipientSnapshot.load(before.subject, from: memory) else { return }
         let switchedOff = (scope.map { [$0] } ?? Category.allCases.map(\.rawValue)).filter { scope in
             channels.contains {
                 isOn(scope, on: $0, at: place, of: before, at: now)
@@ -75,16 +71,15 @@ extension StepContext {
             try countDisabling(of: category, at: now)
         }
     }
+}
 
-    /// The same for a consent to a category that ended.
-    func recordDisabling(
-        _ record: ConsentRecord, on channels: [Channel], before: RecipientSnapshot, at now: Instant
-    ) throws {
-        guard record.state == .withdrawn || record.state == .refused,
-            let category = Category(rawValue: record.purpose.text)
-        else { return }
-        try recordDisabling(
-            by: .preference, of: category.rawValue, on: channels, at: record.address, before: before, at: now)
+extension RecipientSnapshot {
+    /// See ``StepContext/isOn(_:on:at:of:at:)``.
+    func isOn(_ scope: String, on channel: Channel, at place: Tag?, facts: FactsLoading) -> Bool {
+        PreferenceEffect(
+            scope: scope, channel: channel,
+            destination: place.flatMap { destination(tagged: $0, on: channel) }, person: self, facts: facts
+        ).isOn
     }
 }
 

@@ -24,9 +24,11 @@ extension StepContext {
             .recipient(recipient, action: earlier == nil ? .registered : .updated), of: subject.id,
             by: caller,
             at: now)
-        if earlier != nil { try reconsider(subject, because: .recipientChanged, at: now) }
-        if let before, before.record.pushEnabled, !recipient.pushEnabled {
-            try recordDisabling(by: .pushSwitch, on: [.push], at: nil, before: before, at: now)
+        guard let before else { return Recorded(trail) }
+        let after = try person(user)
+        try reconsider(subject.id, as: after, because: .recipientChanged, at: now)
+        if before.record.pushEnabled, !recipient.pushEnabled {
+            try recordDisabling(by: .pushSwitch, on: [.push], at: nil, from: before, to: after, at: now)
         }
         return Recorded(trail)
     }
@@ -69,9 +71,10 @@ extension StepContext {
                 device, action: earlier == nil ? .registered : .updated,
                 isTokenChanged: earlier.map { $0.tokenIdentity != device.tokenIdentity }),
             of: person.subject.id, by: caller, at: now)
-        try reconsider(person.subject, because: .recipientChanged, at: now)
+        let after = try self.person(user)
+        try reconsider(person.subject.id, as: after, because: .recipientChanged, at: now)
         if earlier?.osPermission == .granted, device.osPermission == .denied {
-            try recordDisabling(by: .osPermission, on: [.push], at: tag, before: person, at: now)
+            try recordDisabling(by: .osPermission, on: [.push], at: tag, from: person, to: after, at: now)
         }
         return Recorded(trail)
     }
@@ -117,9 +120,13 @@ extension StepContext {
         let trail = try record(
             .address(address, action: earlier == nil ? .registered : .updated, replaced: replaced),
             of: person.subject.id, by: caller, at: now)
-        if let replaced {
-            try carryNoes(
-                from: replaced, to: tag, on: address.channel, of: person.subject, by: caller, at: now)
+        if let replaced, var edit = try edit(user, at: now) {
+            let carriesWithdrawal = edit.carryNoes(
+                from: replaced, to: tag, on: address.channel, by: caller)
+            try record(edit)
+            if carriesWithdrawal {
+                try reconsider(person.subject.id, as: edit.person, because: .consentChanged, at: now)
+            }
         }
         if earlier == nil || replaced != nil {
             try applyNoes(saidAt: checked.key, to: person.subject.id, by: caller, at: now)

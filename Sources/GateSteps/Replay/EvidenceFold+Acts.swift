@@ -175,7 +175,7 @@ extension EvidenceFold {
 
     private func judge(_ record: ConsentRecord, of person: RecipientSnapshot, _ rules: ActRules) throws {
         let ledger = ledgers[person.subject.id, default: []]
-        guard record.previousHash == ledger.last.map(StepContext.hash) ?? "" else {
+        guard record.previousHash == ledger.last.map(\.chainHash) ?? "" else {
             throw StepRefusal(
                 .wrongState, detail: "`previous` is not the digest of the consent record before it")
         }

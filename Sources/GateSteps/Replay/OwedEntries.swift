@@ -10,7 +10,7 @@ import WireProtocol
 /// The entries that the act which stands still owes the trail: its step writes consents and choices together, and all of them follow,
 /// in their order.
 ///
-/// An entry may be right by itself and still be one of several. So the step of its request is run again over what the entries
+/// An entry may be right by itself and still be one of several. So the edit of its request is made again from what the entries
 /// before it tell (``EvidenceFold/readings(of:)``). The first entry does not always tell which request it was: an objection on
 /// every channel begins like one on push alone. Each such reading stands until an entry tells them apart.
 struct OwedEntries {
@@ -24,7 +24,7 @@ struct OwedEntries {
             (kind, time) = (entry.kind, entry.time)
             var members = entry.members
             if kind == .consent { (members["consent"], members["previous"]) = (nil, nil) }
-            // Its step is run again for one person at a time, and whether it was news is answered for all of them.
+            // Its edit is made again for one person at a time, and whether it was news is answered for all of them.
             if kind == .reply {
                 members = JSONObject(members.filter { ["caller", "channel"].contains($0.key) })
             }
@@ -120,7 +120,7 @@ struct OwedEntries {
     }
 }
 
-// MARK: Running steps again
+// MARK: Editing again
 
 extension EvidenceFold {
     /// The entries of each request that an entry may be the first of: consents and choices, and a registered address before them.
@@ -133,109 +133,65 @@ extension EvidenceFold {
         else { return [] }
         let act = ActAgain(
             person: RecipientWithLedger(person: person, consents: ledgers[subject, default: []]),
+            choices: choices[subject, default: []],
             caller: CallerName(entry.members["caller"]?.stringValue ?? ""), now: entry.time, policy: policy)
-        return try act.steps(for: change).compactMap { step in
-            let lines = try lines(of: entry, under: policy, step.run)
-            return lines.map {
-                $0 + (step.endsInReply ? [.reply(to: step.channel, by: act.caller, at: act.now)] : [])
+        return try act.requests(for: change).map { request in
+            var edit = PersonEdit(act.person, policy: policy, at: act.now)
+            request.edit(&edit)
+            let lines = try edit.changes.map { change, caller in
+                let again = change.entry(of: subject, by: caller, at: act.now)
+                return OwedEntries.Line(
+                    try TrailEntry(reading: try again.bytes(index: entry.index, time: act.now)))
             }
+            return lines + (request.endsInReply.map { [.reply(to: $0, by: act.caller, at: act.now)] } ?? [])
         }
     }
-
-    /// The entries that a step writes on the rows that the entries before tell of.
-    ///
-    /// - Returns: `nil` where it asks for what no entry holds, or refuses: then the entry is none of its.
-    private func lines(
-        of entry: TrailEntry, under policy: CompiledPolicy, _ run: (StepContext) throws -> Void
-    ) throws -> [OwedEntries.Line]? {
-        let memory = GateMemory()
-        memory.begin(
-            at: TrailTail(
-                entryCount: entry.index, publishedSize: entry.index, newestTime: nil, newestClock: nil))
-        let moment = Moment(
-            time: .success(entry.time), reading: ClockReading(wall: entry.time, uptime: 0, boot: nil))
-        do {
-            let entries = try memory.step(loading: { $0.forEach { load($0, into: memory) } }) {
-                let step = StepContext(
-                    memory, moment: moment, policy: policy, settings: Self.settings,
-                    identifiers: IdentifierPool())
-                try run(step)
-                return memory.change.entries
-            }
-            return try entries.map { try TrailEntry(reading: $0.bytes) }
-                .filter(OwedEntries.begins).map(OwedEntries.Line.init)
-        } catch is StepRefusal {
-            return nil
-        } catch is MissingRows {
-            return nil
-        }
-    }
-
-    /// Messages that wait are not here: their entries stand beside the act's.
-    private func load(_ ask: Ask, into memory: GateMemory) {
-        switch ask {
-        case .subject(let id): memory.person(adding: id).subject = .success(snapshot(of: id)?.subject)
-        case .state(let id): memory.person(adding: id).state = .success(people[id])
-        case .consents(let id): memory.person(adding: id).consents = .success(ledgers[id, default: []])
-        case .choices(let id): memory.person(adding: id).choices = .success(choices[id, default: []])
-        case .forwards(let id, let since):
-            // Only what is counted of an act needs them.
-            memory.person(adding: id).forwards = .success(KnownForwards(since: since, records: []))
-        case .messagesOfPerson(let id): memory.messagesOfPerson[id] = .success([])
-        case .setting(let name): memory.settings[name] = .success(acts.notices[name])
-        default: break
-        }
-    }
-
-    /// A step that is run again sends nothing and looks nothing up, so its keys are empty.
-    private static let settings = StepSettings(
-        limits: EngineLimits(), index: IndexKey(HMACKey(emptyTagKey)),
-        unsubscribe: UnsubscribeAddress(
-            url: "", keys: LinkKeys(current: LinkKeys.Key(id: "", secret: emptyTagKey))),
-        process: .blank)
 }
 
 /// The requests that an entry may be the first entry of.
 private struct ActAgain {
-    struct Step {
-        var channel: Channel
-        var endsInReply = false
-        var run: (StepContext) throws -> Void
+    struct Request {
+        /// The channel of a reply, whose entry stands behind what it ended.
+        var endsInReply: Channel?
+        var edit: (inout PersonEdit) -> Void
+
+        init(endsInReply: Channel? = nil, _ edit: @escaping (inout PersonEdit) -> Void) {
+            (self.endsInReply, self.edit) = (endsInReply, edit)
+        }
     }
 
     let person: RecipientWithLedger
+    /// The history of the person's choices, oldest first.
+    let choices: [PreferenceRecord]
     let caller: CallerName
     let now: Instant
     let policy: CompiledPolicy
 
-    func steps(for change: PersonChange) -> [Step] {
+    func requests(for change: PersonChange) -> [Request] {
         switch change {
-        case .consent(let record): steps(for: record)
-        case .preference(let choice): steps(for: choice)
+        case .consent(let record): requests(for: record)
+        case .preference(let choice): requests(for: choice)
         case .address(let address, let action, let replaced):
             // Whether the number or mailbox was taken back before somebody registered it is in no entry.
             [false, true].map { isTakenBack in
-                Step(channel: address.channel) { step in
-                    try step.record(change, of: person.subject.id, by: caller, at: now)
+                Request { edit in
+                    edit.append(change, by: caller)
                     if let replaced {
-                        try step.carryNoes(
-                            from: replaced, to: address.tag, on: address.channel, of: person.subject,
-                            by: caller, at: now)
+                        _ = edit.carryNoes(from: replaced, to: address.tag, on: address.channel, by: caller)
                     }
-                    guard isTakenBack, action == .registered || replaced != nil else { return }
-                    _ = try step.stop(address, of: step.reloaded(person), by: caller, at: now)
+                    if isTakenBack, action == .registered || replaced != nil {
+                        _ = edit.stop(address, by: caller)
+                    }
                 }
             }
         default: []
         }
     }
 
-    private func steps(for record: ConsentRecord) -> [Step] {
-        let append = Step(channel: record.channel) {
-            _ = try $0.append(record, of: person, by: caller, at: now)
-        }
+    private func requests(for record: ConsentRecord) -> [Request] {
+        let said = Request { $0.say(record) }
         switch record.state {
-        case .given, .refused, .shown: return [append]
+        case .given, .refused, .shown: return [said]
         case .undone: return []
         case .withdrawn: break
         }
@@ -243,56 +199,42 @@ private struct ActAgain {
         guard mayRequest(.withdrawConsent),
             let given = person.consents.first(where: { $0.idTag == record.withdraws })
         else { return replies }
-        let everywhere = Step(channel: record.channel) {
-            _ = try $0.append(record, of: person, by: caller, at: now)
-            _ = try $0.endEverywhere(record, of: given, person, at: now)
+        let everywhere = Request {
+            $0.say(record)
+            $0.endEverywhere(record, of: given)
         }
-        return replies + [append, everywhere]
+        return replies + [said, everywhere]
     }
 
-    private func steps(for choice: PreferenceRecord) -> [Step] {
-        let here = Step(channel: choice.channel) {
-            try $0.choose(choice, on: [choice.channel], of: person, heardAt: now)
-        }
+    private func requests(for choice: PreferenceRecord) -> [Request] {
+        let here = Request { $0.choose(choice, on: [choice.channel]) }
         switch choice.source {
         case .driftAudit: return [undo(choice)]
-        case .stateAudit:
-            return [
-                Step(channel: choice.channel) {
-                    // A replay counts the trail's own events, so there is nothing to raise.
-                    try $0.closeMarketing(choice.channel, of: choice.subject, behind: LedgerEnds(), at: now)
-                }
-            ]
+        case .stateAudit: return [Request { $0.closeMarketing(on: choice.channel) }]
         case .sharedAddress: return caller == .gateway ? [here, undo(choice)] : [here]
         case .unsubscribeLink where caller == .gateway: return [here, undo(choice)]
         default: if caller == .gateway { return [undo(choice)] }
         }
-        var steps = choice.source == .reply ? replies(on: choice.channel, from: choice.destination) : []
-        guard mayRequest(.putPreference) else { return steps }
-        steps.append(here)
+        var requests = choice.source == .reply ? replies(on: choice.channel, from: choice.destination) : []
+        guard mayRequest(.putPreference) else { return requests }
+        requests.append(here)
         if choice.destination == nil, choice.channel == Channel.allCases[0] {
-            steps.append(
-                Step(channel: choice.channel) {
-                    try $0.choose(
-                        choice, on: Channel.allCases, isForEveryChannel: true, of: person, heardAt: now)
-                })
+            requests.append(Request { $0.choose(choice, on: Channel.allCases, isForEveryChannel: true) })
         }
-        return steps
+        return requests
     }
 
     /// A reply from each address that an entry may be about. A consent to a whole channel names none.
-    private func replies(on channel: Channel, from place: Tag?) -> [Step] {
+    private func replies(on channel: Channel, from place: Tag?) -> [Request] {
         guard mayRequest(.addReply) else { return [] }
         return person.person.addresses.filter { $0.channel == channel && (place == nil || $0.tag == place) }
             .map { address in
-                Step(channel: channel, endsInReply: true) {
-                    _ = try $0.stop(address, of: person, by: caller, at: now)
-                }
+                Request(endsInReply: channel) { _ = $0.stop(address, by: caller) }
             }
     }
 
-    private func undo(_ choice: PreferenceRecord) -> Step {
-        Step(channel: choice.channel) { step in
+    private func undo(_ choice: PreferenceRecord) -> Request {
+        Request { edit in
             guard let category = Category(rawValue: choice.scope) else { return }
             let link = UnsubscribeLink(
                 of: person.subject, category: category, channel: choice.channel,
@@ -305,7 +247,7 @@ private struct ActAgain {
             guard
                 let mute = muted.map(LinkMute.init)?.undoable(of: link, in: person, at: now, under: policy)
             else { return }
-            try step.takeBack(mute, of: person, at: now)
+            edit.takeBack(mute, after: choices)
         }
     }
 

@@ -48,7 +48,7 @@ extension StepContext {
         var (holders, waiting, stopped): ([SubjectID], [SubjectID], [SubjectID]) = ([], [], [])
         var hasEnded = false
         if let address {
-            let everyText = endsEveryText(on: body.channel, at: now)
+            let everyText = policy.endsEveryText(on: body.channel, at: now)
             holders = try memory.holders(of: address)
             waiting = try holders.filter { try !isStopped(address, of: $0, everyText: everyText, at: now) }
             if waiting.count > Self.replyHolderCountMax {
@@ -59,16 +59,11 @@ extension StepContext {
             }
             stopped = Array(waiting.prefix(Self.replyHolderCountMax))
             for holder in stopped {
-                let before = try memory.subject(holder).flatMap {
-                    try RecipientSnapshot.load($0, from: memory)
-                }
-                if try stop(address, of: holder, by: caller, at: now) {
-                    hasEnded = true
-                }
-                if let before, let place = before.addresses[address] {
-                    try recordDisabling(
-                        by: .reply, on: [body.channel], at: place.tag, before: before, at: now)
-                }
+                guard let stop = try stop(address, of: holder, by: caller, at: now) else { continue }
+                hasEnded = hasEnded || stop.hasEnded
+                try recordDisabling(
+                    by: .reply, on: [body.channel], at: stop.place, from: stop.edit.before.person,
+                    to: stop.edit.person, at: now)
             }
         }
         if waiting.count > stopped.count {
@@ -125,10 +120,48 @@ extension StepContext {
                 }
     }
 
-    /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
-    func endsEveryText(on channel: Channel, at now: Instant) -> Bool {
-        channel == .sms
-            && policy.bundle.channels.smsRevocation?.endsAllTextsFrom.map { $0.instant <= now } == true
+    /// Ends what one person agreed to at a number or mailbox; see ``PersonEdit/stop(_:by:)``. What the person said is recorded also
+    /// where it ends nothing.
+    ///
+    /// - Returns: The edit, and whether it ended anything; `nil` for a person who has the address no more.
+    func stop(
+        _ address: AddressKey, of subject: SubjectID, by caller: CallerName, at now: Instant
+    ) throws -> (edit: PersonEdit, place: Tag, hasEnded: Bool)? {
+        guard var edit = try edit(subject, at: now), let place = edit.person.addresses[address] else {
+            return nil
+        }
+        let hasEnded = edit.stop(place, by: caller)
+        try record(edit)
+        if edit.hasNews {
+            try reconsider(edit.subject.id, as: edit.person, because: .consentChanged, at: now)
+        }
+        return (edit, place.tag, hasEnded)
+    }
+
+    /// Whether ``PersonEdit/stop(_:by:)`` would change nothing, told from the state alone.
+    func isStopped(
+        _ address: AddressKey, of subject: SubjectID, everyText: Bool, at now: Instant
+    ) throws -> Bool {
+        guard let state = try memory.state(of: subject),
+            let place = state.addresses[address]?.tag
+        else { return true }
+        guard state.undoableMutes(on: address.channel, at: place, now: now).isEmpty else { return false }
+        let inForce = state.consentsInForce
+        guard inForce.given(on: address.channel, at: place).isEmpty else { return false }
+        for purpose in policy.purposes(endedWith: .marketing) {
+            let here = ConsentsInForce.Scope(purpose: purpose, channel: address.channel, address: place)
+            guard inForce.byScope[here]?.state == .withdrawn else { return false }
+        }
+        return categories(endedWith: everyText).allSatisfy {
+            state.preference($0.rawValue, address.channel, at: place).isOff
+        }
+    }
+
+    /// The categories that a withdrawal at a number or mailbox switches off whether they were consented to or not.
+    func categories(endedWith everyText: Bool) -> [GateVocabulary.Category] {
+        Category.allCases.filter {
+            (everyText || $0 == .marketing) && policy.category($0).switchOff == .anyone
+        }
     }
 
     /// The text that confirms a withdrawal by text message: one a day for each number, and none once its time is over.
@@ -169,5 +202,12 @@ extension StepContext {
         return ReplyAnswer.Confirmation(
             language: found.locale, text: "\(policy.bundle.brand): \(found.text)",
             until: receivedAt.advanced(bySeconds: Int64(rule.confirmationWithinMinutes) * 60))
+    }
+}
+
+extension CompiledPolicy {
+    /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
+    func endsEveryText(on channel: Channel, at now: Instant) -> Bool {
+        channel == .sms && bundle.channels.smsRevocation?.endsAllTextsFrom.map { $0.instant <= now } == true
     }
 }

@@ -83,7 +83,7 @@ extension GateMemory {
                 channel: scope.channel, address: scope.address, state: .withdrawn, eventTime: now,
                 receivedAt: now, method: method ?? PreferenceSource.restore.consentMethod(on: scope.channel),
                 source: .gateway, jurisdiction: nil, notice: nil, expiresAt: nil, withdraws: nil,
-                previousHash: ledger.last.map(StepContext.hash) ?? "", entryIndex: upcomingIndex))
+                previousHash: ledger.last.map(\.chainHash) ?? "", entryIndex: upcomingIndex))
         try apply(change, to: person.id)
         try record(change.entry(of: person.id, by: .gateway, at: now), at: now)
     }

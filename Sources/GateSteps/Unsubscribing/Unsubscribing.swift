@@ -29,7 +29,7 @@ extension StepContext {
                 subject: target.link.subject, scope: target.link.category.rawValue,
                 channel: target.link.channel, destination: target.place, state: .userOff,
                 source: .unsubscribeLink, at: now, caller: .gateway)
-            try choose(choice, on: [choice.channel], of: target.person)
+            try choose(choice, on: [choice.channel], in: edit(target.person, at: now))
             try remember([choice], of: target.link, at: now)
             target = try LinkTarget.load(target.link, from: memory)
         }
@@ -64,7 +64,10 @@ extension StepContext {
                 let mute = record.undoable(of: target.link, in: person, at: now, under: policy)
             else { continue }
             if undoneCount == Self.replyHolderCountMax { return nil }
-            try takeBack(mute, of: person, at: now)
+            var edit = edit(person, at: now)
+            edit.takeBack(mute, after: try memory.preferenceHistory(of: subject.id))
+            try self.record(edit)
+            try reconsider(subject.id, as: edit.person, because: .preferenceChanged, at: now)
             undoneCount += 1
         }
         if undoneCount > 0 {
@@ -99,32 +102,6 @@ extension StepContext {
     package func dropMutes(_ name: String, at now: Instant) throws {
         guard try !memory.mutes(in: name).contains(where: { $0.isRecent(at: now) }) else { return }
         memory.setSetting(name, to: nil)
-    }
-
-    func takeBack(_ mute: LinkMute.Undoable, of recipient: RecipientWithLedger, at now: Instant) throws {
-        let subject = recipient.subject.id
-        try appendPreference(
-            mute.choice.before(
-                in: try memory.preferenceHistory(of: subject), of: recipient.person.state, at: now),
-            receivedAt: now)
-        var person = recipient
-        for withdrawal in mute.withdrawals {
-            try appendLedger(undoing(withdrawal, of: person, at: now), at: now)
-            person = try reloaded(person)
-        }
-        try reconsider(subject, as: try reloaded(person).person, because: .preferenceChanged, at: now)
-    }
-
-    private func undoing(
-        _ withdrawal: ConsentRecord, of person: RecipientWithLedger, at now: Instant
-    ) -> ConsentRecord {
-        let id = "\(withdrawal.id)/undone"
-        return ConsentRecord(
-            subject: person.subject.id, id: id, idTag: person.subject.tag(.consent, id),
-            purpose: withdrawal.purpose, channel: withdrawal.channel, address: withdrawal.address,
-            state: .undone, eventTime: now, receivedAt: now, method: withdrawal.method, source: .gateway,
-            jurisdiction: nil, notice: nil, expiresAt: nil, withdraws: withdrawal.idTag,
-            previousHash: person.consents.last.map(Self.hash) ?? "")
     }
 }
 
@@ -294,9 +271,7 @@ package struct LinkTarget {
         else { return false }
         let address = choice.level == .address ? choice.destination : nil
         return !policy.purposes(endedWith: link.category).contains { purpose in
-            ConsentLedger.givenScopes(of: purpose, channel: link.channel, in: person.consents).contains {
-                address == nil || $0.address == address
-            }
+            person.person.consentsInForce.isGiven(purpose, on: link.channel, at: address)
         }
     }
 
@@ -348,7 +323,7 @@ extension PreferenceRecord {
     ///
     /// - Parameter history: Of the person's choices, oldest first, with the mute.
     /// - Returns: In the gateway's name: the undo reports it, and no caller.
-    fileprivate func before(
+    func before(
         in history: [PreferenceRecord], of state: RecipientState, at now: Instant
     ) -> PreferenceRecord {
         let isStanding = state.drifts.contains {

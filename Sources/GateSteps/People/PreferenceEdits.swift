@@ -1,0 +1,188 @@
+import BundleModel
+import CanonicalJSON
+import CompliancePolicy
+package import GateVocabulary
+import GateRecords
+package import WireProtocol
+
+/// What a person chooses, and whom a no is shared with.
+extension StepContext {
+    /// Records several choices in one transaction, each judged as alone.
+    ///
+    /// The step throws at the first that is refused, and a step that throws leaves nothing. A choice is judged after those
+    /// before it, so that its entry says what it changed.
+    ///
+    /// - Throws: ``StepRefusal`` of ``setPreference(_:scope:of:by:saidAt:at:)``, with the place of the refused choice in front.
+    package func setPreferences(
+        _ body: PreferencesBody, of user: UserID, by caller: CallerName, at now: Instant
+    ) throws -> Citing<PreferencesRecordedAnswer> {
+        let recorded = try body.choices.enumerated().map { position, choice in
+            do {
+                let recorded = try setPreference(
+                    choice.choice, scope: choice.scope, of: user, by: caller, at: now)
+                guard !recorded.isUnfinished else {
+                    throw StepRefusal(
+                        .unavailable,
+                        detail:
+                            "so many people have this number or mailbox that it is switched off for a part of them at a time; put this choice alone"
+                    )
+                }
+                return (choice, recorded.entry, recorded.noEffect)
+            } catch var refusal as StepRefusal {
+                refusal.detail = "`/preferences/\(position)`: \(refusal.description); nothing was recorded"
+                throw refusal
+            }
+        }
+        return { places in
+            PreferencesRecordedAnswer(
+                choices: recorded.map { choice, entry, noEffect in
+                    PreferencesRecordedAnswer.Choice(
+                        scope: choice.scope, channel: choice.choice.channel,
+                        destination: choice.choice.destination?.text,
+                        recorded: RecordedAnswer(trail: places[entry], noEffect: noEffect))
+                })
+        }
+    }
+
+    /// Records a choice, and the consent that follows from it.
+    ///
+    /// - Parameter saidAt: When it was chosen, of one that is imported; `nil` for now.
+    package func setPreference(
+        _ body: PreferenceBody, scope: String, of user: UserID, by caller: CallerName,
+        saidAt: Instant? = nil, at now: Instant
+    ) throws -> Recorded {
+        guard let edit = try edit(user, at: now) else {
+            throw StepRefusal(.notFound, detail: "register the recipient first")
+        }
+        let (person, source) = (edit.person, body.source)
+        var choice = PreferenceRecord(
+            subject: person.subject.id, scope: scope, channel: body.channel ?? .push, destination: nil,
+            state: body.storedState, source: source, at: saidAt ?? now, caller: caller)
+        try rules(at: now).requireTrue(choice)
+        let destination = try body.destination.flatMap { id in
+            try body.channel.flatMap { channel -> Tag? in
+                if let destination = person.destination(id, on: channel) { return destination.tag }
+                // A link lives on in an inbox after its address or device is gone. Which number or mailbox that was is
+                // not known any more, so the no holds for the whole channel.
+                if source == .unsubscribeLink, body.storedState.isOff { return nil }
+                throw StepRefusal(
+                    .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
+            }
+        }
+        choice.destination = destination
+        // An objection, and a link in a message, are about the number or mailbox as well, whoever has it (SG-0045). A link
+        // that is reported without its mailbox was in one of the person's.
+        if let category = Category(rawValue: scope), choice.state.isOff {
+            let verified = person.addresses.filter { $0.verifiedAt != nil }
+            let places =
+                body.channel == nil
+                ? verified
+                : source != .unsubscribeLink
+                    ? []
+                    : body.destination == nil
+                        ? verified.filter { $0.channel == body.channel }
+                        : person.addresses.filter { $0.tag == destination }
+            if let last = try shareNo(category, at: places, besides: person.subject.id, by: caller, at: now) {
+                return Recorded(last, isUnfinished: true)
+            }
+        }
+        // An objection names no channel and holds for all of them, in this one transaction.
+        return try choose(
+            choice, on: body.channel.map { [$0] } ?? Channel.allCases,
+            isForEveryChannel: body.channel == nil, in: edit)
+    }
+
+    /// Records one choice on each of some channels, and the withdrawals that follow from it.
+    @discardableResult
+    func choose(
+        _ choice: PreferenceRecord, on channels: [Channel], isForEveryChannel: Bool = false,
+        in edit: PersonEdit
+    ) throws -> Recorded {
+        var edit = edit
+        edit.choose(choice, on: channels, isForEveryChannel: isForEveryChannel)
+        guard let entry = try record(edit) else {
+            preconditionFailure("a preference was set on no channel")
+        }
+        let person = edit.person
+        try reconsider(edit.subject.id, as: person, because: .preferenceChanged, at: edit.now)
+        guard edit.hasNews else { return Recorded(entry, noEffect: .alreadySo) }
+        // What was switched off elsewhere before says nothing of what was sent here.
+        if choice.state.isOff, choice.at == edit.now {
+            try recordDisabling(
+                by: .preference, of: choice.scope, on: channels, at: choice.destination,
+                from: edit.before.person, to: person, at: edit.now)
+        }
+        return Recorded(entry)
+    }
+
+    // MARK: A no that is shared
+
+    /// Shares a no that cannot be taken back with everybody else who registered some numbers or mailboxes, and with who registers them
+    /// later.
+    ///
+    /// - Returns: An entry where it does not hold for all of them yet; see ``shareNo(_:with:besides:by:at:)``.
+    func shareNo(
+        _ category: GateVocabulary.Category, at places: [AddressRecord], besides own: SubjectID,
+        by caller: CallerName, at now: Instant
+    ) throws -> EntryReference? {
+        guard policy.category(category).switchOff == .anyone else { return nil }
+        let addresses = places.filter { $0.channel != .push }.map(AddressKey.init)
+        let holders = try addresses.flatMap { address in
+            try memory.holders(of: address).map { ($0, address) }
+        }
+        if let last = try shareNo(category, with: holders, besides: own, by: caller, at: now).unfinished {
+            return last
+        }
+        for address in addresses { try remember(at: address) { $0.add(category, by: nil, at: now) } }
+        return nil
+    }
+
+    /// Switches a category off for everybody else who registered some numbers or mailboxes, as a link in their own message would:
+    /// a no that came by an address, or an objection of somebody who has it, is about the address (SG-0045). At most
+    /// ``replyHolderCountMax`` people in one step.
+    ///
+    /// - Returns: The choices that were recorded, and where it does not hold for all of them yet the last entry: an alarm was
+    ///   raised, and the same act goes on with the others.
+    func shareNo(
+        _ category: GateVocabulary.Category,
+        with holders: [(SubjectID, AddressKey)],
+        besides own: SubjectID, by caller: CallerName, at now: Instant
+    ) throws -> (choices: [PreferenceRecord], unfinished: EntryReference?) {
+        var choices: [PreferenceRecord] = []
+        var last: EntryReference?
+        for (holder, address) in holders where holder != own {
+            guard let no = try sharedNo(to: category, at: address, of: holder, by: caller, at: now) else {
+                continue
+            }
+            guard choices.count < Self.replyHolderCountMax else {
+                alarm(
+                    "a no came by a number or mailbox of more than \(Self.replyHolderCountMax) people, and counts for so many of them at a time. Find out why so many have one address"
+                )
+                return (choices, last)
+            }
+            last = try choose(no.choice, on: [no.choice.channel], in: no.edit).entry
+            choices.append(no.choice)
+        }
+        return (choices, nil)
+    }
+
+    /// The choice that switches a category off for a person because of another's no at the same number or mailbox; `nil` where it
+    /// would change nothing.
+    func sharedNo(
+        to category: GateVocabulary.Category, at address: AddressKey, of holder: SubjectID,
+        by caller: CallerName, at now: Instant
+    ) throws -> (choice: PreferenceRecord, edit: PersonEdit)? {
+        guard policy.category(category).switchOff == .anyone, let edit = try edit(holder, at: now),
+            let place = edit.person.addresses[address]?.tag
+        else { return nil }
+        let link = UnsubscribeLink(
+            of: edit.subject, category: category, channel: address.channel, destination: place)
+        guard try !LinkTarget.load(link, from: memory).isMuted(under: policy, byAnybody: true) else {
+            return nil
+        }
+        let choice = PreferenceRecord(
+            subject: holder, scope: category.rawValue, channel: address.channel, destination: place,
+            state: .userOff, source: .sharedAddress, at: now, caller: caller)
+        return (choice, edit)
+    }
+}
