@@ -334,7 +334,9 @@ let package = Package(
                 "GateVocabulary",
                 "PayloadComposition", "PolicyFiles", "SealedFormat", "SendPlanning",
             ]),
-        tests("GateStepsTests", ["GateSteps", "GateVocabulary"]),
+        tests(
+            "GateStepsTests",
+            ["GateRecords", "GateSteps", "GateTestKit", "GateVocabulary", "OpenSSLCrypto", "WireProtocol"]),
         tests(
             "GatewayPipelineTests",
             [

@@ -1,5 +1,6 @@
 import CanonicalJSON
 package import GateVocabulary
+import OpenSSLCrypto
 
 /// One record of the consent ledger (ISO/IEC TS 27560; GDPR Art. 7(1)).
 package struct ConsentRecord: PersonRecord, StoredValue {
@@ -197,5 +198,31 @@ package struct ConsentEntry: RecordEntry {
         fields.entry("caller", \.caller, "Who said so.", bound: .name)
         fields.entry("subject", \.subject, "Who spoke.")
         fields.all(of: \.record)
+    }
+}
+
+extension ConsentRecord {
+    /// Chains the ledger: SHA-256 over the canonical form of the record, lower-case hexadecimal. Everything that
+    /// proves a consent is under it: what was shown, under whose law, until when.
+    package var chainHash: String {
+        var object: JSONObject = [
+            "sequence": .integer(sequence), "consent": .string(idTag.hexadecimal),
+            "purpose": .string(purpose.text), "channel": .string(channel.rawValue),
+            "state": .string(state.rawValue), "event_time": .integer(eventTime.milliseconds),
+            "received_at": .integer(receivedAt.milliseconds), "method": .string(method.rawValue),
+            "source": .string(source.text), "previous": .string(previousHash),
+        ]
+        if let address { object["address"] = .string(address.hexadecimal) }
+        if let jurisdiction { object["jurisdiction"] = .string(jurisdiction) }
+        if let statedTime { object["stated_time"] = .integer(statedTime.milliseconds) }
+        if let expiresAt { object["expires_at"] = .integer(expiresAt.milliseconds) }
+        if let withdraws { object["withdraws"] = .string(withdraws.hexadecimal) }
+        if let notice {
+            object["notice"] = [
+                "id": .string(notice.id), "version": .string(notice.version),
+                "sha256": .string(notice.sha256), "language": .string(notice.language),
+            ]
+        }
+        return Hexadecimal.encode(SHA256.digest(CanonicalJSON.write(.object(object))).bytes)
     }
 }

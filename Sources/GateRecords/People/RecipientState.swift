@@ -93,6 +93,12 @@ package struct RecipientState: Hashable, StoredValue {
         change { $0.apply(record, after: ledger) }
     }
 
+    /// Counts the consents that a ledger comes to. They are those that the state has, unless an older state was put back.
+    package mutating func count(asIn ledger: [ConsentRecord]) {
+        let inForce = ConsentLedger.consentsInForce(in: ledger)
+        if inForce != consentsInForce { change { $0.consentsInForce = inForce } }
+    }
+
     /// Counts the events of the ledgers that the state does not know of.
     ///
     /// - Returns: Whether there were any.

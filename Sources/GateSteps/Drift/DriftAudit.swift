@@ -91,15 +91,15 @@ extension StepContext {
                 .compactMap(\.device)
             let standing = person.state.suppressions(of: category)
             for device in wanted where !standing.contains(where: { $0.device == device }) {
-                edit.suppress(category, at: device, as: .userOff)
+                edit.setSuppression(of: category, at: device, to: .userOff)
                 hasChanged = true
             }
             for suppression in standing where !wanted.contains(suppression.device) {
-                edit.suppress(category, at: suppression.device, as: suppression.before)
+                edit.setSuppression(of: category, at: suppression.device, to: suppression.before)
                 hasChanged = true
             }
         }
-        try record(edit)
+        try write(edit)
         if hasChanged {
             try reconsider(person.subject.id, as: edit.person, because: .recipientChanged, at: now)
         }

@@ -21,7 +21,7 @@ extension StepContext {
             besidesConsentsOf: RecipientSnapshot(subject: subject, record: record, state: state),
             policy: policy, at: now)
         edit.closeMarketing(on: channel)
-        guard try self.record(edit) != nil else { return }
+        guard try write(edit) != nil else { return }
         try reconsider(subject.id, as: edit.person, because: .recipientChanged, at: now)
     }
 }

@@ -13,7 +13,7 @@ extension StepContext {
     package func addConsent(
         _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant, isCiting: Bool = true
     ) throws -> Recorded {
-        guard var edit = try edit(user, at: now) else {
+        guard var edit = try beginEdit(of: user, at: now) else {
             throw StepRefusal(.notFound, detail: "register the recipient first")
         }
         let rules = rules(at: now)
@@ -27,7 +27,7 @@ extension StepContext {
         }
         let said = SaidTime(body.eventTime, heardAt: now)
         // A no from a clock that is ahead is a no all the same, and counts from now; a yes is never of a later day.
-        var record = edit.record(
+        var record = edit.consent(
             body.state.ledgerState, named: body.id, of: body.purpose, on: body.channel, at: address,
             saidAt: said.counts, method: body.method, by: caller)
         record.statedTime = said.stated
@@ -56,8 +56,8 @@ extension StepContext {
             return Recorded(entry, isReplayed: true, noEffect: .recordedBefore)
         }
         try rules.requireTrue(record, of: edit.before)
-        edit.say(record)
-        return try finish(edit, saying: record, on: [record.channel])
+        edit.apply(record)
+        return try finish(edit, applying: record, isForEveryChannel: false)
     }
 
     /// Withdraws one recorded consent, whatever the clocks say (``ConsentLedger/moment(of:in:)``). As easy as giving it
@@ -65,7 +65,7 @@ extension StepContext {
     package func withdrawConsent(
         _ id: String, _ body: ConsentWithdrawBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Recorded {
-        guard var edit = try edit(user, at: now),
+        guard var edit = try beginEdit(of: user, at: now),
             let given = edit.consents.first(where: { $0.idTag == edit.subject.tag(.consent, id) }),
             given.method != .sharedAddress
         else { throw StepRefusal(.notFound, detail: "no consent of this id is recorded") }
@@ -94,20 +94,20 @@ extension StepContext {
                 return Recorded(last, isUnfinished: true)
             }
         }
-        edit.say(withdrawal)
+        edit.apply(withdrawal)
         if body.isForEveryChannel { edit.endEverywhere(withdrawal, of: given) }
-        return try finish(
-            edit, saying: withdrawal, on: body.isForEveryChannel ? Channel.allCases : [given.channel])
+        return try finish(edit, applying: withdrawal, isForEveryChannel: body.isForEveryChannel)
     }
 
     /// Writes what was said of a consent, decides again what waits for the person, and says what became of it.
-    ///
-    /// - Parameter channels: Those that it was said of.
     private func finish(
-        _ edit: PersonEdit, saying record: ConsentRecord, on channels: [Channel]
+        _ edit: PersonEdit, applying record: ConsentRecord, isForEveryChannel: Bool
     ) throws -> Recorded {
-        guard let entry = try self.record(edit) else { preconditionFailure("nothing was said") }
-        var recorded = Recorded(entry, noEffect: edit.noEffect(of: record, on: channels))
+        guard let entry = try write(edit) else {
+            preconditionFailure("a record was applied and is no change")
+        }
+        var recorded = Recorded(
+            entry, noEffect: edit.noEffect(of: record, isForEveryChannel: isForEveryChannel))
         if record.state == .shown { return recorded }
         let person = edit.person
         try reconsider(edit.subject.id, as: person, because: .consentChanged, at: edit.now)
@@ -115,7 +115,8 @@ extension StepContext {
             return recorded
         }
         try recordDisabling(
-            by: .preference, of: category.rawValue, on: channels, at: record.address,
+            by: .preference, of: category.rawValue,
+            on: isForEveryChannel ? Channel.allCases : [record.channel], at: record.address,
             from: edit.before.person, to: person, at: edit.now)
         guard isNotOptional(category, where: record, of: person, at: edit.now),
             recorded.noEffect != .newerWord

@@ -2,16 +2,18 @@ import CompliancePolicy
 import GateRecords
 import GateVocabulary
 
-/// One person while a step changes them: a value that the step asks and changes, and that ``StepContext/record(_:)`` writes once.
+/// A working copy of one person: a step asks and changes it, and ``StepContext/write(_:)`` writes it once.
 ///
 /// Pure over the person, the bundle and the moment. An auditor's replay makes the same edits from what the trail tells
 /// (``OwedEntries``).
 struct PersonEdit {
     let policy: CompiledPolicy
-    /// When the gateway heard of what is edited.
+    /// When the request was received.
     let now: Instant
     /// The person before the first change.
     let before: RecipientWithLedger
+    /// The state that is stored. It is that of ``before``, unless an older one was put back in its place.
+    let stored: RecipientState
     /// The state after the changes so far.
     private(set) var state: RecipientState
     /// The ledger with the records that were appended, oldest first.
@@ -19,14 +21,28 @@ struct PersonEdit {
     /// The changes in their order, each with the caller in whose name it is recorded.
     private(set) var changes: [(change: PersonChange, caller: CallerName)] = []
 
+    /// An edit of anything. What counts of the consents is what the ledger says, whatever the stored state does.
     init(_ person: RecipientWithLedger, policy: CompiledPolicy, at now: Instant) {
-        (self.policy, self.now, before) = (policy, now, person)
-        (state, consents) = (person.person.state, person.consents)
+        var state = person.person.state
+        state.count(asIn: person.consents)
+        let snapshot = RecipientSnapshot(subject: person.subject, record: person.person.record, state: state)
+        self.init(
+            RecipientWithLedger(person: snapshot, consents: person.consents), stored: person.person.state,
+            policy: policy, at: now)
     }
 
-    /// An edit of anything but consents, for which the ledger is not read.
+    /// An edit of anything but consents, for which the ledger is not loaded. A record of consent must not be appended: it would be
+    /// chained to nothing.
     init(besidesConsentsOf person: RecipientSnapshot, policy: CompiledPolicy, at now: Instant) {
-        self.init(RecipientWithLedger(person: person, consents: []), policy: policy, at: now)
+        self.init(
+            RecipientWithLedger(person: person, consents: []), stored: person.state, policy: policy, at: now)
+    }
+
+    private init(
+        _ before: RecipientWithLedger, stored: RecipientState, policy: CompiledPolicy, at now: Instant
+    ) {
+        (self.policy, self.now, self.before, self.stored) = (policy, now, before, stored)
+        (state, consents) = (before.person.state, before.consents)
     }
 
     var subject: Subject { before.subject }
@@ -60,9 +76,7 @@ struct PersonEdit {
 
     /// The consents to a purpose that count on a channel, one for each address, oldest first.
     func given(_ purpose: Purpose, on channel: Channel) -> [ConsentRecord] {
-        state.consentsInForce.given(purpose, on: channel).compactMap { given in
-            consents.last { $0.sequence == given.position }
-        }
+        state.consentsInForce.given(purpose, on: channel).map { consents[Int($0.position) - 1] }
     }
 
     /// The newest choice at each place of a channel where one was ever made.
@@ -70,10 +84,12 @@ struct PersonEdit {
         state.preferences.filter { $0.scope == scope && $0.channel == channel }
     }
 
-    /// Whether a consent or a choice is another one than before the edit.
-    var hasNews: Bool { ConsentsAndChoices(state) != ConsentsAndChoices(before.person.state) }
+    /// Whether the edit changed a consent in force or a choice.
+    var changesConsentsOrChoices: Bool {
+        ConsentsAndChoices(state) != ConsentsAndChoices(before.person.state)
+    }
 
-    /// What the person gets told apart by: whether they consented, and what they chose.
+    /// The parts of a state that tell whether an edit had an effect.
     private struct ConsentsAndChoices: Equatable {
         /// Of each scope where something was said, the position of the record that gives; `nil` where the answer is no.
         private let consents: [ConsentsInForce.Scope: Int64?]
@@ -98,31 +114,30 @@ struct PersonEdit {
 }
 
 extension StepContext {
-    func edit(_ person: RecipientWithLedger, at now: Instant) -> PersonEdit {
+    func beginEdit(of person: RecipientWithLedger, at now: Instant) -> PersonEdit {
         PersonEdit(person, policy: policy, at: now)
     }
 
     /// `nil` for a person who is not registered.
-    func edit(_ user: UserID, at now: Instant) throws -> PersonEdit? {
-        try RecipientWithLedger.load(user, from: memory).map { edit($0, at: now) }
+    func beginEdit(of user: UserID, at now: Instant) throws -> PersonEdit? {
+        try RecipientWithLedger.load(user, from: memory).map { beginEdit(of: $0, at: now) }
     }
 
     /// `nil` for a person who is not registered any more.
-    func edit(_ subject: SubjectID, at now: Instant) throws -> PersonEdit? {
+    func beginEdit(of subject: SubjectID, at now: Instant) throws -> PersonEdit? {
         guard let subject = try memory.subject(subject) else { return nil }
-        return try RecipientWithLedger.load(subject, from: memory).map { edit($0, at: now) }
+        return try RecipientWithLedger.load(subject, from: memory).map { beginEdit(of: $0, at: now) }
     }
 
     /// Writes the person whom an edit has changed, once, and an entry for each of its changes, in their order.
     ///
     /// - Returns: The first entry; `nil` where nothing was changed.
     @discardableResult
-    func record(_ edit: PersonEdit) throws -> EntryReference? {
+    func write(_ edit: PersonEdit) throws -> EntryReference? {
         guard !edit.changes.isEmpty else { return nil }
         let subject = edit.subject.id
-        assert(
-            try! memory.state(of: subject) == edit.before.person.state,
-            "the person was changed beside the edit")
+        let isCurrent = try memory.state(of: subject) == edit.stored
+        precondition(isCurrent, "a stale edit: the person was changed since it began")
         var first: EntryReference?
         var choiceCount = edit.before.person.state.choiceCount
         for (change, caller) in edit.changes {

@@ -120,10 +120,10 @@ extension StepContext {
         let trail = try record(
             .address(address, action: earlier == nil ? .registered : .updated, replaced: replaced),
             of: person.subject.id, by: caller, at: now)
-        if let replaced, var edit = try edit(user, at: now) {
+        if let replaced, var edit = try beginEdit(of: user, at: now) {
             let carriesWithdrawal = edit.carryNoes(
                 from: replaced, to: tag, on: address.channel, by: caller)
-            try record(edit)
+            try write(edit)
             if carriesWithdrawal {
                 try reconsider(person.subject.id, as: edit.person, because: .consentChanged, at: now)
             }

@@ -247,7 +247,8 @@ extension EvidenceFold {
     }
 
     /// The fold makes no tags, so it needs no person's key.
-    static let emptyTagKey = SecretBytes(copying: [UInt8](repeating: 0, count: Subject.tagKeyByteCount))
+    private static let emptyTagKey = SecretBytes(
+        copying: [UInt8](repeating: 0, count: Subject.tagKeyByteCount))
 
     /// Whether a send went wherever it had to be decided: to the destination it names, or to each there is.
     private static func places(

@@ -2,9 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateVocabulary
-import OpenSSLCrypto
 import GateRecords
-import SendPlanning
 import WireProtocol
 
 /// The entries that the act which stands still owes the trail: its step writes consents and choices together, and all of them follow,
@@ -137,13 +135,13 @@ extension EvidenceFold {
             caller: CallerName(entry.members["caller"]?.stringValue ?? ""), now: entry.time, policy: policy)
         return try act.requests(for: change).map { request in
             var edit = PersonEdit(act.person, policy: policy, at: act.now)
-            request.edit(&edit)
+            request.apply(&edit)
             let lines = try edit.changes.map { change, caller in
                 let again = change.entry(of: subject, by: caller, at: act.now)
                 return OwedEntries.Line(
                     try TrailEntry(reading: try again.bytes(index: entry.index, time: act.now)))
             }
-            return lines + (request.endsInReply.map { [.reply(to: $0, by: act.caller, at: act.now)] } ?? [])
+            return lines + (request.replyChannel.map { [.reply(to: $0, by: act.caller, at: act.now)] } ?? [])
         }
     }
 }
@@ -152,11 +150,11 @@ extension EvidenceFold {
 private struct ActAgain {
     struct Request {
         /// The channel of a reply, whose entry stands behind what it ended.
-        var endsInReply: Channel?
-        var edit: (inout PersonEdit) -> Void
+        var replyChannel: Channel?
+        var apply: (inout PersonEdit) -> Void
 
-        init(endsInReply: Channel? = nil, _ edit: @escaping (inout PersonEdit) -> Void) {
-            (self.endsInReply, self.edit) = (endsInReply, edit)
+        init(replyChannel: Channel? = nil, _ apply: @escaping (inout PersonEdit) -> Void) {
+            (self.replyChannel, self.apply) = (replyChannel, apply)
         }
     }
 
@@ -189,7 +187,7 @@ private struct ActAgain {
     }
 
     private func requests(for record: ConsentRecord) -> [Request] {
-        let said = Request { $0.say(record) }
+        let said = Request { $0.apply(record) }
         switch record.state {
         case .given, .refused, .shown: return [said]
         case .undone: return []
@@ -200,7 +198,7 @@ private struct ActAgain {
             let given = person.consents.first(where: { $0.idTag == record.withdraws })
         else { return replies }
         let everywhere = Request {
-            $0.say(record)
+            $0.apply(record)
             $0.endEverywhere(record, of: given)
         }
         return replies + [said, everywhere]
@@ -229,7 +227,7 @@ private struct ActAgain {
         guard mayRequest(.addReply) else { return [] }
         return person.person.addresses.filter { $0.channel == channel && (place == nil || $0.tag == place) }
             .map { address in
-                Request(endsInReply: channel) { _ = $0.stop(address, by: caller) }
+                Request(replyChannel: channel) { _ = $0.stop(address, by: caller) }
             }
     }
 

@@ -102,68 +102,6 @@ extension StepContext {
         return { ReplyAnswer(trail: $0[trail], effect: effect, confirmation: confirmation?.answer) }
     }
 
-    /// Whether a withdrawal would end something that could be sent to a person at a number or mailbox: a consent, or a category
-    /// that is on.
-    private func canEnd(
-        at address: AddressKey, of subject: SubjectID, everyText: Bool, at now: Instant
-    ) throws -> Bool {
-        guard let subject = try memory.subject(subject),
-            let person = try RecipientSnapshot.load(subject, from: memory),
-            let place = person.addresses[address]
-        else { return false }
-        return person.state.consentsInForce.given(on: address.channel, at: place.tag).contains {
-            $0.expiresAt.map { now < $0 } ?? true
-        }
-            || place.verifiedAt != nil
-                && categories(endedWith: everyText).contains {
-                    isOn($0.rawValue, on: address.channel, at: place.tag, of: person, at: now)
-                }
-    }
-
-    /// Ends what one person agreed to at a number or mailbox; see ``PersonEdit/stop(_:by:)``. What the person said is recorded also
-    /// where it ends nothing.
-    ///
-    /// - Returns: The edit, and whether it ended anything; `nil` for a person who has the address no more.
-    func stop(
-        _ address: AddressKey, of subject: SubjectID, by caller: CallerName, at now: Instant
-    ) throws -> (edit: PersonEdit, place: Tag, hasEnded: Bool)? {
-        guard var edit = try edit(subject, at: now), let place = edit.person.addresses[address] else {
-            return nil
-        }
-        let hasEnded = edit.stop(place, by: caller)
-        try record(edit)
-        if edit.hasNews {
-            try reconsider(edit.subject.id, as: edit.person, because: .consentChanged, at: now)
-        }
-        return (edit, place.tag, hasEnded)
-    }
-
-    /// Whether ``PersonEdit/stop(_:by:)`` would change nothing, told from the state alone.
-    func isStopped(
-        _ address: AddressKey, of subject: SubjectID, everyText: Bool, at now: Instant
-    ) throws -> Bool {
-        guard let state = try memory.state(of: subject),
-            let place = state.addresses[address]?.tag
-        else { return true }
-        guard state.undoableMutes(on: address.channel, at: place, now: now).isEmpty else { return false }
-        let inForce = state.consentsInForce
-        guard inForce.given(on: address.channel, at: place).isEmpty else { return false }
-        for purpose in policy.purposes(endedWith: .marketing) {
-            let here = ConsentsInForce.Scope(purpose: purpose, channel: address.channel, address: place)
-            guard inForce.byScope[here]?.state == .withdrawn else { return false }
-        }
-        return categories(endedWith: everyText).allSatisfy {
-            state.preference($0.rawValue, address.channel, at: place).isOff
-        }
-    }
-
-    /// The categories that a withdrawal at a number or mailbox switches off whether they were consented to or not.
-    func categories(endedWith everyText: Bool) -> [GateVocabulary.Category] {
-        Category.allCases.filter {
-            (everyText || $0 == .marketing) && policy.category($0).switchOff == .anyone
-        }
-    }
-
     /// The text that confirms a withdrawal by text message: one a day for each number, and none once its time is over.
     ///
     /// It is in the language of the word, or one that its readers read as well. Where the word leaves the language open, it is in
@@ -202,12 +140,5 @@ extension StepContext {
         return ReplyAnswer.Confirmation(
             language: found.locale, text: "\(policy.bundle.brand): \(found.text)",
             until: receivedAt.advanced(bySeconds: Int64(rule.confirmationWithinMinutes) * 60))
-    }
-}
-
-extension CompiledPolicy {
-    /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
-    func endsEveryText(on channel: Channel, at now: Instant) -> Bool {
-        channel == .sms && bundle.channels.smsRevocation?.endsAllTextsFrom.map { $0.instant <= now } == true
     }
 }

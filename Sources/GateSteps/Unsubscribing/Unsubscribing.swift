@@ -29,7 +29,7 @@ extension StepContext {
                 subject: target.link.subject, scope: target.link.category.rawValue,
                 channel: target.link.channel, destination: target.place, state: .userOff,
                 source: .unsubscribeLink, at: now, caller: .gateway)
-            try choose(choice, on: [choice.channel], in: edit(target.person, at: now))
+            try choose(choice, on: [choice.channel], in: beginEdit(of: target.person, at: now))
             try remember([choice], of: target.link, at: now)
             target = try LinkTarget.load(target.link, from: memory)
         }
@@ -64,9 +64,9 @@ extension StepContext {
                 let mute = record.undoable(of: target.link, in: person, at: now, under: policy)
             else { continue }
             if undoneCount == Self.replyHolderCountMax { return nil }
-            var edit = edit(person, at: now)
+            var edit = beginEdit(of: person, at: now)
             edit.takeBack(mute, after: try memory.preferenceHistory(of: subject.id))
-            try self.record(edit)
+            try write(edit)
             try reconsider(subject.id, as: edit.person, because: .preferenceChanged, at: now)
             undoneCount += 1
         }

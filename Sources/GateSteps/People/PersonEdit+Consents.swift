@@ -1,15 +1,13 @@
 import BundleModel
-import CanonicalJSON
 import CompliancePolicy
 import GateRecords
 import GateVocabulary
-import OpenSSLCrypto
 import WireProtocol
 
-/// Consent and preference are one will: whatever changes one changes the other in the same edit.
+/// Consents and choices are edited together: what changes one changes the other in the same edit (SG-0007).
 extension PersonEdit {
-    /// Takes a consent, a refusal, a withdrawal, or a notice that was shown, with what follows from it.
-    mutating func say(_ record: ConsentRecord) {
+    /// Appends a consent, a refusal, a withdrawal, or the showing of a notice, and what follows from it.
+    mutating func apply(_ record: ConsentRecord) {
         append(record)
         // A notice that was only shown is no will.
         if record.state == .shown { return }
@@ -22,20 +20,21 @@ extension PersonEdit {
         endWhatElseIsAsked(with: record)
     }
 
-    /// Why what was said changes no consent and no choice; `nil` where it does.
+    /// The answer's `no_effect`, once the record is applied: why the edit changed no consent in force and no choice; `nil` where
+    /// it did.
     ///
-    /// - Parameter channels: Those that it was said of: its own, or all.
-    func noEffect(of record: ConsentRecord, on channels: [Channel]) -> NoEffect? {
+    /// - Parameter isForEveryChannel: Whether the record is the first of a withdrawal on every channel.
+    func noEffect(of record: ConsentRecord, isForEveryChannel: Bool) -> NoEffect? {
         if record.state == .shown { return .shownOnly }
-        guard !hasNews else { return nil }
+        guard !changesConsentsOrChoices else { return nil }
         let isGiven =
-            channels.count == 1
-            ? fact(inScopeOf: record).state == .given
-            : channels.contains { !given(record.purpose, on: $0).isEmpty }
+            isForEveryChannel
+            ? Channel.allCases.contains { !given(record.purpose, on: $0).isEmpty }
+            : fact(inScopeOf: record).state == .given
         return isGiven == (record.state == .given) ? .alreadySo : .newerWord
     }
 
-    /// Ends on every channel what a withdrawal of one consent, which was said, ended on its own.
+    /// Extends the withdrawal of one consent, which is applied, to every channel.
     mutating func endEverywhere(_ withdrawal: ConsentRecord, of given: ConsentRecord) {
         let category = Category(rawValue: given.purpose.text)
         for channel in Channel.allCases {
@@ -46,7 +45,7 @@ extension PersonEdit {
             }
             // What only a step-up switches off is not switched off by an objection.
             guard let category, policy.category(category).switchOff == .anyone else { continue }
-            object(
+            appendObjection(
                 PreferenceRecord(
                     subject: subject.id, scope: category.rawValue, channel: channel, destination: nil,
                     state: .userOff, source: withdrawal.method.preferenceSource, at: withdrawal.eventTime,
@@ -54,7 +53,7 @@ extension PersonEdit {
         }
     }
 
-    /// Takes one choice on each of some channels, and the withdrawals that follow from it.
+    /// Appends one choice on each of some channels, and the withdrawals that follow from it.
     mutating func choose(
         _ choice: PreferenceRecord, on channels: [Channel], isForEveryChannel: Bool = false
     ) {
@@ -78,61 +77,8 @@ extension PersonEdit {
         }
     }
 
-    /// Ends what the person agreed to at a number or mailbox, because its owner replied so: every consent that counts
-    /// there, whatever it is to, and marketing, whether consented to or not. A person who had already said so changes
-    /// nothing by repeating it.
-    ///
-    /// A category that only a step-up switches off (security notices) goes on wherever the law asks no consent for
-    /// it.
-    ///
-    /// - Returns: Whether this ended anything: a consent that counted, or what let messages of a category go there without one.
-    mutating func stop(_ address: AddressRecord, by caller: CallerName) -> Bool {
-        let (channel, place, earlier) = (address.channel, address.tag, self)
-        let method = ConsentMethod.reply(on: channel)
-        let ofMarketing = policy.purposes(endedWith: .marketing)
-        var ended = Set([Category.marketing])
-        var endsConsent = false
-        for purpose in Set(consents.map(\.purpose)).union(ofMarketing).sorted(by: { $0.text < $1.text }) {
-            // A consent to the whole channel is one to this address.
-            let given = given(purpose, on: channel).filter { $0.address == nil || $0.address == place }
-            for consent in given {
-                if consent.expiresAt.map({ now < $0 }) ?? true { endsConsent = true }
-                append(withdrawal(of: consent, saidAt: now, method: method, by: caller))
-            }
-            if !given.isEmpty, let category = Category(rawValue: purpose.text) { ended.insert(category) }
-            let here = ConsentsInForce.Scope(purpose: purpose, channel: channel, address: place)
-            guard ofMarketing.contains(purpose) || !given.isEmpty,
-                state.consentsInForce.byScope[here]?.state != .withdrawn
-            else { continue }
-            append(withdrawal(to: purpose, on: channel, at: place, saidAt: now, method: method, by: caller))
-        }
-        // A mute by a link could be taken back as long as nothing else was said: this is something else.
-        let muted = state.undoableMutes(on: channel, at: place, now: now)
-        let everyText = policy.endsEveryText(on: channel, at: now)
-        for category in Category.allCases
-        where (everyText || ended.contains(category) || muted.contains(category))
-            && policy.category(category).switchOff == .anyone
-        {
-            guard
-                muted.contains(category)
-                    || !state.preference(category.rawValue, channel, at: place).isOff
-            else { continue }
-            append(
-                PreferenceRecord(
-                    subject: subject.id, scope: category.rawValue, channel: channel, destination: place,
-                    state: .userOff, source: .reply, at: now, caller: caller))
-        }
-        // Nothing goes to an address that nobody verified, whatever is on.
-        return endsConsent
-            || address.verifiedAt != nil
-                && Category.allCases.contains {
-                    earlier.isOn($0.rawValue, on: channel, at: place)
-                        && !isOn($0.rawValue, on: channel, at: place)
-                }
-    }
-
-    /// Carries noes over to the address that replaces an old one under the same id, but for those that a newer yes was given after
-    /// at the new one. Consents are not carried over.
+    /// Carries noes over to the address that replaces an old one under the same id, except where the new address has a newer yes.
+    /// Consents are not carried over.
     ///
     /// - Returns: Whether a withdrawal was among them.
     mutating func carryNoes(from old: Tag, to new: Tag, on channel: Channel, by caller: CallerName) -> Bool {
@@ -144,7 +90,7 @@ extension PersonEdit {
         for (scope, no) in ended.sorted(by: { $0.key.purpose.text < $1.key.purpose.text }) {
             let there = inForce[.init(purpose: scope.purpose, channel: channel, address: new)]
             guard there.map({ $0.state == .given && $0.moment <= no.moment }) ?? true else { continue }
-            say(
+            apply(
                 withdrawal(
                     to: scope.purpose, on: channel, at: new, saidAt: now, method: no.method, by: caller))
             carriesWithdrawal = true
@@ -158,52 +104,6 @@ extension PersonEdit {
             append(here)
         }
         return carriesWithdrawal
-    }
-
-    /// Takes back what a mute by a link recorded.
-    ///
-    /// - Parameter history: Of the person's choices, oldest first.
-    mutating func takeBack(_ mute: LinkMute.Undoable, after history: [PreferenceRecord]) {
-        append(mute.choice.before(in: history, of: state, at: now))
-        for withdrawal in mute.withdrawals {
-            append(
-                record(
-                    .undone, named: "\(withdrawal.id)/undone", of: withdrawal.purpose,
-                    on: withdrawal.channel, at: withdrawal.address, saidAt: now, method: withdrawal.method,
-                    by: .gateway, withdraws: withdrawal.idTag))
-        }
-    }
-
-    /// Switches marketing off on a channel of which is stored what did not happen: a no may be missing. It stays off until the
-    /// person switches it on.
-    mutating func closeMarketing(on channel: Channel) {
-        let choice = PreferenceRecord(
-            subject: subject.id, scope: Category.marketing.rawValue, channel: channel, destination: nil,
-            state: .userOff, source: .stateAudit, at: now, caller: .gateway)
-        guard !state.preferences.contains(where: { $0.isClosing && $0.isSameChoice(as: choice) }) else {
-            return
-        }
-        append(choice)
-    }
-
-    /// Ends an audit's suppressions of a category, because a choice of the person's is newer than the provider's state.
-    mutating func endSuppressions(of category: Category) {
-        for suppression in state.suppressions(of: category) {
-            suppress(category, at: suppression.device, as: suppression.before)
-        }
-    }
-
-    /// Suppresses a category at a device after an audit, or gives back the choice that was there before.
-    mutating func suppress(_ category: Category, at device: Tag, as chosen: PreferenceState) {
-        append(
-            PreferenceRecord(
-                subject: subject.id, scope: category.rawValue, channel: .push, destination: device,
-                state: chosen, source: .driftAudit, at: now, caller: .gateway))
-    }
-
-    /// Whether messages may go by the person's consents and choices so far.
-    private func isOn(_ scope: String, on channel: Channel, at place: Tag) -> Bool {
-        person.isOn(scope, on: channel, at: place, facts: FactsLoading(policy: policy, now: now))
     }
 
     // MARK: What follows
@@ -252,7 +152,7 @@ extension PersonEdit {
         }
     }
 
-    /// Takes the preference that goes with a consent record. The record may be older than the newest one in the
+    /// Appends the preference that goes with a consent record. The record may be older than the newest one in the
     /// ledger, and older than a choice made since. The newest counts, and at equal times the refusal.
     private mutating func syncPreference(with record: ConsentRecord) {
         let level: PersonAct.Level = record.address == nil ? .account : .address
@@ -279,7 +179,7 @@ extension PersonEdit {
             }
             if let choice, place == nil, let address = record.address {
                 // The off that is overridden covered every other address too, and stays recorded for those.
-                object(choice, besides: [address])
+                appendObjection(choice, besides: [address])
             }
             append(
                 PreferenceRecord(
@@ -288,9 +188,9 @@ extension PersonEdit {
         }
     }
 
-    /// Takes an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
+    /// Appends an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
     /// was said at some of its destinations, at each of the others.
-    private mutating func object(_ objection: PreferenceRecord) {
+    private mutating func appendObjection(_ objection: PreferenceRecord) {
         let choices = choices(of: objection.scope, on: objection.channel)
         if let own = choices.first(where: { $0.destination == nil }),
             own.state.isOff || own.at > objection.at
@@ -298,11 +198,11 @@ extension PersonEdit {
             return
         }
         let wanted = choices.filter { $0.state == .userOn && $0.at > objection.at }.compactMap(\.destination)
-        if wanted.isEmpty { append(objection) } else { object(objection, besides: wanted) }
+        if wanted.isEmpty { append(objection) } else { appendObjection(objection, besides: wanted) }
     }
 
-    /// Takes an objection at each destination of its channel but some, where nothing newer was said.
-    private mutating func object(_ objection: PreferenceRecord, besides wanted: [Tag]) {
+    /// Appends an objection at each destination of its channel but some, where nothing newer was said.
+    private mutating func appendObjection(_ objection: PreferenceRecord, besides wanted: [Tag]) {
         let choices = choices(of: objection.scope, on: objection.channel)
         for destination in person.destinations(on: objection.channel).map(\.tag)
         where !wanted.contains(destination) {
@@ -312,6 +212,49 @@ extension PersonEdit {
             here.destination = destination
             append(here)
         }
+    }
+
+    // MARK: The gateway's own acts
+
+    /// Appends what takes back a mute by a link.
+    ///
+    /// - Parameter history: Of the person's choices, oldest first.
+    mutating func takeBack(_ mute: LinkMute.Undoable, after history: [PreferenceRecord]) {
+        append(mute.choice.before(in: history, of: state, at: now))
+        for withdrawal in mute.withdrawals {
+            append(
+                consent(
+                    .undone, named: "\(withdrawal.id)/undone", of: withdrawal.purpose,
+                    on: withdrawal.channel, at: withdrawal.address, saidAt: now, method: withdrawal.method,
+                    by: .gateway, withdraws: withdrawal.idTag))
+        }
+    }
+
+    /// Switches marketing off on a channel, because the stored state contradicts the trail and a no may be missing. It stays off
+    /// until the person switches it on.
+    mutating func closeMarketing(on channel: Channel) {
+        let choice = PreferenceRecord(
+            subject: subject.id, scope: Category.marketing.rawValue, channel: channel, destination: nil,
+            state: .userOff, source: .stateAudit, at: now, caller: .gateway)
+        guard !state.preferences.contains(where: { $0.isClosing && $0.isSameChoice(as: choice) }) else {
+            return
+        }
+        append(choice)
+    }
+
+    /// Ends an audit's suppressions of a category, because a choice of the person's is newer than the provider's state.
+    mutating func endSuppressions(of category: Category) {
+        for suppression in state.suppressions(of: category) {
+            setSuppression(of: category, at: suppression.device, to: suppression.before)
+        }
+    }
+
+    /// Appends what an audit makes of a category at a device: off, or the choice that was there before the suppression.
+    mutating func setSuppression(of category: Category, at device: Tag, to chosen: PreferenceState) {
+        append(
+            PreferenceRecord(
+                subject: subject.id, scope: category.rawValue, channel: .push, destination: device,
+                state: chosen, source: .driftAudit, at: now, caller: .gateway))
     }
 
     // MARK: Records
@@ -329,18 +272,18 @@ extension PersonEdit {
     }
 
     /// A withdrawal that names no record.
-    private func withdrawal(
+    func withdrawal(
         to purpose: Purpose, on channel: Channel, at address: Tag?, named name: String? = nil,
         saidAt moment: Instant, method: ConsentMethod, by caller: CallerName
     ) -> ConsentRecord {
-        record(
+        consent(
             .withdrawn,
             named: "\(name ?? "\(purpose)/\(channel.rawValue)")/withdrawn/\(consents.count + 1)", of: purpose,
             on: channel, at: address, saidAt: moment, method: method, by: caller)
     }
 
-    /// The next record of the ledger, which is chained to the last.
-    func record(
+    /// The record that comes next in the ledger, chained to the last.
+    func consent(
         _ state: ConsentRecord.State, named id: String, of purpose: Purpose, on channel: Channel,
         at address: Tag?, saidAt moment: Instant, method: ConsentMethod, by caller: CallerName,
         withdraws: Tag? = nil
@@ -350,60 +293,5 @@ extension PersonEdit {
             channel: channel, address: address, state: state, eventTime: moment, receivedAt: now,
             method: method, source: caller, jurisdiction: nil, notice: nil, expiresAt: nil,
             withdraws: withdraws, previousHash: consents.last.map(\.chainHash) ?? "")
-    }
-}
-
-extension ConsentRecord {
-    /// Chains the ledger: SHA-256 over the canonical form of the record, lower-case hexadecimal. Everything that
-    /// proves a consent is under it: what was shown, under whose law, until when.
-    var chainHash: String {
-        var object: JSONObject = [
-            "sequence": .integer(sequence), "consent": .string(idTag.hexadecimal),
-            "purpose": .string(purpose.text), "channel": .string(channel.rawValue),
-            "state": .string(state.rawValue), "event_time": .integer(eventTime.milliseconds),
-            "received_at": .integer(receivedAt.milliseconds), "method": .string(method.rawValue),
-            "source": .string(source.text), "previous": .string(previousHash),
-        ]
-        if let address { object["address"] = .string(address.hexadecimal) }
-        if let jurisdiction { object["jurisdiction"] = .string(jurisdiction) }
-        if let statedTime { object["stated_time"] = .integer(statedTime.milliseconds) }
-        if let expiresAt { object["expires_at"] = .integer(expiresAt.milliseconds) }
-        if let withdraws { object["withdraws"] = .string(withdraws.hexadecimal) }
-        if let notice {
-            object["notice"] = [
-                "id": .string(notice.id), "version": .string(notice.version),
-                "sha256": .string(notice.sha256), "language": .string(notice.language),
-            ]
-        }
-        return Hexadecimal.encode(SHA256.digest(CanonicalJSON.write(.object(object))).bytes)
-    }
-}
-
-extension ConsentMethod {
-    /// Where the choice was made, when consent and preference are recorded in one step.
-    var preferenceSource: PreferenceSource {
-        switch self {
-        case .inAppToggle: .inAppSettings
-        case .smsKeyword, .emailReply: .reply
-        case .sharedAddress: .sharedAddress
-        case .webForm, .doubleOptIn, .paperForm, .phoneCall, .existingCustomer, .expressConsent,
-            .writtenConsent:
-            .consent
-        }
-    }
-}
-
-extension PreferenceSource {
-    /// The same the other way round, for the withdrawal that a choice makes.
-    func consentMethod(on channel: Channel) -> ConsentMethod {
-        switch self {
-        case .inAppSettings, .osSettingsSync, .inAppStepUp: .inAppToggle
-        case .unsubscribeLink, .consent: .webForm
-        case .reply: .reply(on: channel)
-        case .sharedAddress: .sharedAddress
-        case .adminOverride, .restore: .phoneCall
-        // An audit's record is no choice of the person.
-        case .driftAudit, .stateAudit: preconditionFailure("what an audit suppresses withdraws no consent")
-        }
     }
 }
