@@ -67,7 +67,7 @@ package struct JSONMembers {
         }
     }
 
-    static func article(_ shape: String) -> String {
+    package static func article(_ shape: String) -> String {
         switch shape {
         case "null": "null"
         case "integer", "array", "object": "an \(shape)"

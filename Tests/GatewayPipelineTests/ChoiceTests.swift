@@ -2,6 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import GateSteps
+import GateRecords
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto

@@ -2,6 +2,7 @@ import BundleModel
 import CanonicalJSON
 import CompliancePolicy
 import Dispatch
+import GateRecords
 import GateVocabulary
 import SQLiteStore
 import SendPlanning

@@ -1,6 +1,7 @@
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import GateRecords
 import GateTestKit
 import GateVocabulary
 import SendPlanning
@@ -119,7 +120,7 @@ import Testing
     /// A notice is never edited, so the digest of the examples is that of the text in the bundle.
     @Test func `the notices of the examples are in the bundle`() async throws {
         let notices = try Repository.policy().bundle.notices.values
-        let notice = try #require(ConsentBody.Notice.example.objectValue)
+        let notice = try #require(ConsentRecord.NoticeReference.givenExample.objectValue)
         #expect(
             notices.contains {
                 $0.key.id == notice["id"]?.stringValue && $0.key.version == notice["version"]?.stringValue

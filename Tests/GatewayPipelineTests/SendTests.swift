@@ -2,6 +2,7 @@ import CanonicalJSON
 import CompliancePolicy
 import Foundation
 import GateSteps
+import GateRecords
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline

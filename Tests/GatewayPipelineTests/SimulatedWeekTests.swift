@@ -1,6 +1,7 @@
 import CanonicalJSON
 import CompliancePolicy
 import Foundation
+import GateRecords
 import GateTestKit
 import GateVocabulary
 import SQLiteStore

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateRecords
 import GateVocabulary
 import Testing
 
@@ -193,7 +194,7 @@ import Testing
     func `a problem document is whole and its status is documented`(_ name: ProblemName) throws {
         let problem = Problem(name)
         #expect((400...599).contains(name.status))
-        #expect(Problem.shape.violations(of: .object(problem.json)).isEmpty)
+        #expect(Problem.shownShape.violations(of: .object(problem.json)).isEmpty)
         let answer = problem.answer
         #expect(answer.status == name.status)
         #expect(answer.contentType == "application/problem+json")
@@ -229,7 +230,7 @@ import Testing
             deliveries: [.init(destination: nil, facts: facts, decision: decision, sentence: "It waits.")]
         ).json
         // Then the answer is whole.
-        #expect(ExplainAnswer.shape.violations(of: .object(json)).isEmpty)
+        #expect(ExplainAnswer.shownShape.violations(of: .object(json)).isEmpty)
     }
 
     @Test func `readiness fails as a whole when one check does`() {
@@ -237,7 +238,7 @@ import Testing
         let not = ReadinessAnswer(checks: ready.checks + [.init(name: "b", isPassed: false, detail: "x")])
         #expect(ready.answer.status == 200)
         #expect(not.answer.status == 503)
-        #expect(ReadinessAnswer.shape.violations(of: .object(not.json)).isEmpty)
+        #expect(ReadinessAnswer.shownShape.violations(of: .object(not.json)).isEmpty)
     }
 
     @Test func `a known caller holds one of a route's grants, or is refused`() {

@@ -1,4 +1,5 @@
 import CanonicalJSON
+import GateRecords
 import GateVocabulary
 import Testing
 

@@ -26,28 +26,6 @@ extension EntryBody where Self: FieldObject {
     ) throws(JSONShapeError) -> Self {
         isPassingOver ? try read(knownIn: members) : try read(field: .object(members))
     }
-
-    package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
-        try written(index: index, time: time)
-    }
-
-    @inline(__always)
-    func written(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
-        let envelope = EntryEnvelope(kind: Self.kind.text, index: index, time: time)
-        // The pointers are used until the closures end. A writer that held the body would copy it.
-        let bytes = withUnsafePointer(to: self) { body in
-            CanonicalWriter.bytes(capacity: EntryEnvelope.entryByteCountExpected) { json in
-                json.byte(UInt8(ascii: "{"))
-                withUnsafeMutablePointer(to: &json) { json in
-                    var writer = EntryWriter(object: body, envelope: envelope, json: json)
-                    Self.show(to: &writer)
-                    writer.envelope.write(before: nil, to: &json.pointee)
-                }
-                json.byte(UInt8(ascii: "}"))
-            }
-        }
-        return try TrailEntry.checked(bytes)
-    }
 }
 
 // The entries of decisions are declared below the trail, where their fields are inlined into how they are written and read.
@@ -66,37 +44,6 @@ extension RedecisionEntry: EntryBody {
     package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
         try TrailEntry.checked(bytes(in: EntryEnvelope(kind: Self.kind.text, index: index, time: time)))
     }
-}
-
-/// Writes the fields of a body, and between them those of the envelope.
-private struct EntryWriter<Object: FieldObject>: FieldVisitor {
-    let object: UnsafePointer<Object>
-    var envelope: EntryEnvelope
-    let json: UnsafeMutablePointer<CanonicalWriter>
-
-    @inline(__always)
-    mutating func required<Value: FieldValue>(
-        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _: String
-    ) {
-        envelope.write(before: name, to: &json.pointee)
-        json.pointee.key(name)
-        object.pointee[keyPath: path].write(field: &json.pointee)
-    }
-
-    @inline(__always)
-    mutating func optional<Value: FieldValue>(
-        _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, _: String
-    ) {
-        envelope.write(before: name, to: &json.pointee)
-        guard let value = object.pointee[keyPath: path] else { return }
-        json.pointee.key(name)
-        value.write(field: &json.pointee)
-    }
-
-    @inline(__always)
-    mutating func optional<Value: FieldValue>(
-        _ name: StaticString, _ path: WritableKeyPath<Object, Value?>, as _: @autoclosure () -> Shape
-    ) { optional(name, path, "") }
 }
 
 extension TrailEntry {
@@ -148,5 +95,5 @@ package struct UnknownCode: Error, Hashable, CustomStringConvertible {
 
 extension RandomIdentifier {
     /// What reading fills in.
-    static var blank: Self { Self(high: 0, low: 0) }
+    package static var blank: Self { Self(high: 0, low: 0) }
 }

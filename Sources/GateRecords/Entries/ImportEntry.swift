@@ -124,19 +124,15 @@ extension RecordEntry {
         var isKindWritten = false
         withUnsafePointer(to: self) { entry in
             json.object { json in
-                for (offset, _, form) in Self.fields.recorded {
-                    let place = UnsafeRawPointer(entry) + offset
-                    let name = "\(form.name)"
+                for (offset, member, write) in Self.fields.recording {
+                    let name = "\(member)"
                     let isShared = ImportEntry.shared.contains(name) && !(namingCaller && name == "caller")
-                    guard !isShared, form.isPresent(place), !isLacking(form) else {
-                        continue
-                    }
+                    guard !isShared, !isLacking(name) else { continue }
                     if !isKindWritten, CodeUnits.precedes("kind", name) {
                         json.member("kind", Self.kind.text)
                         isKindWritten = true
                     }
-                    json.key(form.name)
-                    form.write(place, &json)
+                    write(UnsafeRawPointer(entry) + offset, &json)
                 }
                 if !isKindWritten { json.member("kind", Self.kind.text) }
             }

@@ -4,7 +4,7 @@ package import GateVocabulary
 // What happened to sends and their messages, and what came back.
 
 /// What the next hop made of a message.
-package struct DeliveryEntry: EntryBody, FieldObject {
+package struct DeliveryEntry: DeclaredEntry {
     package static let kind = EntryKind.delivery
     package static let blank = Self(
         send: .blank, message: .blank, subject: .blank, destination: .blank, result: Code(""), attempts: 0)
@@ -29,27 +29,20 @@ package struct DeliveryEntry: EntryBody, FieldObject {
         (self.result, self.status, self.attempts, self.cause) = (result, status, attempts, cause)
     }
 
-    @inline(__always)
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("attempts", \.attempts, "")
-        try fields.optional("cause", \.cause, "")
-        try fields.required("destination", \.destination, "")
-        try fields.required("message_id", \.message, "")
-        try fields.required("result", \.result, "")
-        try fields.required("send_id", \.send, "")
-        try fields.optional("status", \.status, as: .integer(100...599))
-        try fields.required("subject", \.subject, "")
-    }
-
-    /// Every message has one, so its fields are inlined into a function that is not generic. The fields are shown with a
-    /// third argument, because the functions without one are another module's.
-    package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
-        try written(index: index, time: time)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("attempts", \.attempts, "How often it was offered.")
+        fields.entry("cause", \.cause, "Why one that the hop may have is not tried again.")
+        fields.entry("destination", \.destination, "Where it was to go.")
+        fields.entry("message_id", \.message, "The message.")
+        fields.entry("result", \.result, "What the next hop made of it.")
+        fields.entry("send_id", \.send, "The send.")
+        fields.entry("status", \.status, "The HTTP status of its answer.", bound: .integer(100...599))
+        fields.entry("subject", \.subject, "Whose it is.")
     }
 }
 
 /// A message that waited was taken out without being decided again.
-package struct UnsentEntry: EntryBody, FieldObject {
+package struct UnsentEntry: DeclaredEntry {
     package static let kind = EntryKind.unsent
     package static let blank = Self(
         send: .blank, message: .blank, subject: .blank, destination: .blank, cause: Code(""))
@@ -66,17 +59,17 @@ package struct UnsentEntry: EntryBody, FieldObject {
         self.cause = cause
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("cause", \.cause)
-        try fields.required("destination", \.destination)
-        try fields.required("message_id", \.message)
-        try fields.required("send_id", \.send)
-        try fields.required("subject", \.subject)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("cause", \.cause, "Why it was taken out.")
+        fields.entry("destination", \.destination, "Where it was to go.")
+        fields.entry("message_id", \.message, "The message.")
+        fields.entry("send_id", \.send, "The send.")
+        fields.entry("subject", \.subject, "Whose it is.")
     }
 }
 
 /// A caller withdrew a send.
-package struct CancelEntry: EntryBody, FieldObject {
+package struct CancelEntry: DeclaredEntry {
     package static let kind = EntryKind.cancel
     package static let blank = Self(send: .blank, caller: CallerName(""), withdrawn: 0)
 
@@ -89,15 +82,15 @@ package struct CancelEntry: EntryBody, FieldObject {
         (self.send, self.caller, self.withdrawn) = (send, caller, withdrawn)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("caller", \.caller, as: .name)
-        try fields.required("send_id", \.send)
-        try fields.required("withdrawn", \.withdrawn)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("caller", \.caller, "Who asked.", bound: .name)
+        fields.entry("send_id", \.send, "The send.")
+        fields.entry("withdrawn", \.withdrawn, "Messages that were taken out.")
     }
 }
 
 /// An event need not be told any more.
-package struct AcknowledgementEntry: EntryBody, FieldObject {
+package struct AcknowledgementEntry: DeclaredEntry {
     package static let kind = EntryKind.acknowledgement
     package static let blank = Self(
         caller: CallerName(""), type: TypeID(""), subject: .blank, eventTags: [:], withdrawn: 0)
@@ -117,17 +110,17 @@ package struct AcknowledgementEntry: EntryBody, FieldObject {
         self.withdrawn = withdrawn
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("caller", \.caller, as: .name)
-        try fields.required("event_tags", \.eventTags)
-        try fields.required("subject", \.subject)
-        try fields.required("type", \.type, as: .name)
-        try fields.required("withdrawn", \.withdrawn)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("caller", \.caller, "Who asked.", bound: .name)
+        fields.entry("event_tags", \.eventTags, "What marks the event, by channel.")
+        fields.entry("subject", \.subject, "Whose it is.")
+        fields.entry("type", \.type, "The type that would have told it.", bound: .name)
+        fields.entry("withdrawn", \.withdrawn, "Sends that waited to tell it.")
     }
 }
 
 /// A notice that a law obliges us to send reached its recipient by no channel; names the way it must go instead.
-package struct MandatoryUnreachedEntry: EntryBody, FieldObject {
+package struct MandatoryUnreachedEntry: DeclaredEntry {
     package static let kind = EntryKind.mandatoryUnreached
     package static let blank = Self(
         send: .blank, type: TypeID(""), subject: Nullable(nil), mustGoBy: "", within: "",
@@ -149,18 +142,20 @@ package struct MandatoryUnreachedEntry: EntryBody, FieldObject {
         (self.within, self.policy) = (within, policy)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("must_go_by", \.mustGoBy, as: .text(byteCountMax: 256))
-        try fields.required("policy", \.policy)
-        try fields.required("send_id", \.send)
-        try fields.required("subject", \.subject)
-        try fields.required("type", \.type, as: .name)
-        try fields.required("within", \.within, as: .text(byteCountMax: 256))
+    package static let fields = Fields<Self> { fields in
+        fields.entry(
+            "must_go_by", \.mustGoBy, "The way that it must go instead.", bound: .text(byteCountMax: 256))
+        fields.entry("policy", \.policy, "Digest of the bundle.")
+        fields.entry("send_id", \.send, "The send.")
+        fields.entry("subject", \.subject, "Whose it is.")
+        fields.entry("type", \.type, "The type of the notice.", bound: .name)
+        fields.entry(
+            "within", \.within, "How soon, in the words of its law.", bound: .text(byteCountMax: 256))
     }
 }
 
 /// What the delivery layer or the app observed.
-package struct ReceiptEntry: EntryBody, FieldObject {
+package struct ReceiptEntry: DeclaredEntry {
     package static let kind = EntryKind.receipt
     package static let blank = Self(
         send: .blank, destination: .blank, event: Code(""), at: Instant(milliseconds: 0),
@@ -193,23 +188,25 @@ package struct ReceiptEntry: EntryBody, FieldObject {
         (self.act, self.openedAfterMilliseconds, self.isFirstTap) = (act, openedAfterMilliseconds, isFirstTap)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.optional("act", \.act)
-        try fields.required("at", \.at)
-        try fields.required("caller", \.caller, as: .name)
-        try fields.optional("category", \.category)
-        try fields.required("channel", \.channel)
-        try fields.required("destination", \.destination)
-        try fields.required("event", \.event)
-        try fields.optional("opened_after", \.openedAfterMilliseconds)
-        try fields.required("send_id", \.send)
-        try fields.optional("subject", \.subject)
-        try fields.optional("tapped", \.isFirstTap)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("act", \.act, "What the person did.")
+        fields.entry("at", \.at, "When it was observed.")
+        fields.entry("caller", \.caller, "Who observed it.", bound: .name)
+        fields.entry("category", \.category, "The category of the type.")
+        fields.entry("channel", \.channel, "The channel.")
+        fields.entry("destination", \.destination, "Where it was to go.")
+        fields.entry("event", \.event, "What was observed.")
+        fields.entry(
+            "opened_after", \.openedAfterMilliseconds,
+            "Milliseconds from the hand-over until the person first had it before them.")
+        fields.entry("send_id", \.send, "The send.")
+        fields.entry("subject", \.subject, "Whose it is.")
+        fields.entry("tapped", \.isFirstTap, "Whether it is the first tap.")
     }
 }
 
 /// A recipient answered a text or an e-mail.
-package struct ReplyEntry: EntryBody, FieldObject {
+package struct ReplyEntry: DeclaredEntry {
     package static let kind = EntryKind.reply
     package static let blank = Self(
         caller: CallerName(""), channel: .sms, idTag: "", at: Instant(milliseconds: 0), effect: Code(""),
@@ -238,21 +235,23 @@ package struct ReplyEntry: EntryBody, FieldObject {
         (self.statedAt, self.subjects, self.why, self.confirmation) = (statedAt, subjects, why, confirmation)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("at", \.at)
-        try fields.required("caller", \.caller, as: .name)
-        try fields.required("channel", \.channel, as: .name)
-        try fields.optional("confirmation", \.confirmation, as: .text(byteCountMax: 35))
-        try fields.required("effect", \.effect)
-        try fields.required("id_tag", \.idTag, as: .tag)
-        try fields.optional("stated_at", \.statedAt)
-        try fields.required("subjects", \.subjects)
-        try fields.optional("why", \.why)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("at", \.at, "When the carrier received it, and never after the entry.")
+        fields.entry("caller", \.caller, "Who passed it on.", bound: .name)
+        fields.entry("channel", \.channel, "What was answered to.", bound: .name)
+        fields.entry(
+            "confirmation", \.confirmation, "The locale of the text that confirmed it.",
+            bound: .text(byteCountMax: 35))
+        fields.entry("effect", \.effect, "Whether something ended.")
+        fields.entry("id_tag", \.idTag, "The carrier's id of it, as a tag.", bound: .tag)
+        fields.entry("stated_at", \.statedAt, "When a carrier whose clock is ahead says that it received it.")
+        fields.entry("subjects", \.subjects, "Who has the number or mailbox.")
+        fields.entry("why", \.why, "Why nothing ended.")
     }
 }
 
 /// A recipient switched notifications off; follows what they did, or stands before it where they answered a text.
-package struct SwitchOffEntry: EntryBody, FieldObject {
+package struct SwitchOffEntry: DeclaredEntry {
     package static let kind = EntryKind.switchOff
     package static let blank = Self(means: Code(""), subject: .blank)
 
@@ -269,15 +268,18 @@ package struct SwitchOffEntry: EntryBody, FieldObject {
         (self.means, self.category, self.subject, self.after) = (means, category, subject, after)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.optional("category", \.category, as: .name)
-        try fields.required("means", \.means)
-        try fields.optional("send_id", \.after)
-        try fields.required("subject", \.subject)
+    package static let fields = Fields<Self> { fields in
+        fields.entry(
+            "category", \.category,
+            "The category; absent where everything was switched off and nothing was sent lately.",
+            bound: .name)
+        fields.entry("means", \.means, "By what.")
+        fields.entry("send_id", \.after, "The newest send of the category in the day before.")
+        fields.entry("subject", \.subject, "Who did.")
     }
 }
 
-extension SubjectID: FieldElement {
+extension SubjectID: RecordedElement {
     /// The recipients of one number or mailbox that one reply counts for.
     package static var countMax: Int { 100 }
 }

@@ -4,7 +4,7 @@ package import GateVocabulary
 // What the gateway and its operators did.
 
 /// The gateway starts, under this bundle.
-package struct StartEntry: EntryBody, FieldObject {
+package struct StartEntry: DeclaredEntry {
     package static let kind = EntryKind.start
     package static let blank = Self(policy: PolicyDigest(""), approvals: [], tzdata: "", version: "")
 
@@ -24,18 +24,18 @@ package struct StartEntry: EntryBody, FieldObject {
         (self.keys, self.pins) = (keys, pins)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("approvals", \.approvals)
-        try fields.optional("keys", \.keys)
-        try fields.optional("pins", \.pins)
-        try fields.required("policy", \.policy)
-        try fields.required("tzdata", \.tzdata, as: .text(byteCountMax: 32))
-        try fields.required("version", \.version, as: .name)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("approvals", \.approvals, "Who approved the bundle.")
+        fields.entry("keys", \.keys, "Keys that were found for the first time.")
+        fields.entry("pins", \.pins, "Public keys that the configuration pins since, or pins no more.")
+        fields.entry("policy", \.policy, "Digest of the bundle.")
+        fields.entry("tzdata", \.tzdata, "The time-zone data.", bound: .text(byteCountMax: 32))
+        fields.entry("version", \.version, "The build.", bound: .name)
     }
 }
 
 /// The gateway stops.
-package struct StopEntry: EntryBody, FieldObject {
+package struct StopEntry: DeclaredEntry {
     package static let kind = EntryKind.stop
     package static let blank = Self(policy: PolicyDigest(""))
 
@@ -43,13 +43,13 @@ package struct StopEntry: EntryBody, FieldObject {
 
     package init(policy: PolicyDigest) { self.policy = policy }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("policy", \.policy)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("policy", \.policy, "Digest of the bundle.")
     }
 }
 
 /// A bundle came into force.
-package struct PolicyEntry: EntryBody, FieldObject {
+package struct PolicyEntry: DeclaredEntry {
     package static let kind = EntryKind.policy
     package static let blank = Self(policy: PolicyDigest(""), approvals: [])
 
@@ -64,16 +64,16 @@ package struct PolicyEntry: EntryBody, FieldObject {
         (self.policy, self.approvals, self.version, self.caller) = (policy, approvals, version, caller)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("approvals", \.approvals)
-        try fields.optional("caller", \.caller, as: .name)
-        try fields.required("policy", \.policy)
-        try fields.optional("version", \.version)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("approvals", \.approvals, "Who approved the bundle.")
+        fields.entry("caller", \.caller, "Who asked.", bound: .name)
+        fields.entry("policy", \.policy, "Digest of the bundle.")
+        fields.entry("version", \.version, "The bundle's version.")
     }
 }
 
 /// A bundle that has problems was asked for; the one in force stayed.
-package struct PolicyRefusedEntry: EntryBody, FieldObject {
+package struct PolicyRefusedEntry: DeclaredEntry {
     package static let kind = EntryKind.policyRefused
     package static let blank = Self(policy: PolicyDigest(""), problems: 0)
 
@@ -89,17 +89,16 @@ package struct PolicyRefusedEntry: EntryBody, FieldObject {
         (self.policy, self.problems, self.refused, self.caller) = (policy, problems, refused, caller)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.optional("caller", \.caller, as: .name)
-        try fields.required("policy", \.policy)
-        try fields.required("problems", \.problems)
-        try fields.optional("refused", \.refused)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("caller", \.caller, "Who asked.", bound: .name)
+        fields.entry("policy", \.policy, "Digest of the bundle that stayed in force.")
+        fields.entry("problems", \.problems, "How many problems it has.")
+        fields.entry("refused", \.refused, "Digest of the one refused; absent of one that could not be read.")
     }
 }
 
 /// Who approved a bundle, as which role.
-package struct BundleApproval: FieldObject, FieldElement, Hashable {
-    package static let means = ""
+package struct BundleApproval: Record, RecordedElement {
     package static let blank = Self(key: "", role: Code(""))
     /// Three roles with up to 64 keys each.
     package static let countMax = 192
@@ -113,16 +112,17 @@ package struct BundleApproval: FieldObject, FieldElement, Hashable {
         (self.key, self.role, self.signature) = (key, role, signature)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("key", \.key, as: .text(byteCountMax: 255))
-        try fields.required("role", \.role)
-        try fields.optional("signature", \.signature, as: .text(byteCountMax: 88))
+    package static let fields = Fields<Self> { fields in
+        fields.entry("key", \.key, "By which key.", bound: .text(byteCountMax: 255))
+        fields.entry("role", \.role, "As which role.")
+        fields.entry(
+            "signature", \.signature, "Ed25519 over the role's statement, in base64.",
+            bound: .text(byteCountMax: 88))
     }
 }
 
 /// A key of the gateway's own in the state that it came into, and what brought it there.
-package struct RecordedKeyChange: FieldObject, FieldElement, Hashable {
-    package static let means = ""
+package struct RecordedKeyChange: Record, RecordedElement {
     package static let blank = Self(
         key: "", purpose: Code(""), event: Code(""), state: Code(""), cause: Code(""))
     package static let countMax = 320
@@ -141,19 +141,18 @@ package struct RecordedKeyChange: FieldObject, FieldElement, Hashable {
         self.publicKey = publicKey
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("cause", \.cause)
-        try fields.required("event", \.event)
-        try fields.required("key", \.key, as: .keyName)
-        try fields.optional("public_key", \.publicKey, as: .text(.sha256))
-        try fields.required("purpose", \.purpose)
-        try fields.required("state", \.state)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("cause", \.cause, "Why.")
+        fields.entry("event", \.event, "What happened to it.")
+        fields.entry("key", \.key, "Its id.", bound: .keyName)
+        fields.entry("public_key", \.publicKey, "SHA-256 of its public half.", bound: .text(.sha256))
+        fields.entry("purpose", \.purpose, "What it is for.")
+        fields.entry("state", \.state, "The state that it came into.")
     }
 }
 
 /// A public key that the configuration pins, or pins no more.
-package struct ChangedPin: FieldObject, FieldElement, Hashable {
-    package static let means = ""
+package struct ChangedPin: Record, RecordedElement {
     package static let blank = Self(key: "", purpose: Code(""), event: Code(""))
     /// Up to 64 of each of three roles, and four authorities, that came or went.
     package static let countMax = 400
@@ -169,16 +168,16 @@ package struct ChangedPin: FieldObject, FieldElement, Hashable {
         (self.key, self.purpose, self.event, self.role) = (key, purpose, event, role)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("event", \.event)
-        try fields.required("key", \.key, as: .text(byteCountMax: 255))
-        try fields.required("purpose", \.purpose)
-        try fields.optional("role", \.role)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("event", \.event, "Whether it is pinned or not any more.")
+        fields.entry("key", \.key, "Which key.", bound: .text(byteCountMax: 255))
+        fields.entry("purpose", \.purpose, "What it is for.")
+        fields.entry("role", \.role, "As which role; absent of an authority.")
     }
 }
 
 /// One of the gateway's own keys came into another state, or a caller proposed to destroy or promote it.
-package struct GatewayKeyEntry: EntryBody, FieldObject {
+package struct GatewayKeyEntry: DeclaredEntry {
     package static let kind = EntryKind.gatewayKey
     package static let blank = Self(change: .blank)
 
@@ -190,20 +189,16 @@ package struct GatewayKeyEntry: EntryBody, FieldObject {
         (self.change, self.caller, self.proposedBy) = (change, caller, proposedBy)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.optional("caller", \.caller, as: .name)
-        try fields.required("cause", \.change.cause)
-        try fields.required("event", \.change.event)
-        try fields.required("key", \.change.key, as: .keyName)
-        try fields.optional("proposed_by", \.proposedBy, as: .name)
-        try fields.optional("public_key", \.change.publicKey, as: .text(.sha256))
-        try fields.required("purpose", \.change.purpose)
-        try fields.required("state", \.change.state)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("caller", \.caller, "Who asked.", bound: .name)
+        fields.entry(
+            "proposed_by", \.proposedBy, "The first of the two callers.", bound: .name)
+        fields.all(of: \.change)
     }
 }
 
 /// A list of genuine keys that the authority signed was proposed, or put in force.
-package struct KeysetEntry: EntryBody, FieldObject {
+package struct KeysetEntry: DeclaredEntry {
     package static let kind = EntryKind.keyset
     package static let proposed = Code("propose")
     package static let adopted = Code("adopt")
@@ -227,18 +222,18 @@ package struct KeysetEntry: EntryBody, FieldObject {
         (self.version, self.proposedBy) = (version, proposedBy)
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("caller", \.caller, as: .name)
-        try fields.required("digest", \.digest, as: .text(.sha256))
-        try fields.required("event", \.event)
-        try fields.required("expires_at", \.expiresAt)
-        try fields.optional("proposed_by", \.proposedBy, as: .name)
-        try fields.required("version", \.version)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("caller", \.caller, "Who asked.", bound: .name)
+        fields.entry("digest", \.digest, "SHA-256 of the signed note.", bound: .text(.sha256))
+        fields.entry("event", \.event, "Whether it was proposed or put in force.")
+        fields.entry("expires_at", \.expiresAt, "From when it says nothing.")
+        fields.entry("proposed_by", \.proposedBy, "The first of the two callers.", bound: .name)
+        fields.entry("version", \.version, "Rises with every keyset.")
     }
 }
 
 /// A peer that matched no caller.
-package struct UnknownPeerEntry: EntryBody, FieldObject {
+package struct UnknownPeerEntry: DeclaredEntry {
     package static let kind = EntryKind.unknownPeer
     package static let blank = Self(user: 0, count: 0)
 
@@ -253,17 +248,17 @@ package struct UnknownPeerEntry: EntryBody, FieldObject {
         self.listener = listener
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("count", \.count)
-        try fields.optional("gid", \.group)
-        try fields.optional("listener", \.listener)
-        try fields.optional("pid", \.process)
-        try fields.required("uid", \.user)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("count", \.count, "How often.")
+        fields.entry("gid", \.group, "Its group.")
+        fields.entry("listener", \.listener, "At which socket.")
+        fields.entry("pid", \.process, "Its process.")
+        fields.entry("uid", \.user, "The Unix user.")
     }
 }
 
 /// Decisions about stored people were explained, aggregated.
-package struct ExplainEntry: EntryBody, FieldObject {
+package struct ExplainEntry: DeclaredEntry {
     package static let kind = EntryKind.explain
     package static let blank = Self(caller: CallerName(""), count: 0)
 
@@ -272,15 +267,15 @@ package struct ExplainEntry: EntryBody, FieldObject {
 
     package init(caller: CallerName, count: Int) { (self.caller, self.count) = (caller, count) }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("caller", \.caller, as: .name)
-        try fields.required("count", \.count)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("caller", \.caller, "Who asked.", bound: .name)
+        fields.entry("count", \.count, "How many decisions.")
     }
 }
 
 /// An operator accepted a clock that had stepped; the only entry whose time may be before that of the one in front
 /// of it.
-package struct ClockEntry: EntryBody, FieldObject {
+package struct ClockEntry: DeclaredEntry {
     package static let kind = EntryKind.clock
     package static let blank = Self(previous: Instant(milliseconds: 0), user: 0)
 
@@ -290,14 +285,14 @@ package struct ClockEntry: EntryBody, FieldObject {
 
     package init(previous: Instant, user: UInt32) { (self.previous, self.user) = (previous, user) }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("previous", \.previous)
-        try fields.required("uid", \.user)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("previous", \.previous, "The time of the entry before.")
+        fields.entry("uid", \.user, "The Unix user who accepted it.")
     }
 }
 
 /// The gateway found something that a person has to look at.
-package struct ReviewEntry: EntryBody, FieldObject {
+package struct ReviewEntry: DeclaredEntry {
     package static let kind = EntryKind.review
     package static let blank = Self(
         category: Code(""), cause: Code(""), count: 0, since: Instant(milliseconds: 0), usual: 0)
@@ -313,12 +308,12 @@ package struct ReviewEntry: EntryBody, FieldObject {
         self.usual = usual
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("category", \.category)
-        try fields.required("cause", \.cause)
-        try fields.required("count", \.count)
-        try fields.required("since", \.since)
-        try fields.required("usual", \.usual)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("category", \.category, "The category of the send.")
+        fields.entry("cause", \.cause, "Why.")
+        fields.entry("count", \.count, "How many did, on that day until then.")
+        fields.entry("since", \.since, "The beginning of the day.")
+        fields.entry("usual", \.usual, "A day's mean of the seven before, rounded up.")
     }
 }
 

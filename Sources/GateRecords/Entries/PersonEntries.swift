@@ -4,7 +4,7 @@ package import GateVocabulary
 // Entries of changes to what is known of a person.
 
 /// A person was forgotten.
-package struct ErasureEntry: EntryBody, FieldObject {
+package struct ErasureEntry: DeclaredEntry {
     package static let kind = EntryKind.erasure
     package static let blank = Self(subject: .blank, caller: CallerName(""))
 
@@ -13,9 +13,9 @@ package struct ErasureEntry: EntryBody, FieldObject {
 
     package init(subject: SubjectID, caller: CallerName) { (self.subject, self.caller) = (subject, caller) }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("caller", \.caller, as: .name)
-        try fields.required("subject", \.subject)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("caller", \.caller, "Who asked.", bound: .name)
+        fields.entry("subject", \.subject, "Who was forgotten.")
     }
 }
 

@@ -1,16 +1,8 @@
 package import CanonicalJSON
 package import GateVocabulary
 
-/// An entry of which the fields are declared in a list, most of them by the record that it is about.
-///
-/// The fields of that record are read as if they were the entry's own.
-@dynamicMemberLookup
-package protocol RecordEntry: EntryBody, Record {
-    associatedtype About: Record
-
-    /// The record without its private and secret fields, which no entry has.
-    var record: About { get set }
-
+/// An entry of which the fields are declared in a list.
+package protocol DeclaredEntry: EntryBody, Record {
     /// The members of an entry that tells nothing of its record but that it is gone; empty where no entry does.
     static var ending: Set<String> { get }
 
@@ -18,9 +10,22 @@ package protocol RecordEntry: EntryBody, Record {
     var isEnding: Bool { get set }
 }
 
+/// An entry whose fields are, most of them, those of the record that it is about.
+///
+/// The fields of that record are read as if they were the entry's own.
+@dynamicMemberLookup
+package protocol RecordEntry: DeclaredEntry {
+    associatedtype About: Record
+
+    /// The record without its private and secret fields, which no entry has.
+    var record: About { get set }
+}
+
 extension RecordEntry {
     package subscript<Value>(dynamicMember path: KeyPath<About, Value>) -> Value { record[keyPath: path] }
+}
 
+extension DeclaredEntry {
     package static var ending: Set<String> { [] }
 
     package var isEnding: Bool {
@@ -28,26 +33,26 @@ extension RecordEntry {
         set { precondition(!newValue, "no entry of kind `\(Self.kind)` tells that its record is gone") }
     }
 
+    /// The members of the kind.
+    package var json: JSONObject { JSONObject(written: write(recorded:)) }
+
     package static var objectShape: ObjectShape { recordedObject(means: means, isLackedByEnding) }
 
-    private static func isLackedByEnding(_ form: Field.RecordedForm) -> Bool {
-        !ending.isEmpty && !ending.contains("\(form.name)")
-    }
+    private static func isLackedByEnding(_ name: String) -> Bool { !ending.isEmpty && !ending.contains(name) }
 
     /// Whether this entry, which tells that its record is gone, leaves the field out.
-    func isLacking(_ form: Field.RecordedForm) -> Bool { isEnding && Self.isLackedByEnding(form) }
+    func isLacking(_ name: String) -> Bool { isEnding && Self.isLackedByEnding(name) }
 
     package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {
         var envelope = EntryEnvelope(kind: Self.kind.text, index: index, time: time)
+        let isEnding = isEnding
         let bytes = withUnsafePointer(to: self) { entry in
             CanonicalWriter.bytes(capacity: 512) { json in
                 json.object { json in
-                    for (offset, _, form) in Self.fields.recorded {
-                        let place = UnsafeRawPointer(entry) + offset
-                        guard form.isPresent(place), !isLacking(form) else { continue }
-                        envelope.write(before: form.name, to: &json)
-                        json.key(form.name)
-                        form.write(place, &json)
+                    for (offset, name, write) in Self.fields.recording {
+                        if isEnding, isLacking("\(name)") { continue }
+                        envelope.write(before: name, to: &json)
+                        write(UnsafeRawPointer(entry) + offset, &json)
                     }
                     envelope.write(before: nil, to: &json)
                 }
@@ -60,7 +65,7 @@ extension RecordEntry {
         var entry = blank
         let isEnding =
             !ending.isEmpty
-            && fields.recorded.allSatisfy { !isLackedByEnding($0.form) || members["\($0.form.name)"] == nil }
+            && fields.recording.allSatisfy { !isLackedByEnding("\($0.name)") || members["\($0.name)"] == nil }
         if isEnding { entry.isEnding = true }
         try entry.take(members, isPassingOver: isPassingOver) { isEnding && isLackedByEnding($0) }
         return entry

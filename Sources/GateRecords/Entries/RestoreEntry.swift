@@ -5,7 +5,7 @@ package import OpenSSLCrypto
 /// The body of a `restore` entry: from here on the tree has another name, and what stands before it is cited.
 ///
 /// Written once by `sendgate restore`, when every entry that a backup lacked is in the store again.
-package struct RestoreEntry: EntryBody, FieldObject {
+package struct RestoreEntry: DeclaredEntry {
     package static let kind = EntryKind.restore
     package static let blank = Self(
         origin: "", previous: .blank, backupSize: 0, isTailLost: false, user: 0)
@@ -47,26 +47,26 @@ package struct RestoreEntry: EntryBody, FieldObject {
 
     /// - Parameter members: Of an entry; of a restore that is under way, with others beside them.
     package init(_ members: JSONObject) throws(JSONShapeError) {
-        self = try Self.read(knownIn: members)
+        self = try Self.read(members, isPassingOver: true)
         guard TreeHead.isLine(origin), TreeHead.isLine(previous.origin) else {
             throw JSONShapeError(JSONPointer(["origin"]), "expected a line of text")
         }
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("applied", \.applied)
-        try fields.required("backup", \.backupSize)
-        try fields.required("origin", \.origin, as: .text(byteCountMax: 320))
-        try fields.required("previous", \.previous)
-        try fields.required("skipped", \.skipped)
-        try fields.required("tail_lost", \.isTailLost)
-        try fields.required("uid", \.user)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("applied", \.applied, "What was brought back.")
+        fields.entry("backup", \.backupSize, "How many entries the backup had.")
+        fields.entry(
+            "origin", \.origin, "The name of the trail from here on.", bound: .text(byteCountMax: 320))
+        fields.entry("previous", \.previous, "The tree before this entry.")
+        fields.entry("skipped", \.skipped, "What could not be brought back.")
+        fields.entry("tail_lost", \.isTailLost, "Whether entries beyond the tree before were lost.")
+        fields.entry("uid", \.user, "The Unix user who asked.")
     }
 }
 
 /// The name, the size and the root of a tree.
-package struct TreeHead: FieldObject, Hashable {
-    package static let means = ""
+package struct TreeHead: Record, RecordedValue {
     package static let blank = Self(origin: "", size: 0, root: SHA256.digest([] as [UInt8]))
 
     package var origin: String
@@ -91,15 +91,15 @@ package struct TreeHead: FieldObject, Hashable {
         !text.utf8.isEmpty && text.utf8.allSatisfy { $0 >= 0x20 }
     }
 
-    package static func show<V: FieldVisitor<Self> & ~Copyable>(to fields: inout V) throws(V.Failure) {
-        try fields.required("origin", \.origin, as: .text(byteCountMax: 320))
-        try fields.required("root", \.root)
-        try fields.required("size", \.size)
+    package static let fields = Fields<Self> { fields in
+        fields.entry("origin", \.origin, "Its name.", bound: .text(byteCountMax: 320))
+        fields.entry("root", \.root, "Its root.")
+        fields.entry("size", \.size, "How many entries it has.")
     }
 }
 
 /// 64 lower-case hexadecimal digits.
-extension SHA256Digest: FieldValue {
+extension SHA256Digest: FieldValue, RecordedValue {
     package static var shape: Shape { .text(.sha256) }
 
     package func write(field json: inout CanonicalWriter) { json.quoted { $0.hexadecimal(bytes) } }

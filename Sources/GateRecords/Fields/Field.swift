@@ -36,6 +36,9 @@ package struct Field: Sendable {
     /// `nil` of what the gateway itself keeps.
     package let given: GivenForm?
 
+    /// Writes a member, name and value, unless there is no value.
+    typealias Write = @Sendable (UnsafeRawPointer, inout CanonicalWriter) -> Void
+
     /// How a field lies in a row.
     struct StoredForm: Sendable {
         let write: @Sendable (UnsafeRawPointer, inout RowWriter) -> Void
@@ -55,8 +58,7 @@ package struct Field: Sendable {
         let name: StaticString
         let shape: Shape
         let isOptional: Bool
-        let isPresent: @Sendable (UnsafeRawPointer) -> Bool
-        let write: @Sendable (UnsafeRawPointer, inout CanonicalWriter) -> Void
+        let write: Write
         let read: @Sendable (JSONValue, UnsafeMutableRawPointer) throws(JSONShapeError) -> Void
     }
 
@@ -64,18 +66,19 @@ package struct Field: Sendable {
     struct ShownForm: Sendable {
         let shape: Shape
         let isOptional: Bool
-        let isPresent: @Sendable (UnsafeRawPointer) -> Bool
-        let write: @Sendable (UnsafeRawPointer, inout CanonicalWriter) -> Void
+        let write: Write
     }
 
     /// How a caller gives a field in the body of a request.
     package struct GivenForm: Sendable {
         package let giving: Giving
         package let shape: Shape
-        /// The value as an answer has it.
-        let write: @Sendable (UnsafeRawPointer, inout CanonicalWriter) -> Void
+        /// The value as an answer has it; `nil` of one that no answer has.
+        let standard: (@Sendable (UnsafeRawPointer, inout CanonicalWriter) -> Void)?
         /// Takes the field out of a body that its shape let through.
-        let read: @Sendable (JSONObject, UnsafeMutableRawPointer) -> Void
+        let read: Read
+
+        typealias Read = @Sendable (JSONObject, UnsafeMutableRawPointer) -> Void
     }
 }
 
@@ -83,16 +86,20 @@ package struct Field: Sendable {
 package struct Giving: Sendable {
     package enum Role: Sendable {
         case plain
+        /// A body has it, though a record may lack it.
+        case required
         /// Its absence means what a blank record has.
         case defaulted
         /// A body may lack it, which leaves what a blank record has; what that means is said in words.
         case leftOut
         /// Its value tells the variants of the body apart, each of which has a sentence.
-        case telling([(names: [String], means: String)])
+        case telling([(names: [String], means: String)], withoutKey: String?)
         /// Its presence makes a variant of its own, which its values name.
         case overriding([String], object: String)
         /// Each variant requires it in a form of its own.
         case perVariant([(names: [String], shape: Shape, means: String)])
+        /// Only these variants have it. Without names, a body that lacks the telling field.
+        case only([String], isRequired: Bool)
         /// The body spells it in several members.
         case members([ObjectShape.Member])
     }
@@ -103,14 +110,28 @@ package struct Giving: Sendable {
 
     /// Required where the record cannot lack it.
     package static let plain = Self(role: .plain, shape: nil)
+    package static let required = Self(role: .required, shape: nil)
     package static let defaulted = Self(role: .defaulted, shape: nil)
     package static let leftOut = Self(role: .leftOut, shape: nil)
 
     package static func text(_ rule: TextRule) -> Self { .shape(.text(rule)) }
     package static func shape(_ shape: Shape) -> Self { Self(role: .plain, shape: shape) }
 
-    package static func telling(_ variants: [(names: [String], means: String)]) -> Self {
-        Self(role: .telling(variants), shape: nil)
+    package static func leftOut(_ shape: Shape) -> Self { Self(role: .leftOut, shape: shape) }
+    package static func defaulted(_ shape: Shape) -> Self { Self(role: .defaulted, shape: shape) }
+
+    /// - Parameter withoutKey: What a body means that lacks the field; `nil` where none may.
+    package static func telling(
+        _ variants: [(names: [String], means: String)], withoutKey: String? = nil
+    ) -> Self { Self(role: .telling(variants, withoutKey: withoutKey), shape: nil) }
+
+    /// - Parameter shape: In place of that of the field's type.
+    package static func only(_ names: [String], _ shape: Shape? = nil) -> Self {
+        Self(role: .only(names, isRequired: false), shape: shape)
+    }
+
+    package static func required(in names: [String], _ shape: Shape? = nil) -> Self {
+        Self(role: .only(names, isRequired: true), shape: shape)
     }
 
     package static func overriding(_ names: [String], object: String) -> Self {

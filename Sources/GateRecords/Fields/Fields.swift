@@ -23,29 +23,32 @@ package protocol Record: Declared {
 /// the property gives the forms; one that has no form of an entry, as a secret has none, does not compile as evidence.
 package struct Fields<Object>: Sendable {
     package private(set) var all: [Field] = []
-    /// What rows have, without the rest of each field: a row is read on the path of a send.
+    // What each form has of the fields, without the rest of each: a row, a body, an entry or an answer is on the path of every send.
+
     private(set) var stored: [(offset: Int, form: Field.StoredForm)] = []
-    /// In canonical order.
-    private(set) var recorded: [(offset: Int, field: Field, form: Field.RecordedForm)] = []
-    /// In canonical order.
-    private(set) var shown: [(offset: Int, field: Field, form: Field.ShownForm)] = []
-    /// In the order of the declaration.
-    private(set) var given: [(offset: Int, field: Field, form: Field.GivenForm)] = []
+    /// In canonical order, as the next two.
+    private(set) var recorded: [(offset: Int, form: Field.RecordedForm)] = []
+    private(set) var recording: [(offset: Int, name: StaticString, write: Field.Write)] = []
+    private(set) var showing: [(offset: Int, write: Field.Write)] = []
+    private(set) var reading: [(offset: Int, read: Field.GivenForm.Read)] = []
 
     /// - Precondition: No two fields have one name in one form.
     package init(_ declare: (inout Self) -> Void) {
         declare(&self)
-        for field in all {
-            if let form = field.stored { stored.append((field.offset, form)) }
-            if let form = field.recorded { recorded.append((field.offset, field, form)) }
-            if let form = field.shown { shown.append((field.offset, field, form)) }
-            if let form = field.given { given.append((field.offset, field, form)) }
+        stored = all.compactMap { field in field.stored.map { (field.offset, $0) } }
+        recorded = Self.sorted(all.compactMap { field in field.recorded.map { (field.offset, $0) } }) {
+            "\($0.form.name)"
         }
-        recorded.sort { CodeUnits.precedes("\($0.form.name)", "\($1.form.name)") }
-        shown.sort { CodeUnits.precedes("\($0.field.name)", "\($1.field.name)") }
-        for names in [recorded.map { "\($0.form.name)" }, shown.map { "\($0.field.name)" }] {
-            precondition(Set(names).count == names.count, "fields of \(Object.self) have one name: \(names)")
-        }
+        recording = recorded.map { ($0.offset, $0.form.name, $0.form.write) }
+        let shown = Self.sorted(all.filter { $0.shown != nil }) { "\($0.name)" }
+        showing = shown.compactMap { field in field.shown.map { (field.offset, $0.write) } }
+        reading = all.compactMap { field in field.given.map { (field.offset, $0.read) } }
+    }
+
+    private static func sorted<Form>(_ forms: [Form], _ name: (Form) -> String) -> [Form] {
+        let names = forms.map(name)
+        precondition(Set(names).count == names.count, "fields of \(Object.self) have one name: \(names)")
+        return forms.sorted { CodeUnits.precedes(name($0), name($1)) }
     }
 
     // MARK: Declarations
@@ -64,7 +67,7 @@ package struct Fields<Object>: Sendable {
         add(
             name, path, means, .evidence, .stored(Value.self),
             .recorded(recordedAs ?? name, Value.self, bound),
-            isShown ? .shown(Value.self, shape) : nil)
+            isShown ? .shown(name, Value.self, shape) : nil)
     }
 
     /// A field that the trail has, and that a caller gives.
@@ -77,23 +80,25 @@ package struct Fields<Object>: Sendable {
         add(
             name, path, means, .evidence, .stored(Value.self),
             .recorded(recordedAs ?? name, Value.self, bound),
-            .shown(Value.self, shape), .given("\(name)", Value.self, given))
+            .shown(name, Value.self, shape), .given("\(name)", Value.self, given))
     }
 
     /// Evidence that is no member of the record's entry, because the entry's kind or time says it, or other entries do.
     package mutating func implied<Value: StoredValue & ShownValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, isShown: Bool = true
-    ) { add(name, path, means, .evidence, .stored(Value.self), nil, isShown ? .shown(Value.self) : nil) }
+    ) {
+        add(name, path, means, .evidence, .stored(Value.self), nil, isShown ? .shown(name, Value.self) : nil)
+    }
 
     package mutating func `private`<Value: StoredValue & ShownValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String
-    ) { add(name, path, means, .private, .stored(Value.self), nil, .shown(Value.self)) }
+    ) { add(name, path, means, .private, .stored(Value.self), nil, .shown(name, Value.self)) }
 
-    package mutating func `private`<Value: StoredValue & GivenValue>(
+    package mutating func `private`<Value: StoredValue & ShownValue & GivenValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, given: Giving
     ) {
         add(
-            name, path, means, .private, .stored(Value.self), nil, .shown(Value.self),
+            name, path, means, .private, .stored(Value.self), nil, .shown(name, Value.self),
             .given("\(name)", Value.self, given))
     }
 
@@ -127,7 +132,8 @@ package struct Fields<Object>: Sendable {
     ) {
         add(
             moment ?? flag, path, means, .evidence, .stored(Instant?.self),
-            .flag(flag, isOptional: !isAlwaysRecorded), moment == nil ? .flag : .shown(Instant?.self),
+            .flag(flag, isOptional: !isAlwaysRecorded),
+            moment.map { .shown($0, Instant?.self) } ?? .flag(flag),
             given.map { .given("\(moment ?? flag)", Instant?.self, $0) }, hidden: .moment)
     }
 
@@ -141,16 +147,54 @@ package struct Fields<Object>: Sendable {
     /// - Parameter shape: In place of that of the type.
     package mutating func joined<Value: ShownValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, shape: Shape? = nil
-    ) { add(name, path, means, .private, nil, nil, .shown(Value.self, shape)) }
+    ) { add(name, path, means, .private, nil, nil, .shown(name, Value.self, shape)) }
+
+    /// A field of the answer alone that follows from the others.
+    package mutating func joined<Value: ShownValue>(
+        _ name: StaticString, _ means: String, shape: Shape? = nil,
+        _ value: @escaping @Sendable (Object) -> Value
+    ) { add(name, means, shown: .shown(name, shape, value), isOptional: Value.mayBeAbsent) }
+
+    /// A field of the answer alone that is there only where it is true.
+    package mutating func flag(
+        _ name: StaticString, _ means: String, _ value: @escaping @Sendable (Object) -> Bool
+    ) { joined(name, means) { value($0) ? true : nil } }
+
+    /// A field that only the body has.
+    package mutating func given<Value: GivenValue>(
+        _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String,
+        _ giving: Giving = .plain
+    ) { add(name, path, means, .private, nil, nil, nil, .given("\(name)", Value.self, giving)) }
 
     /// The fields of a record that is a part of this one.
     package mutating func all<Part: Declared>(of path: WritableKeyPath<Object, Part>) {
+        some(Part.fields, of: path)
+    }
+
+    /// Some fields of a part of this one.
+    package mutating func some<Part>(_ fields: Fields<Part>, of path: WritableKeyPath<Object, Part>) {
         let place = Self.offset(path)
-        all += Part.fields.all.map { field in
+        all += fields.all.map { field in
             var field = field
             field.offset += place
             return field
         }
+    }
+
+    /// The same without some of the fields.
+    package func without(_ names: Set<String>) -> Self {
+        Self { fields in fields.all = all.filter { !names.contains("\($0.name)") } }
+    }
+
+    /// A field that is no property.
+    private mutating func add(
+        _ name: StaticString, _ means: String, shown: Field.ShownForm? = nil, given: Field.GivenForm? = nil,
+        isOptional: Bool
+    ) {
+        all.append(
+            Field(
+                name: name, means: means, secrecy: .private, isOptional: isOptional, offset: 0, stored: nil,
+                hidden: nil, recorded: nil, shown: shown, given: given))
     }
 
     private mutating func add<Value: RecordValue & Sendable>(
@@ -171,5 +215,29 @@ package struct Fields<Object>: Sendable {
             preconditionFailure("\(path) is no stored property: a field is stored or computed, not both")
         }
         return offset
+    }
+}
+
+extension Fields where Object: Record {
+    /// An object in a body whose members are fields of this record.
+    ///
+    /// - Parameters:
+    ///   - isOptional: Whether a body may lack it.
+    ///   - object: In the OpenAPI document; `nil` of an object that is shown where it stands.
+    ///   - objectMeans: One sentence for the document's reader.
+    package mutating func given(
+        _ name: StaticString, _ means: String, isOptional: Bool = false, object: String? = nil,
+        _ objectMeans: String, rules: [ObjectShape.Rule] = [], _ declare: (inout Self) -> Void
+    ) {
+        let inner = Self(declare)
+        let member = "\(name)"
+        let form = Field.GivenForm(
+            giving: isOptional ? .leftOut : .plain,
+            shape: inner.givenShape(as: object, objectMeans, rules: rules), standard: nil
+        ) { body, place in
+            guard let object = body[member]?.objectValue else { return }
+            for (offset, read) in inner.reading { read(object, place + offset) }
+        }
+        add(name, means, given: form, isOptional: isOptional)
     }
 }

@@ -10,31 +10,38 @@ package protocol ShownRecord: Declared, ShownValue {
 }
 
 extension ShownRecord {
-    package static var shownShape: Shape {
-        .named(
-            shownName,
-            .object(
-                ObjectShape(
-                    shownMeans,
-                    fields.shown.map { _, field, form in
-                        form.isOptional
-                            ? .optional("\(field.name)", form.shape, field.means)
-                            : .required("\(field.name)", form.shape, field.means)
-                    })))
-    }
+    package static var shownShape: Shape { fields.shownShape(as: shownName, shownMeans) }
 
     package var bytes: [UInt8] { CanonicalWriter.bytes(capacity: 512) { write(shown: &$0) } }
 
     package var json: JSONObject { JSONObject(written: write(shown:)) }
 
-    package func write(shown json: inout CanonicalWriter) {
-        withUnsafePointer(to: self) { record in
+    package func write(shown json: inout CanonicalWriter) { Self.fields.write(shown: self, to: &json) }
+}
+
+extension Fields {
+    /// - Parameters:
+    ///   - name: In the OpenAPI document.
+    ///   - means: One sentence for its reader.
+    package func shownShape(as name: String, _ means: String) -> Shape {
+        .named(
+            name,
+            .object(
+                ObjectShape(
+                    means,
+                    all.compactMap { field in
+                        field.shown.map { form in
+                            form.isOptional
+                                ? .optional("\(field.name)", form.shape, field.means)
+                                : .required("\(field.name)", form.shape, field.means)
+                        }
+                    })))
+    }
+
+    package func write(shown object: Object, to json: inout CanonicalWriter) {
+        withUnsafePointer(to: object) { object in
             json.object { json in
-                for (offset, field, form) in Self.fields.shown
-                where form.isPresent(UnsafeRawPointer(record) + offset) {
-                    json.key(field.name)
-                    form.write(UnsafeRawPointer(record) + offset, &json)
-                }
+                for (offset, write) in showing { write(UnsafeRawPointer(object) + offset, &json) }
             }
         }
     }

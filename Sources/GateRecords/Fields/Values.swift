@@ -33,8 +33,8 @@ package protocol ShownValue: RecordValue, Sendable {
     func write(shown json: inout CanonicalWriter)
 }
 
-/// A value that a caller may give in a body, spelled as in an answer.
-package protocol GivenValue: ShownValue {
+/// A value that a caller may give in a body, spelled as in an answer that has it.
+package protocol GivenValue: RecordValue, Sendable {
     /// What the shape of a body lets through: all of it has to be a value, because the reader has no other answer.
     static var givenShape: Shape { get }
 
@@ -48,15 +48,28 @@ package protocol GivenValue: ShownValue {
 }
 
 /// A value that has every form.
-package typealias EvidentValue = StoredValue & RecordedValue & GivenValue
+package typealias EvidentValue = StoredValue & RecordedValue & ShownValue & GivenValue
+
+/// A value of which a body has several, in a list or under names.
+package protocol GivenElement: Hashable, Sendable {
+    /// - Parameter name: Of the member that has them.
+    /// - Returns: `nil` where the member's shape should not have let them through.
+    static func read(all json: JSONValue, of name: String) -> [Self]?
+}
 
 extension RecordValue {
     package static var mayBeAbsent: Bool { false }
     package var isAbsent: Bool { false }
 }
 
-extension GivenValue {
+extension GivenValue where Self: ShownValue {
     package static var givenShape: Shape { shownShape }
+}
+
+extension GivenValue {
+    package static var givenShape: Shape {
+        preconditionFailure("a body's field of the type \(Self.self) is declared with its shape")
+    }
 
     package static func read(_ name: String, givenIn body: JSONObject, _: Giving) -> Self? {
         guard let json = body[name], !json.isNull else { return nil }
@@ -107,8 +120,12 @@ extension Field.RecordedForm {
     static func recorded<Value: RecordedValue>(_ name: StaticString, _: Value.Type, _ bound: Shape?) -> Self {
         Self(
             name: name, shape: bound ?? Value.recordedShape, isOptional: Value.mayBeAbsent,
-            isPresent: { !$0.assumingMemoryBound(to: Value.self).pointee.isAbsent },
-            write: { $0.assumingMemoryBound(to: Value.self).pointee.write(recorded: &$1) },
+            write: { place, json in
+                let value = place.assumingMemoryBound(to: Value.self)
+                guard !value.pointee.isAbsent else { return }
+                json.key(name)
+                value.pointee.write(recorded: &json)
+            },
             read: { json, place throws(JSONShapeError) in
                 place.assumingMemoryBound(to: Value.self).pointee = try Value.read(recorded: json)
             })
@@ -120,8 +137,12 @@ extension Field.RecordedForm {
     static func flag(_ name: StaticString, isOptional: Bool) -> Self {
         Self(
             name: name, shape: .boolean, isOptional: isOptional,
-            isPresent: { !isOptional || $0.assumingMemoryBound(to: Instant?.self).pointee != nil },
-            write: { $1.boolean($0.assumingMemoryBound(to: Instant?.self).pointee != nil) },
+            write: { place, json in
+                let isThere = place.assumingMemoryBound(to: Instant?.self).pointee != nil
+                guard isThere || !isOptional else { return }
+                json.key(name)
+                json.boolean(isThere)
+            },
             read: { json, place throws(JSONShapeError) in
                 place.assumingMemoryBound(to: Instant?.self).pointee =
                     try Bool.read(field: json) ? .longAgo : nil
@@ -131,34 +152,71 @@ extension Field.RecordedForm {
 
 extension Field.ShownForm {
     /// - Parameter shape: In place of the type's own.
-    static func shown<Value: ShownValue>(_: Value.Type, _ shape: Shape? = nil) -> Self {
-        Self(
-            shape: shape ?? Value.shownShape, isOptional: Value.mayBeAbsent,
-            isPresent: { !$0.assumingMemoryBound(to: Value.self).pointee.isAbsent },
-            write: { $0.assumingMemoryBound(to: Value.self).pointee.write(shown: &$1) })
+    static func shown<Value: ShownValue>(
+        _ name: StaticString, _: Value.Type, _ shape: Shape? = nil
+    ) -> Self {
+        Self(shape: shape ?? Value.shownShape, isOptional: Value.mayBeAbsent) { place, json in
+            place.assumingMemoryBound(to: Value.self).pointee.write(member: name, to: &json)
+        }
+    }
+
+    /// Of a value that follows from the object.
+    static func shown<Object, Value: ShownValue>(
+        _ name: StaticString, _ shape: Shape?, _ value: @escaping @Sendable (Object) -> Value
+    ) -> Self {
+        Self(shape: shape ?? Value.shownShape, isOptional: Value.mayBeAbsent) { place, json in
+            value(place.assumingMemoryBound(to: Object.self).pointee).write(member: name, to: &json)
+        }
     }
 
     /// Whether there is a moment.
-    static let flag = Self(
-        shape: .boolean, isOptional: false, isPresent: { _ in true },
-        write: { $1.boolean($0.assumingMemoryBound(to: Instant?.self).pointee != nil) })
+    static func flag(_ name: StaticString) -> Self {
+        shown(name, nil) { (moment: Instant?) in moment != nil }
+    }
+}
+
+extension ShownValue {
+    fileprivate func write(member name: StaticString, to json: inout CanonicalWriter) {
+        guard !isAbsent else { return }
+        json.key(name)
+        write(shown: &json)
+    }
 }
 
 extension Field.GivenForm {
     /// - Precondition: A text has a rule, which says how long it may be.
     static func given<Value: GivenValue>(_ name: String, _: Value.Type, _ giving: Giving) -> Self {
+        let isRequired: Bool
         switch giving.role {
-        case .plain, .leftOut, .defaulted:
+        case .plain, .required, .leftOut, .defaulted, .only:
             precondition(
                 giving.shape != nil || (Value.self != String.self && Value.self != String?.self),
                 "`\(name)` of a body is a text of any length")
-        case .telling, .overriding, .perVariant, .members: break
+            switch giving.role {
+            case .plain: isRequired = !Value.mayBeAbsent
+            case .required: isRequired = true
+            default: isRequired = false
+            }
+        case .telling(_, let withoutKey): isRequired = withoutKey == nil
+        case .perVariant: isRequired = true
+        case .overriding, .members: isRequired = false
+        }
+        var shape: Shape {
+            switch giving.role {
+            case .telling, .overriding, .perVariant, .members: .null
+            case .plain, .required, .leftOut, .defaulted, .only: Value.givenShape
+            }
         }
         return Self(
-            giving: giving, shape: giving.shape ?? Value.givenShape,
-            write: { $0.assumingMemoryBound(to: Value.self).pointee.write(shown: &$1) },
+            giving: giving, shape: giving.shape ?? shape,
+            standard: {
+                ($0.assumingMemoryBound(to: Value.self).pointee as? any ShownValue)?.write(shown: &$1)
+            },
             read: { body, place in
-                guard let value = Value.read(name, givenIn: body, giving) else { return }
+                guard let value = Value.read(name, givenIn: body, giving) else {
+                    precondition(!isRequired, "a body's shape let it through without `\(name)`")
+                    return
+                }
                 place.assumingMemoryBound(to: Value.self).pointee = value
             })
     }
@@ -230,6 +288,33 @@ extension GivenValue where Self: FieldValue {
     package static func read(given json: JSONValue) -> Self? { try? read(field: json) }
 }
 
+extension GivenElement where Self: GivenRecord {
+    package static func read(all json: JSONValue, of _: String) -> [Self]? {
+        guard let elements = json.arrayValue else { return nil }
+        let all = elements.compactMap { read(given: $0) }
+        return all.count == elements.count ? all : nil
+    }
+}
+
+extension Array: GivenValue where Element: GivenElement {
+    package static func read(given json: JSONValue) -> Self? { Element.read(all: json, of: "") }
+
+    package static func read(_ name: String, givenIn body: JSONObject, _: Giving) -> Self? {
+        guard let json = body[name], !json.isNull else { return nil }
+        guard let all = Element.read(all: json, of: name) else {
+            preconditionFailure("a body's shape let the list `\(name)` through that its reader does not know")
+        }
+        return all
+    }
+}
+
+/// An object that is described elsewhere.
+extension JSONObject: ShownValue, GivenValue {
+    package static var shownShape: Shape { .foreign }
+    package func write(shown json: inout CanonicalWriter) { json.value(self) }
+    package static func read(given json: JSONValue) -> JSONObject? { json.objectValue }
+}
+
 extension Bool: EvidentValue {
     package func write(row: inout RowWriter) { row.put(self) }
     package static func read(row: inout RowReader) throws(DamagedRow) -> Bool { try row.flag() }
@@ -264,28 +349,56 @@ extension StoredValue where Self: TextIdentifier {
     package static func read(row: inout RowReader) throws(DamagedRow) -> Self { Self(try row.text()) }
 }
 
-extension UserID: ShownValue {
-    package static var shownShape: Shape { String.shape }
-    package func write(shown json: inout CanonicalWriter) { json.text(text) }
+/// An id that a caller chose.
+extension GivenValue where Self: TextIdentifier & ShownValue {
+    package static var givenShape: Shape { .identifier }
 }
 extension CallerName: EvidentValue {}
-extension Code: EvidentValue {}
 extension DestinationID: EvidentValue, FieldValue {}
-extension Purpose: EvidentValue {}
+extension RequestID: ShownValue, GivenValue, FieldValue {}
+extension TypeID: RecordedValue, ShownValue, GivenValue {}
+extension UserID: ShownValue, GivenValue, FieldValue {}
+extension Code: EvidentValue {}
+extension Purpose: EvidentValue {
+    package static var givenShape: Shape { .text(.purpose) }
+}
+extension RegionCode: ShownValue, GivenValue {
+    package static var shownShape: Shape { .text(.region) }
+}
+extension PolicyDigest: RecordedValue, ShownValue, GivenValue {
+    package static var shownShape: Shape { .sha256 }
+    package static var givenShape: Shape { .sha256 }
+}
+extension Int: RecordedValue, ShownValue {}
+extension Int64: RecordedValue, GivenValue {}
+extension UInt32: RecordedValue {}
+extension UInt64: RecordedValue {}
 
 extension AgeFact: EvidentValue {}
+extension BodyForm: ShownValue {}
 extension Category: EvidentValue {}
 extension Channel: EvidentValue {}
 extension ConsentMethod: EvidentValue {}
+extension Detail: ShownValue {}
+extension DischargeMeans: ShownValue {}
 extension DriftAction: EvidentValue {}
 extension DriftKind: EvidentValue {}
+extension Interruption: ShownValue {}
+extension KeyPurpose: ShownValue, GivenValue {}
+extension Nullable: RecordedValue, ShownValue {}
+extension Outcome: ShownValue {}
 extension OSPermission: EvidentValue {}
 extension Platform: EvidentValue {}
 extension PreferenceSource: EvidentValue {}
 extension PreferenceState: EvidentValue {}
 extension PrivacyLevel: EvidentValue {}
 extension PushProvider: EvidentValue {}
+extension Reason: ShownValue {}
 extension RegionSource: EvidentValue {}
+extension SendEventKind: ShownValue, FieldValue {}
+extension Sensitivity: ShownValue, FieldValue {}
+extension Tier: ShownValue, FieldValue {}
+extension WhoCanFix: ShownValue, FieldValue {}
 
 /// One member for each name of a closed list that has a value.
 extension Dictionary: RecordValue {}

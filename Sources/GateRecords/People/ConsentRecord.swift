@@ -1,4 +1,4 @@
-import CanonicalJSON
+package import CanonicalJSON
 package import GateVocabulary
 import OpenSSLCrypto
 
@@ -48,7 +48,7 @@ package struct ConsentRecord: PersonRecord, StoredValue {
     package static let freshMilliseconds: Int64 = 86_400_000
 
     /// The text that the person was shown, by its id and digest.
-    package struct NoticeReference: Record, StoredValue, RecordedValue, ShownRecord {
+    package struct NoticeReference: StoredValue, RecordedValue, ShownRecord, GivenRecord {
         package var id: String
         package var version: String
         /// SHA-256 of the text shown, 64 lower-case hexadecimal digits.
@@ -125,14 +125,25 @@ extension ConsentRecord.NoticeReference {
     package static let blank = Self(id: "", version: "", sha256: "", language: "")
 
     package static let fields = Fields<Self> { fields in
-        fields.evidence("id", \.id, "Its name.", bound: .name)
-        fields.evidence("version", \.version, "Its version.", bound: .name)
-        fields.evidence("sha256", \.sha256, "Its digest.", bound: .text(.sha256), shape: .sha256)
-        fields.evidence("language", \.language, "Its language.", bound: .text(byteCountMax: 35))
+        fields.evidence("id", \.id, "Its name.", bound: .name, given: .text(.noticePart))
+        fields.evidence("version", \.version, "Its version.", bound: .name, given: .text(.noticePart))
+        fields.evidence(
+            "sha256", \.sha256, "SHA-256 of the text as shown.", bound: .text(.sha256), shape: .sha256,
+            given: .shape(.sha256))
+        fields.evidence(
+            "language", \.language, "Its language.", bound: .text(byteCountMax: 35), given: .text(.locale))
     }
 
     package static let shownName = "NoticeReference"
     package static let shownMeans = "The text that was shown."
+
+    package static let givenShape = given(
+        as: "ConsentNotice",
+        "A text of the bundle's `notices/`. A notice the bundle does not know, or another digest, is 422.")
+    package static let givenExample: JSONValue = [
+        "id": "promo", "version": "3",
+        "sha256": "eecb1f49034f3bf94d6f56910ccbc6bdf7ef40b518a7ad28f93013b21246343f", "language": "nb",
+    ]
 }
 
 /// A record of the ledger as its owner is shown it, with the names of what it is about.

@@ -96,7 +96,6 @@ extension QuietHours: EvidentValue {
     package static let givenShape = shownShape
     package static let givenExample: JSONValue = ["start": "21:00", "end": "08:00"]
 
-    package static func read(given json: JSONValue) -> Self? { json.objectValue.map { given($0) } }
 }
 
 /// A time of day as a wall clock shows it: a number of minutes in entries, `HH:MM` on the socket.

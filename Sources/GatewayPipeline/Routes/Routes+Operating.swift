@@ -10,7 +10,7 @@ extension Route {
         Route(
             "listKeys", .get, "/v1/keys", tag: "Keys", "The gateway's own keys and their states",
             grants: [.keysRotate, .trailRead],
-            answers: [.ok("The keyring.", KeysAnswer.shape, Samples.keys.json)]
+            answers: [.ok("The keyring.", Samples.keys)]
         ) { _ in
             .answer {
                 Answer(KeysAnswer(keys: $0.dependencies.keys.keyring.keys.map { KeyAnswer($0) }))
@@ -22,7 +22,7 @@ extension Route {
             means:
                 "Counts stored values. The earlier key can be destroyed once none is left.",
             grants: [.keysRotate, .trailRead],
-            answers: [.ok("How many are left.", KeyLagAnswer.shape, Samples.keyLag.json)],
+            answers: [.ok("How many are left.", Samples.keyLag)],
             problems: [.unavailable]
         ) { _ in .laggingRows },
         Route(
@@ -31,7 +31,7 @@ extension Route {
                 "One waits at a time: a second request is 409 until the first key is promoted or destroyed.",
             grants: CallerAct.changeKey.grants,
             body: .json(KeyAddBody.self, "What it is for"),
-            answers: [.ok("It waits.", KeyChangedAnswer.shape, Samples.keyAdded.json)],
+            answers: [.ok("It waits.", Samples.keyAdded)],
             problems: [.wrongState]
         ) { .addKey($0.body) },
         Route(
@@ -40,10 +40,8 @@ extension Route {
                 "The key that was in use stays valid for what it signed; no send is lost. A root key needs two callers: the first is answered 202, another asks for the same within the hour.",
             grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [
-                .ok("In use.", KeyChangedAnswer.shape, Samples.keyChanged.json),
-                .ok(
-                    "Proposed; another caller must ask too.", KeyChangedAnswer.shape,
-                    Samples.keyProposed.json, status: 202),
+                .ok("In use.", Samples.keyChanged),
+                .ok("Proposed; another caller must ask too.", Samples.keyProposed, status: 202),
             ],
             problems: [.notFound, .wrongState]
         ) { changeKey($1, .promote, $0.body) },
@@ -51,20 +49,20 @@ extension Route {
             "suspendKey", .post, "/v1/keys/{key}/suspend", .key, tag: "Keys", "Stop using a key for now",
             means: "It reads on and protects nothing new. Nothing is sealed while no origin key is in use.",
             grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
-            answers: [.ok("Suspended.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
+            answers: [.ok("Suspended.", Samples.keyChanged)],
             problems: [.notFound, .wrongState]
         ) { changeKey($1, .suspend, $0.body) },
         Route(
             "resumeKey", .post, "/v1/keys/{key}/resume", .key, tag: "Keys", "Use a suspended key again",
             grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
-            answers: [.ok("In use.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
+            answers: [.ok("In use.", Samples.keyChanged)],
             problems: [.notFound, .wrongState]
         ) { changeKey($1, .resume, $0.body) },
         Route(
             "revokeKey", .post, "/v1/keys/{key}/revoke", .key, tag: "Keys", "Stop using a key for good",
             means: "Refused at the next decision, not at its expiry.", grants: CallerAct.changeKey.grants,
             body: .json(KeyRevokeBody.self, "Somebody may know it"),
-            answers: [.ok("Revoked.", KeyChangedAnswer.shape, Samples.keyChanged.json)],
+            answers: [.ok("Revoked.", Samples.keyChanged)],
             problems: [.notFound, .wrongState]
         ) { request, key in
             let cause = KeyCause(request.body.cause)
@@ -79,10 +77,8 @@ extension Route {
                 "A key in use cannot be destroyed. It never comes back. It needs two callers, for a device's key too: the first is answered 202, another asks for the same within the hour.",
             grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [
-                .ok("Destroyed.", KeyChangedAnswer.shape, Samples.keyChanged.json),
-                .ok(
-                    "Proposed; another caller must ask too.", KeyChangedAnswer.shape,
-                    Samples.keyProposed.json, status: 202),
+                .ok("Destroyed.", Samples.keyChanged),
+                .ok("Proposed; another caller must ask too.", Samples.keyProposed, status: 202),
             ],
             problems: [.notFound, .wrongState]
         ) { changeKey($1, .destroy, $0.body) },
@@ -92,7 +88,7 @@ extension Route {
             means:
                 "Looks at the next \(DeviceKeySelection.pieceCount) device keys of everybody, or at those of one `recipient`, and revokes those that were registered before a moment, of one app or of one suite. Asked again with `next` until the answer has none; asked from the beginning it finds what is left, so an interrupted revocation is simply begun again. Messages that wait for a revoked key are decided again at once.",
             grants: CallerAct.changeKey.grants, body: .json(DeviceKeysRevokeBody.self, "Keys of one app"),
-            answers: [.ok("One piece.", DeviceKeysRevokedAnswer.shape, Samples.deviceKeysRevoked.json)],
+            answers: [.ok("One piece.", Samples.deviceKeysRevoked)],
             problems: [.eventInFuture, .unavailable]
         ) { .revokeDeviceKeys($0.body) },
         Route(
@@ -109,10 +105,8 @@ extension Route {
                 "Two callers must bring the same note: the first is answered 202, another puts it in force within the hour. Refused unless a pinned authority signed it for this gateway, its version is above the one in force, it has not expired, and every origin and trail key in use is in it as genuine.",
             grants: CallerAct.putKeyset.grants, body: .json(KeysetBody.self, "A signed note"),
             answers: [
-                .ok("In force.", KeysetChangedAnswer.shape, Samples.keysetInForce.json),
-                .ok(
-                    "Proposed; another caller must bring it too.", KeysetChangedAnswer.shape,
-                    Samples.keysetProposed.json, status: 202),
+                .ok("In force.", Samples.keysetInForce),
+                .ok("Proposed; another caller must bring it too.", Samples.keysetProposed, status: 202),
             ],
             problems: [.wrongState]
         ) { .adoptKeyset($0.body) },
@@ -123,7 +117,7 @@ extension Route {
             grants: CallerAct.runDrift.grants,
             body: .json(DriftRunBody.self, "Only count", adding: ("Record and repair", [:])),
             answers: [
-                .ok("How it stands.", DriftRunAnswer.shape, Samples.driftRunUnderWay.json, status: 202)
+                .ok("How it stands.", Samples.driftRunUnderWay, status: 202)
             ], problems: [.wrongState]
         ) { request in
             .edit(lane: .general, order: .free) { step, now in
@@ -136,7 +130,7 @@ extension Route {
             "getDrift", .get, "/v1/drift", tag: "Drift", "How the newest drift audit stands",
             means: "Counts only: nothing in it names a person. 404 before the first.",
             grants: [.driftRun, .metricsRead],
-            answers: [.ok("How it stands.", DriftRunAnswer.shape, Samples.driftRun.json)],
+            answers: [.ok("How it stands.", Samples.driftRun)],
             problems: [.notFound]
         ) { _ in .read { try $0.driftRun() } },
         Route(
@@ -144,14 +138,14 @@ extension Route {
             means:
                 "Goes over the recipients a page at a time. A finding with the action `repaired` about a subscription is an order: whoever speaks to the provider carries it out, and reports the provider's state afterwards.",
             grants: [.subjectsRead], query: DriftFindingsQuery.self,
-            answers: [.ok("Findings.", DriftFindingsAnswer.shape, Samples.driftFindings.json)]
+            answers: [.ok("Findings.", Samples.driftFindings)]
         ) { request in .read { try $0.driftFindings(request.query) } },
         Route(
             "activatePolicy", .post, "/v1/policy/activate", tag: "Policy", "Put the reviewed bundle in force",
             means: "The swap is atomic. A bundle that does not pass its checks leaves the old one in force.",
             grants: CallerAct.activatePolicy.grants,
             body: .json(PolicyActivateBody.self, "A reviewed bundle"),
-            answers: [.ok("In force.", PolicyActivatedAnswer.shape, Samples.policyActivated.json)],
+            answers: [.ok("In force.", Samples.policyActivated)],
             problems: [.policyMismatch, .policyRefused]
         ) { .activate($0.body) },
         Route(
@@ -172,13 +166,13 @@ extension Route {
         ) { .file(path: "tile/\($1)", mediaType: MediaType.bytes) },
         Route(
             open: "getHealth", "/healthz", tag: "Operations", "The process answers",
-            answers: [.ok("It does.", HealthAnswer.shape, HealthAnswer().json)],
+            answers: [.ok("It does.", HealthAnswer())],
             action: .answer { Answer(HealthAnswer()) }),
         Route(
             open: "getReadiness", "/readyz", tag: "Operations", "Whether a send would be taken now",
             answers: [
-                .ok("It would.", ReadinessAnswer.shape, Samples.readiness.json),
-                .ok("It would not, and why.", ReadinessAnswer.shape, Samples.unready.json, status: 503),
+                .ok("It would.", Samples.readiness),
+                .ok("It would not, and why.", Samples.unready, status: 503),
             ], action: .readiness),
         Route(
             "getMetrics", .get, "/metrics", tag: "Operations",

@@ -26,7 +26,7 @@ extension Route {
         answers: [
             .init(
                 status: 200, means: "One line per line.",
-                content: .lines(.either([ImportAnswer.shape, Problem.shape])))
+                content: .lines(.either([ImportAnswer.shownShape, Problem.shownShape])))
         ],
         problems: [.tooManyLines]
     ) { _ in
@@ -47,7 +47,7 @@ extension Route {
         Route(
             "getRecipient", .get, "/v1/recipients/{user}", .user, tag: "Recipients",
             "All that is held of a person (GDPR Art. 15)", grants: [.subjectsRead], query: LocaleQuery.self,
-            answers: [.ok("Everything.", RecipientAnswer.shownShape, Samples.recipient.json)],
+            answers: [.ok("Everything.", Samples.recipient)],
             problems: [.notFound]
         ) { request, user in .read { try $0.recipient(user, request.query) } },
         Route(
@@ -120,9 +120,7 @@ extension Route {
                 "The key is not used before the device proves that it holds the private half. When the device already has an active key, the old key must answer a challenge too. While one is suspended, a new key comes into use by the security team alone. A public key that was revoked as compromised is not taken again. A device registers four keys a minute at most.",
             grants: CallerAct.addDeviceKey.grants, body: .json(DeviceKeyBody.self, "A P-256 key"),
             answers: [
-                .ok(
-                    "Registered; answer the challenge.", KeyChallengeAnswer.shape, Samples.challenge.json,
-                    status: 201)
+                .ok("Registered; answer the challenge.", Samples.challenge, status: 201)
             ],
             problems: [.notFound, .invalidPublicKey, .wrongState, .rateLimited, .sealingFailed]
         ) { request, user, device in
@@ -138,9 +136,8 @@ extension Route {
             grants: CallerAct.confirmDeviceKey.grants, body: .json(KeyConfirmBody.self, "A proof"),
             answers: [
                 .ok(
-                    "The key is in use.", KeyChangedAnswer.shape,
-                    KeyChangedAnswer(key: Samples.keyID.hexadecimal, state: "active", trail: Samples.trail)
-                        .json)
+                    "The key is in use.",
+                    KeyChangedAnswer(key: Samples.keyID.hexadecimal, state: "active", trail: Samples.trail))
             ],
             problems: [.notFound, .proofWrong, .challengeExpired, .wrongState]
         ) { request, user, device, key in
@@ -157,7 +154,7 @@ extension Route {
             "listDecisions", .get, "/v1/recipients/{user}/decisions", .user, tag: "Recipients",
             "Why things did and did not arrive", grants: [.subjectsRead], query: DecisionsQuery.self,
             answers: [
-                .ok("Decisions.", DecisionsAnswer.shape, DecisionsAnswer(rows: [Samples.decision]).json)
+                .ok("Decisions.", DecisionsAnswer(rows: [Samples.decision]))
             ],
             problems: [.notFound]
         ) { request, user in .read { try $0.decisions(of: user, request.query) } },
@@ -202,7 +199,7 @@ extension Route {
             "listConsents", .get, "/v1/recipients/{user}/consents", .user, tag: "Consents",
             "The consent ledger as it stood", grants: [.consentsWrite, .subjectsRead],
             query: ConsentsQuery.self,
-            answers: [.ok("The ledger.", ConsentsAnswer.shape, Samples.consents.json)],
+            answers: [.ok("The ledger.", Samples.consents)],
             problems: [.notFound]
         ) { request, user in .read { try $0.consents(of: user, request.query) } },
         Route(
@@ -250,8 +247,7 @@ extension Route {
             ],
             body: .json(PreferencesBody.self, "Two choices of one screen"),
             answers: [
-                .ok(
-                    "Recorded.", PreferencesRecordedAnswer.shape, Samples.preferencesRecorded.json)
+                .ok("Recorded.", Samples.preferencesRecorded)
             ],
             problems: [.notFound, .unknownScope, .assertionNotPermitted]
         ) { request, user in
@@ -267,7 +263,7 @@ extension Route {
             "listPreferences", .get, "/v1/recipients/{user}/preferences", .user, tag: "Preferences",
             "What was chosen, what it comes to, and why", grants: [.preferencesWrite, .subjectsRead],
             query: LocaleQuery.self,
-            answers: [.ok("Every preference.", PreferencesAnswer.shape, Samples.preferences.json)],
+            answers: [.ok("Every preference.", Samples.preferences)],
             problems: [.notFound]
         ) { request, user in .read { try $0.preferences(of: user, request.query) } },
         Route(

@@ -1,6 +1,7 @@
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import GateRecords
 import GateSteps
 import GateVocabulary
 import WireProtocol
@@ -24,16 +25,19 @@ extension Route {
                 ]
             )),
         answers: [
-            .ok(
-                "It goes out, or waits for its time; on a listener in shadow, what enforcing would have come to.",
-                .either([SendAnswer.acceptedShape, SendAnswer.shadowedShape]), Samples.forwarded.json(),
-                status: 202),
+            .init(
+                status: 202,
+                means:
+                    "It goes out, or waits for its time; on a listener in shadow, what enforcing would have come to.",
+                content: .json(
+                    .either([SendAnswer.acceptedShape, SendAnswer.shadowedShape]),
+                    example: Samples.forwarded.json())),
             .init(
                 status: 403,
                 means:
                     "No destination will get it: a decision (`urn:sendgate:reason:…`), recorded; or the caller lacks the grant.",
                 content: .refusal(
-                    .either([SendAnswer.refusedShape, Problem.shape]), example: Samples.refused.json())),
+                    .either([SendAnswer.refusedShape, Problem.shownShape]), example: Samples.refused.json())),
         ],
         problems: [.idConflict, .outboxFull, .sealingFailed]
     ) { .send($0.body) }
@@ -61,7 +65,7 @@ extension Route {
                     content: .lines(
                         .either([
                             SendAnswer.acceptedShape, SendAnswer.shadowedShape, SendAnswer.refusedShape,
-                            Problem.shape,
+                            Problem.shownShape,
                         ])))
             ],
             problems: [.tooManyLines]
@@ -94,7 +98,7 @@ extension Route {
                         ],
                     ]
                 )),
-            answers: [.ok("What the gate would decide.", ExplainAnswer.shape, Samples.explanation.json)],
+            answers: [.ok("What the gate would decide.", Samples.explanation)],
             problems: [.grantMissing, .notFound, .rateLimited, .trailBehind]
         ) { .explain($0.body, in: $0.query) },
         Route(
@@ -105,7 +109,7 @@ extension Route {
             grants: CallerAct.acknowledgeEvent.grants,
             body: .json(AcknowledgeBody.self, "A payment that the app knows of"),
             answers: [
-                .ok("Nothing will tell it any more.", AcknowledgeAnswer.shape, Samples.acknowledged.json)
+                .ok("Nothing will tell it any more.", Samples.acknowledged)
             ],
             problems: [.notFound, .grantMissing, .unknownEvent]
         ) { request in
@@ -122,14 +126,14 @@ extension Route {
                 ConditionalGrant(
                     .subjectsRead, when: "or `receipts.write`, when another caller made the send")
             ],
-            answers: [.ok("The send.", SendStatusAnswer.shape, Samples.status.json)], problems: [.notFound]
+            answers: [.ok("The send.", Samples.status)], problems: [.notFound]
         ) { request, id in .read { try $0.sendStatus(id, request.caller, request.grants) } },
         Route(
             "cancelSend", .post, "/v1/sends/{send_id}/cancel", .send, tag: "Sends",
             "Withdraw a send that still waits",
             means: "What was handed over before cannot be called back; the answer says which.",
             grants: CallerAct.cancelSend.grants, body: .empty,
-            answers: [.ok("What could still be withdrawn.", CancelAnswer.shape, Samples.cancelled.json)],
+            answers: [.ok("What could still be withdrawn.", Samples.cancelled)],
             problems: [.notFound]
         ) { request, id in
             .edit(lane: .general, order: .free) { step, now in
@@ -140,9 +144,7 @@ extension Route {
         Route(
             "listTypes", .get, "/v1/types", tag: "Types", "Every notification type", grants: nil,
             answers: [
-                .ok(
-                    "The registry.", TypesAnswer.shape,
-                    TypesAnswer(policy: Samples.policy, types: [Samples.type]).json)
+                .ok("The registry.", TypesAnswer(policy: Samples.policy, types: [Samples.type]))
             ]
         ) { request in
             .answer { gateway in
@@ -154,7 +156,7 @@ extension Route {
         Route(
             "getType", .get, "/v1/types/{type}", .type, tag: "Types",
             "One notification type, with the schema of its params", grants: nil,
-            answers: [.ok("The type.", TypeAnswer.shape, Samples.type.json)], problems: [.notFound]
+            answers: [.ok("The type.", Samples.type)], problems: [.notFound]
         ) { request, id in
             .answer { gateway in
                 let policy = gateway.policy.current
@@ -169,7 +171,7 @@ extension Route {
             means: "Ask again with the answer's `next` as `after`.", grants: [.send],
             query: EventsQuery.self,
             answers: [
-                .ok("Events.", EventsAnswer.shape, EventsAnswer(events: [Samples.event], after: 0).json)
+                .ok("Events.", EventsAnswer(events: [Samples.event], after: 0))
             ]
         ) { request in .read { try $0.events(of: request.caller, request.query) } },
         Route(
@@ -196,7 +198,7 @@ extension Route {
                         "text": "When does the branch open?", "received_at": "2026-11-21T05:00:00Z",
                     ]
                 )),
-            answers: [.ok("Taken.", ReplyAnswer.shape, Samples.reply.json)],
+            answers: [.ok("Taken.", Samples.reply)],
             problems: [.idConflict]
         ) { request in
             // A reply names an address and no person, and must not wait behind what a flood of sends asks for.

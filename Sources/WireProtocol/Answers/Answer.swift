@@ -35,10 +35,6 @@ package struct Answer: Sendable {
         self.init(status: status, body: CanonicalJSON.write(json))
     }
 
-    package init(status: Int = 200, _ answer: some WireAnswer) {
-        self.init(status: status, body: answer.bytes)
-    }
-
     package init(status: Int = 200, _ answer: some ShownRecord) {
         self.init(status: status, body: answer.bytes)
     }

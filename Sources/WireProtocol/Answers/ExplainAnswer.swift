@@ -1,10 +1,11 @@
 package import CanonicalJSON
+package import GateRecords
 package import GateVocabulary
 
 /// What the gate would say to a send, gate by gate, and what it looked at.
-package struct ExplainAnswer: WireAnswer, Hashable {
+package struct ExplainAnswer: ShownRecord {
     /// What would become of the send at one destination.
-    package struct Delivery: WireAnswer, Hashable {
+    package struct Delivery: ShownRecord {
         package var destination: String?
         /// `nil` for a caller that is shown no more than the answer to its own send would say: then gates, form, interruption
         /// and notes are left out too.
@@ -18,44 +19,38 @@ package struct ExplainAnswer: WireAnswer, Hashable {
         package init(
             destination: String?, facts: Facts?, decision: Decision, sentence: String, fix: String? = nil
         ) {
-            self.destination = destination
-            self.facts = facts
-            self.decision = decision
-            self.sentence = sentence
-            self.fix = fix
+            (self.destination, self.facts, self.decision) = (destination, facts, decision)
+            (self.sentence, self.fix) = (sentence, fix)
         }
 
-        package static let name = "ExplainedDelivery"
-        package static let means = "The decision for one destination, with everything it looked at."
+        package static let shownName = "ExplainedDelivery"
+        package static let shownMeans = "The decision for one destination, with everything it looked at."
 
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.optional("destination", answer, \.destination, "The device or address.")
-            fields.optional("detail", answer, \.decision.detail, Words.detail)
-            fields.required("explanation", answer, \.sentence, Words.explanation)
-            fields.optional("facts", answer, \.facts, "What was known; \(Words.evidence)")
-            fields.optional("fix", answer, \.fix, Words.fix)
-            fields.optional(
-                "form", answer, { $0.evidence?.form }, "What the payload may carry; \(Words.evidence)")
-            fields.optional(
-                "gates",
-                as: .list(
-                    of: FoundByGate.shape, countMin: Gate.allCases.count, countMax: Gate.allCases.count),
-                answer,
-                \.gates, "Every gate, in order; \(Words.evidence)")
-            fields.optional(
-                "interruption", answer, { $0.evidence?.interruption },
-                "How the device is asked to interrupt; \(Words.evidence)")
-            fields.optional("not_before", answer, \.decision.notBefore, "RFC 3339; for a `defer`.")
-            fields.optional(
-                "notes", as: .list(of: .choice(DecisionNotes.names.map(\.name)), countMax: 8),
-                answer,
-                { $0.evidence?.notes.namesSet }, "Other things worth knowing; \(Words.evidence)")
-            fields.required("outcome", answer, \.decision.outcome, Words.outcome)
-            fields.required("reason", answer, \.decision.reason, Words.reason)
-            fields.required(
-                "who_can_fix", answer, { $0.decision.reason.whoCanFix($0.decision.detail) }, Words.whoCanFix)
+        package static let fields = Fields<Self> { fields in
+            fields.joined("destination", \.destination, "The device or address.")
+            fields.joined("detail", \.decision.detail, Words.detail)
+            fields.joined("explanation", \.sentence, Words.explanation)
+            fields.joined("facts", \.facts, "What was known; \(Words.evidence)")
+            fields.joined("fix", \.fix, Words.fix)
+            fields.joined("form", "What the payload may carry; \(Words.evidence)") { $0.evidence?.form }
+            fields.joined(
+                "gates", "Every gate, in order; \(Words.evidence)",
+                shape: .list(
+                    of: FoundByGate.shownShape, countMin: Gate.allCases.count, countMax: Gate.allCases.count)
+            ) { $0.gates }
+            fields.joined("interruption", "How the device is asked to interrupt; \(Words.evidence)") {
+                $0.evidence?.interruption
+            }
+            // Facts that were given may lie beyond the calendar, and what follows from them.
+            fields.joined(
+                "not_before", \.decision.notBefore, "RFC 3339; for a `defer`.", shape: .anyText)
+            fields.joined(
+                "notes", "Other things worth knowing; \(Words.evidence)",
+                shape: .list(of: .choice(DecisionNotes.names.map(\.name)), countMax: 8)
+            ) { $0.evidence?.notes.namesSet }
+            fields.joined("outcome", \.decision.outcome, Words.outcome)
+            fields.joined("reason", \.decision.reason, Words.reason)
+            fields.joined("who_can_fix", Words.whoCanFix) { $0.decision.reason.whoCanFix($0.decision.detail) }
         }
 
         private var evidence: Decision? { facts == nil ? nil : decision }
@@ -99,30 +94,26 @@ package struct ExplainAnswer: WireAnswer, Hashable {
         return ranked.min { $0.answer.precedes($1.answer) }?.delivery ?? deliveries[0]
     }
 
-    package static let name = "Explanation"
-    package static let means = "What the gate would decide. Nothing was sent, counted or held."
+    package static let shownName = "Explanation"
+    package static let shownMeans = "What the gate would decide. Nothing was sent, counted or held."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required(
-            "deliveries",
-            as: .list(of: Delivery.shape, countMin: 1, countMax: WireLimits.destinationCountMax),
-            answer,
-            \.deliveries, "One per destination.")
-        fields.optional("detail", answer, \.best.decision.detail, Words.detail)
-        fields.required("explanation", answer, \.best.sentence, Words.explanation)
-        fields.optional("fix", answer, \.best.fix, Words.fix)
-        fields.required("outcome", answer, \.best.decision.outcome, Words.outcome)
-        fields.required(
-            "params_violations", answer, \.paramsViolations,
+    package static let fields = Fields<Self> { fields in
+        fields.joined(
+            "deliveries", \.deliveries, "One per destination.",
+            shape: .list(of: Delivery.shownShape, countMin: 1, countMax: WireLimits.destinationCountMax))
+        fields.joined("detail", Words.detail) { $0.best.decision.detail }
+        fields.joined("explanation", Words.explanation) { $0.best.sentence }
+        fields.joined("fix", Words.fix) { $0.best.fix }
+        fields.joined("outcome", Words.outcome) { $0.best.decision.outcome }
+        fields.joined(
+            "params_violations", \.paramsViolations,
             "Pointers into the body, to what of `params` and `deep_link` does not fit the type.")
-        fields.required("policy", answer, \.policy, "Digest of the bundle that decided.")
-        fields.required("reason", answer, \.best.decision.reason, Words.reason)
-        fields.required("request", answer, \.request, "What was asked.")
-        fields.required(
-            "who_can_fix", answer, { $0.best.decision.reason.whoCanFix($0.best.decision.detail) },
-            Words.whoCanFix)
+        fields.joined("policy", \.policy, "Digest of the bundle that decided.")
+        fields.joined("reason", Words.reason) { $0.best.decision.reason }
+        fields.joined("request", \.request, "What was asked.")
+        fields.joined("who_can_fix", Words.whoCanFix) {
+            $0.best.decision.reason.whoCanFix($0.best.decision.detail)
+        }
     }
 }
 
@@ -137,37 +128,32 @@ private enum Words {
     static let fix = "What `who_can_fix` says as a sentence; only with `locale`."
 }
 
-private struct FoundByGate: WireAnswer {
-    let gate: Gate
-    let result: GateResult
+private struct FoundByGate: ShownRecord {
+    var gate: Gate
+    var result: GateResult
 
-    static let name = "GateResult"
-    static let means = "What one gate found. All are always asked; the first refusal decides."
+    static let shownName = "GateResult"
+    static let shownMeans = "What one gate found. All are always asked; the first refusal decides."
 
-    static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.optional("detail", answer, \.result.detail, "What exactly was missing.")
-        fields.required(
-            "gate", as: .integer(0...Int64(GateRevision.newest.gateCount) - 1), answer,
-            { Int64($0.gate.rawValue) },
-            "Its number.")
-        fields.required("name", as: .choice(Gate.allCases.map(\.name)), answer, \.gate.name, "Its name.")
-        fields.optional("reason", answer, \.result.reason, "Why it did not pass.")
-        fields.required(
-            "verdict", as: .choice(["pass", "fail", "not_applicable"]), answer, \.result.verdict.name,
-            "What it found.")
+    static let fields = Fields<Self> { fields in
+        fields.joined("detail", \.result.detail, "What exactly was missing.")
+        fields.joined("gate", "Its number.", shape: .integer(0...Int64(GateRevision.newest.gateCount) - 1)) {
+            Int64($0.gate.rawValue)
+        }
+        fields.joined("name", "Its name.", shape: .choice(Gate.allCases.map(\.name))) { $0.gate.name }
+        fields.joined("reason", \.result.reason, "Why it did not pass.")
+        fields.joined("verdict", "What it found.", shape: .choice(["pass", "fail", "not_applicable"])) {
+            $0.result.verdict.name
+        }
     }
 }
 
-extension Facts: AnswerValue {
-    package static var answerShape: Shape { shape }
-    package func write(answer json: inout CanonicalWriter) { json.raw(EncodedFacts(self).bytes[...]) }
+extension Facts: RecordValue, ShownValue {
+    package func write(shown json: inout CanonicalWriter) { json.raw(EncodedFacts(self).bytes[...]) }
 }
 
-extension AttestedRequest: AnswerValue {
-    package static var answerShape: Shape { shape }
-    package func write(answer json: inout CanonicalWriter) { write(to: &json) }
+extension AttestedRequest: RecordValue, ShownValue {
+    package func write(shown json: inout CanonicalWriter) { write(to: &json) }
 }
 
 extension GateResult.Verdict {

@@ -1,7 +1,8 @@
 package import CanonicalJSON
+package import GateRecords
 
 /// Counts of the parts of a line of an import.
-package struct ImportCounts: WireAnswer, Hashable {
+package struct ImportCounts: ShownRecord {
     package var recipients = 0
     package var devices = 0
     package var addresses = 0
@@ -13,23 +14,21 @@ package struct ImportCounts: WireAnswer, Hashable {
 
     package var total: Int { recipients + devices + addresses + consents + withdrawals + preferences }
 
-    package static let name = "ImportCounts"
-    package static let means = "How many of each."
+    package static let shownName = "ImportCounts"
+    package static let shownMeans = "How many of each."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("addresses", answer, \.addresses, "Phone numbers and e-mail addresses.")
-        fields.required("consents", answer, \.consents, "Consents.")
-        fields.required("devices", answer, \.devices, "Devices.")
-        fields.required("preferences", answer, \.preferences, "Choices, opt-outs among them.")
-        fields.required("recipients", answer, \.recipients, "People.")
-        fields.required("withdrawals", answer, \.withdrawals, "Withdrawals of consents.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("addresses", \.addresses, "Phone numbers and e-mail addresses.")
+        fields.joined("consents", \.consents, "Consents.")
+        fields.joined("devices", \.devices, "Devices.")
+        fields.joined("preferences", \.preferences, "Choices, opt-outs among them.")
+        fields.joined("recipients", \.recipients, "People.")
+        fields.joined("withdrawals", \.withdrawals, "Withdrawals of consents.")
     }
 }
 
 /// A part of a line of an import that was not recorded.
-package struct ImportRefusal: WireAnswer, Hashable {
+package struct ImportRefusal: ShownRecord {
     package var pointer: JSONPointer
     package var reason: ProblemName
     package var detail: String
@@ -38,22 +37,21 @@ package struct ImportRefusal: WireAnswer, Hashable {
         (self.pointer, self.reason, self.detail) = (pointer, reason, detail)
     }
 
-    package static let name = "ImportRefusal"
-    package static let means = "A part of the line that was not recorded; the others were."
+    package static let shownName = "ImportRefusal"
+    package static let shownMeans = "A part of the line that was not recorded; the others were."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("detail", answer, \.detail, "What is wrong with it.")
-        fields.required("pointer", answer, { $0.pointer.shortened() }, "Which part of the line (RFC 6901).")
-        fields.required(
-            "reason", as: .choice(ProblemName.allCases.map(\.rawValue)), answer, \.reason.rawValue,
-            "The name of the problem that its own route would answer with.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("detail", \.detail, "What is wrong with it.")
+        fields.joined("pointer", "Which part of the line (RFC 6901).") { $0.pointer.shortened() }
+        fields.joined(
+            "reason", "The name of the problem that its own route would answer with.",
+            shape: .choice(ProblemName.allCases.map(\.rawValue))
+        ) { $0.reason.rawValue }
     }
 }
 
 /// What became of one line of `POST /v1/import`.
-package struct ImportAnswer: WireAnswer, Hashable {
+package struct ImportAnswer: ShownRecord {
     package var recorded: ImportCounts
     /// Parts that were so before.
     package var unchanged: ImportCounts
@@ -71,21 +69,20 @@ package struct ImportAnswer: WireAnswer, Hashable {
         (self.kept, self.refused, self.trail) = (kept, refused, trail)
     }
 
-    package static let name = "PersonImported"
-    package static let means =
+    package static let shownName = "PersonImported"
+    package static let shownMeans =
         "What became of a line. What is recorded is durable, in one entry; what is refused stands with its place and why."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required(
-            "kept", as: .list(of: .anyText, countMax: 64), answer, { $0.kept.map { $0.shortened() } },
-            "Which parts are registered otherwise and stay so, as RFC 6901 pointers; `replace` lets them give way."
-        )
-        fields.required("recorded", answer, \.recorded, "What was recorded.")
-        fields.required("refused", answer, \.refused, "What was not.")
-        fields.required("status", as: .integer(200...200), answer, { _ in 200 }, "In a line of a stream.")
-        fields.optional("trail", answer, \.trail, "The evidence; absent where nothing was recorded.")
-        fields.required("unchanged", answer, \.unchanged, "What was so before.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined(
+            "kept",
+            "Which parts are registered otherwise and stay so, as RFC 6901 pointers; `replace` lets them give way.",
+            shape: .list(of: .anyText, countMax: 64)
+        ) { $0.kept.map { $0.shortened() } }
+        fields.joined("recorded", \.recorded, "What was recorded.")
+        fields.joined("refused", \.refused, "What was not.")
+        fields.joined("status", "In a line of a stream.", shape: .integer(200...200)) { _ in 200 }
+        fields.joined("trail", \.trail, "The evidence; absent where nothing was recorded.")
+        fields.joined("unchanged", \.unchanged, "What was so before.")
     }
 }

@@ -1,8 +1,9 @@
 import CanonicalJSON
+package import GateRecords
 package import GateVocabulary
 
 /// One key of the keyring, or one device key.
-package struct KeyAnswer: WireAnswer, Hashable {
+package struct KeyAnswer: ShownRecord {
     package var key: String
     /// `device`, `origin`, `trail`, `policy`, `link`, `data`, `index`, …
     package var purpose: String
@@ -18,49 +19,40 @@ package struct KeyAnswer: WireAnswer, Hashable {
         key: String, purpose: String, suite: String, state: String, createdAt: Instant?, changedAt: Instant?,
         publicKey: String?
     ) {
-        self.key = key
-        self.purpose = purpose
-        self.suite = suite
-        self.state = state
-        self.createdAt = createdAt
-        self.changedAt = changedAt
-        self.publicKey = publicKey
+        (self.key, self.purpose, self.suite, self.state) = (key, purpose, suite, state)
+        (self.createdAt, self.changedAt, self.publicKey) = (createdAt, changedAt, publicKey)
     }
 
-    package static let name = "Key"
-    package static let means = "One key and its state. Never a private one."
+    package static let shownName = "Key"
+    package static let shownMeans = "One key and its state. Never a private one."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.optional("changed_at", answer, \.changedAt, "RFC 3339.")
-        fields.optional("created_at", answer, \.createdAt, "RFC 3339.")
-        fields.required("key", answer, \.key, "Its id.")
-        fields.optional("public_key", answer, \.publicKey, "In base64url.")
-        fields.required("purpose", answer, \.purpose, "What it is for.")
-        fields.required("state", answer, \.state, "Its state (NIST SP 800-57).")
-        fields.required("suite", answer, \.suite, "Its algorithm.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("changed_at", \.changedAt, "RFC 3339.")
+        fields.joined("created_at", \.createdAt, "RFC 3339.")
+        fields.joined("key", \.key, "Its id.")
+        fields.joined("public_key", \.publicKey, "In base64url.")
+        fields.joined("purpose", \.purpose, "What it is for.")
+        fields.joined("state", \.state, "Its state (NIST SP 800-57).")
+        fields.joined("suite", \.suite, "Its algorithm.")
     }
 }
 
 /// `GET /v1/keys`
-package struct KeysAnswer: WireAnswer, Hashable {
+package struct KeysAnswer: ShownRecord {
     package var keys: [KeyAnswer]
 
     package init(keys: [KeyAnswer]) { self.keys = keys }
 
-    package static let name = "Keys"
-    package static let means = "The gateway's own keys."
+    package static let shownName = "Keys"
+    package static let shownMeans = "The gateway's own keys."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("keys", answer, \.keys, "By purpose and id.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("keys", \.keys, "By purpose and id.")
     }
 }
 
 /// What a key's state is after a verb or a proof of possession.
-package struct KeyChangedAnswer: WireAnswer, Hashable {
+package struct KeyChangedAnswer: ShownRecord {
     /// `nil` on the dry run of a key that would be made.
     package var key: String?
     package var state: String
@@ -74,32 +66,27 @@ package struct KeyChangedAnswer: WireAnswer, Hashable {
         key: String?, state: String, trail: TrailReference?, isDryRun: Bool = false,
         secondCallerBy: Instant? = nil
     ) {
-        self.key = key
-        self.state = state
-        self.trail = trail
-        self.isDryRun = isDryRun
-        self.secondCallerBy = secondCallerBy
+        (self.key, self.state, self.trail) = (key, state, trail)
+        (self.isDryRun, self.secondCallerBy) = (isDryRun, secondCallerBy)
     }
 
-    package static let name = "KeyChanged"
-    package static let means = "The key's state now; the next decision follows it."
+    package static let shownName = "KeyChanged"
+    package static let shownMeans = "The key's state now; the next decision follows it."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.flag("dry_run", answer, \.isDryRun, "True when nothing was changed.")
-        fields.optional("key", answer, \.key, "Its id; absent on the dry run of one that would be made.")
-        fields.optional(
-            "second_caller_by", answer, \.secondCallerBy,
+    package static let fields = Fields<Self> { fields in
+        fields.flag("dry_run", "True when nothing was changed.") { $0.isDryRun }
+        fields.joined("key", \.key, "Its id; absent on the dry run of one that would be made.")
+        fields.joined(
+            "second_caller_by", \.secondCallerBy,
             "RFC 3339: nothing has changed yet, and another caller must ask for the same by then; on a dry run, would have to."
         )
-        fields.required("state", answer, \.state, "Its state.")
-        fields.optional("trail", answer, \.trail, "The evidence; absent on a dry run.")
+        fields.joined("state", \.state, "Its state.")
+        fields.joined("trail", \.trail, "The evidence; absent on a dry run.")
     }
 }
 
 /// `POST /v1/device-keys/revoke`
-package struct DeviceKeysRevokedAnswer: WireAnswer, Hashable {
+package struct DeviceKeysRevokedAnswer: ShownRecord {
     /// Keys that were looked at in this piece.
     package var examinedCount: Int
     package var revokedCount: Int
@@ -112,31 +99,28 @@ package struct DeviceKeysRevokedAnswer: WireAnswer, Hashable {
     package init(
         examinedCount: Int, revokedCount: Int, unreadableCount: Int, next: KeyID?, isDryRun: Bool
     ) {
-        self.examinedCount = examinedCount
-        self.unreadableCount = unreadableCount
-        self.revokedCount = revokedCount
-        self.next = next
-        self.isDryRun = isDryRun
+        (self.examinedCount, self.unreadableCount, self.revokedCount) = (
+            examinedCount, unreadableCount, revokedCount
+        )
+        (self.next, self.isDryRun) = (next, isDryRun)
     }
 
-    package static let name = "DeviceKeysRevoked"
-    package static let means = "What became of one piece; each revoked key has an entry of its own."
+    package static let shownName = "DeviceKeysRevoked"
+    package static let shownMeans = "What became of one piece; each revoked key has an entry of its own."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.flag("dry_run", answer, \.isDryRun, "True when nothing was changed.")
-        fields.required("examined", answer, \.examinedCount, "Keys that were looked at.")
-        fields.optional("next", answer, \.next, "To be sent as `after`; absent when this was the last piece.")
-        fields.required("revoked", answer, \.revokedCount, "Keys that are refused from the next decision on.")
-        fields.required(
-            "unreadable", answer, \.unreadableCount,
+    package static let fields = Fields<Self> { fields in
+        fields.flag("dry_run", "True when nothing was changed.") { $0.isDryRun }
+        fields.joined("examined", \.examinedCount, "Keys that were looked at.")
+        fields.joined("next", \.next, "To be sent as `after`; absent when this was the last piece.")
+        fields.joined("revoked", \.revokedCount, "Keys that are refused from the next decision on.")
+        fields.joined(
+            "unreadable", \.unreadableCount,
             "Keys whose rows are damaged: nothing is sealed to them, and `store check` names them.")
     }
 }
 
 /// `PUT /v1/keyset`
-package struct KeysetChangedAnswer: WireAnswer, Hashable {
+package struct KeysetChangedAnswer: ShownRecord {
     package var version: UInt64
     package var expiresAt: Instant
     /// Until when another caller must bring the same note; `nil` when it is in force.
@@ -145,118 +129,101 @@ package struct KeysetChangedAnswer: WireAnswer, Hashable {
     package var trail: TrailReference?
 
     package init(version: UInt64, expiresAt: Instant, secondCallerBy: Instant?, trail: TrailReference?) {
-        self.version = version
-        self.expiresAt = expiresAt
-        self.secondCallerBy = secondCallerBy
-        self.trail = trail
+        (self.version, self.expiresAt, self.secondCallerBy, self.trail) = (
+            version, expiresAt, secondCallerBy, trail
+        )
     }
 
-    package static let name = "KeysetChanged"
-    package static let means = "The keyset that was brought, and whether it is in force."
+    package static let shownName = "KeysetChanged"
+    package static let shownMeans = "The keyset that was brought, and whether it is in force."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("expires_at", answer, \.expiresAt, "RFC 3339: from here on it says nothing.")
-        fields.flag("replayed", answer, { $0.trail == nil }, "True when this very note was in force already.")
-        fields.optional(
-            "second_caller_by", answer, \.secondCallerBy,
+    package static let fields = Fields<Self> { fields in
+        fields.joined("expires_at", \.expiresAt, "RFC 3339: from here on it says nothing.")
+        fields.flag("replayed", "True when this very note was in force already.") { $0.trail == nil }
+        fields.joined(
+            "second_caller_by", \.secondCallerBy,
             "RFC 3339: nothing has changed yet, and another caller must bring the same note by then.")
-        fields.optional("trail", answer, \.trail, "The evidence; absent when nothing was recorded.")
-        fields.required(
-            "version", as: .integer(1...CanonicalJSON.integerMax), answer, { Int64($0.version) },
-            "Rises with every keyset.")
+        fields.joined("trail", \.trail, "The evidence; absent when nothing was recorded.")
+        fields.joined("version", "Rises with every keyset.", shape: .integer(1...CanonicalJSON.integerMax)) {
+            Int64($0.version)
+        }
     }
 }
 
 /// `GET /v1/keys/lagging`
-package struct KeyLagAnswer: WireAnswer, Hashable {
+package struct KeyLagAnswer: ShownRecord {
     package var key: String
     package var rowCount: Int64
     package var isDone: Bool
 
     package init(key: String, rowCount: Int64, isDone: Bool) {
-        self.key = key
-        self.rowCount = rowCount
-        self.isDone = isDone
+        (self.key, self.rowCount, self.isDone) = (key, rowCount, isDone)
     }
 
-    package static let name = "KeyLag"
-    package static let means = "What is still sealed under an earlier data key."
+    package static let shownName = "KeyLag"
+    package static let shownMeans = "What is still sealed under an earlier data key."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("data_key", answer, \.key, "The data key in use.")
-        fields.required(
-            "done", answer, \.isDone,
+    package static let fields = Fields<Self> { fields in
+        fields.joined("data_key", \.key, "The data key in use.")
+        fields.joined(
+            "done", \.isDone,
             "Every stored value is known to be under the key in use: an earlier one may be destroyed.")
-        fields.required("rows", answer, \.rowCount, "Stored values under another key.")
+        fields.joined("rows", \.rowCount, "Stored values under another key.")
     }
 }
 
 /// `POST /v1/policy/activate`
-package struct PolicyActivatedAnswer: WireAnswer, Hashable {
+package struct PolicyActivatedAnswer: ShownRecord {
     package var policy: PolicyDigest
     package var previous: PolicyDigest?
     package var trail: TrailReference
 
     package init(policy: PolicyDigest, previous: PolicyDigest?, trail: TrailReference) {
-        self.policy = policy
-        self.previous = previous
-        self.trail = trail
+        (self.policy, self.previous, self.trail) = (policy, previous, trail)
     }
 
-    package static let name = "PolicyActivated"
-    package static let means = "The bundle now in force."
+    package static let shownName = "PolicyActivated"
+    package static let shownMeans = "The bundle now in force."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("policy", answer, \.policy, "Its digest.")
-        fields.optional("previous", answer, \.previous, "The digest it replaces.")
-        fields.required("trail", answer, \.trail, "The evidence.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("policy", \.policy, "Its digest.")
+        fields.joined("previous", \.previous, "The digest it replaces.")
+        fields.joined("trail", \.trail, "The evidence.")
     }
 }
 
 /// `GET /healthz`: the process answers. Says nothing of what it depends on.
-package struct HealthAnswer: WireAnswer, Hashable {
+package struct HealthAnswer: ShownRecord {
     package init() {}
 
-    package static let name = "Health"
-    package static let means = "The process answers."
+    package static let shownName = "Health"
+    package static let shownMeans = "The process answers."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("status", as: .choice(["ok"]), answer, { _ in "ok" }, "Always `ok`.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("status", "Always `ok`.", shape: .choice(["ok"])) { _ in "ok" }
     }
 }
 
 /// `GET /readyz`: whether a send would be taken now. 503 when one check fails.
-package struct ReadinessAnswer: WireAnswer, Hashable {
+package struct ReadinessAnswer: ShownRecord {
     /// The result of one check.
-    package struct Check: WireAnswer, Hashable {
+    package struct Check: ShownRecord {
         package var name: String
         package var isPassed: Bool
         /// What is wrong and what to do; empty when nothing is.
         package var detail: String?
 
         package init(name: String, isPassed: Bool, detail: String?) {
-            self.name = name
-            self.isPassed = isPassed
-            self.detail = detail
+            (self.name, self.isPassed, self.detail) = (name, isPassed, detail)
         }
 
-        package static let name = "ReadinessCheck"
-        package static let means = "One thing a send depends on."
+        package static let shownName = "ReadinessCheck"
+        package static let shownMeans = "One thing a send depends on."
 
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.optional("detail", answer, \.detail, "What is wrong, and what to do.")
-            fields.required("name", answer, \.name, "What.")
-            fields.required("passed", answer, \.isPassed, "Whether it is well.")
+        package static let fields = Fields<Self> { fields in
+            fields.joined("detail", \.detail, "What is wrong, and what to do.")
+            fields.joined("name", \.name, "What.")
+            fields.joined("passed", \.isPassed, "Whether it is well.")
         }
     }
 
@@ -267,14 +234,12 @@ package struct ReadinessAnswer: WireAnswer, Hashable {
     package var isReady: Bool { checks.allSatisfy(\.isPassed) }
     package var status: Int { isReady ? 200 : 503 }
 
-    package static let name = "Readiness"
-    package static let means = "Whether a send would be taken now."
+    package static let shownName = "Readiness"
+    package static let shownMeans = "Whether a send would be taken now."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("checks", as: .list(of: Check.shape, countMax: 64), answer, \.checks, "Each of them.")
-        fields.required("ready", answer, \.isReady, "Every check passes.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("checks", \.checks, "Each of them.", shape: .list(of: Check.shownShape, countMax: 64))
+        fields.joined("ready", "Every check passes.") { $0.isReady }
     }
 
     package var answer: Answer { Answer(status: status, self) }

@@ -1,9 +1,9 @@
 package import CanonicalJSON
-import GateRecords
+package import GateRecords
 import GateVocabulary
 
 /// A problem document (RFC 9457).
-package struct Problem: WireAnswer, Hashable, Error, CustomStringConvertible {
+package struct Problem: ShownRecord, Error, CustomStringConvertible {
     package var description: String { detail.map { "\(name.title): \($0)" } ?? name.title }
 
     package var name: ProblemName
@@ -28,24 +28,20 @@ package struct Problem: WireAnswer, Hashable, Error, CustomStringConvertible {
 
     package var status: Int { name.status }
 
-    package static let name = "Problem"
-    package static let means = "A problem document (RFC 9457)."
+    package static let shownName = "Problem"
+    package static let shownMeans = "A problem document (RFC 9457)."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.optional("detail", answer, \.shownDetail, "What happened this time, and what to do.")
-        fields.optional(
-            "retry_after", as: .integer(0...86_400), answer, \.retryAfterSeconds,
-            "Seconds, as in `Retry-After`.")
-        fields.required("status", as: .integer(400...599), answer, \.status, "The HTTP status.")
-        fields.required("title", answer, \.name.title, "The same for every occurrence.")
-        fields.required("type", answer, \.name, "Which problem.")
-        fields.optional(
-            "violations", as: .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
-            answer,
-            { $0.violations.isEmpty ? nil : Array($0.violations.prefix(WireLimits.violationCountMax)) },
-            "Everything in the request that is not what it should be.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("detail", "What happened this time, and what to do.") { $0.shownDetail }
+        fields.joined(
+            "retry_after", \.retryAfterSeconds, "Seconds, as in `Retry-After`.", shape: .integer(0...86_400))
+        fields.joined("status", "The HTTP status.", shape: .integer(400...599)) { $0.status }
+        fields.joined("title", "The same for every occurrence.") { $0.name.title }
+        fields.joined("type", \.name, "Which problem.")
+        fields.joined(
+            "violations", "Everything in the request that is not what it should be.",
+            shape: .list(of: Violation.shownShape, countMax: WireLimits.violationCountMax)
+        ) { $0.violations.isEmpty ? nil : Array($0.violations.prefix(WireLimits.violationCountMax)) }
     }
 
     private var shownDetail: String? {
@@ -196,9 +192,9 @@ package enum ProblemName: String, CaseIterable, Sendable, Hashable {
 }
 
 /// The `type` of a problem document.
-extension ProblemName: AnswerValue {
-    package static var answerShape: Shape { .choice(allCases.map(\.urn)) }
-    package func write(answer json: inout CanonicalWriter) { json.text(urn) }
+extension ProblemName: ShownValue {
+    package static var shownShape: Shape { .choice(allCases.map(\.urn)) }
+    package func write(shown json: inout CanonicalWriter) { json.text(urn) }
 
     private var urn: String { "urn:sendgate:problem:\(rawValue)" }
 }
@@ -255,20 +251,18 @@ extension Problem {
 
 /// As RFC 9457 section 3 shows it for a member of a body; a part of the target has its name and place instead. A long
 /// pointer is cut: its keys are the caller's.
-extension Violation: WireAnswer {
-    package static let name = "Violation"
-    package static let means =
+extension Violation: ShownRecord {
+    package static let shownName = "Violation"
+    package static let shownMeans =
         "One thing that is not what it should be: a member of the body, or a part of the target."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.optional(
-            "in", as: .choice(["path", "query"]), answer, \.parameter?.place, "Where the parameter stands.")
-        fields.required("message", answer, \.message, "What would be right.")
-        fields.optional(
-            "parameter", answer, \.parameter?.name, "The part of the path or the query parameter.")
-        fields.optional("pointer", answer, { $0.pointer?.shortened() }, "The member of the body (RFC 6901).")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("in", "Where the parameter stands.", shape: .choice(["path", "query"])) {
+            $0.parameter?.place
+        }
+        fields.joined("message", \.message, "What would be right.")
+        fields.joined("parameter", "The part of the path or the query parameter.") { $0.parameter?.name }
+        fields.joined("pointer", "The member of the body (RFC 6901).") { $0.pointer?.shortened() }
     }
 
     private var parameter: (place: String, name: String)? {

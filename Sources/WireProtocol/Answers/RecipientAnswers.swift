@@ -19,15 +19,9 @@ package struct RecipientAnswer: ShownRecord {
         consents: [HeldConsent], preferences: [HeldChoice], prompts: [HeldPrompt],
         drifts: [HeldDrift], decisions: DecisionsAnswer
     ) {
-        self.user = user
-        self.record = record
-        self.devices = devices
-        self.addresses = addresses
-        self.consents = consents
-        self.preferences = preferences
-        self.prompts = prompts
-        self.drifts = drifts
-        self.decisions = decisions
+        (self.user, self.record, self.devices, self.addresses) = (user, record, devices, addresses)
+        (self.consents, self.preferences, self.prompts) = (consents, preferences, prompts)
+        (self.drifts, self.decisions) = (drifts, decisions)
     }
 
     package static let shownName = "HeldRecipient"
@@ -47,29 +41,17 @@ package struct RecipientAnswer: ShownRecord {
         )
         fields.joined(
             "decisions", \.decisions.rows, "What was decided and what became of it, newest first.",
-            shape: .list(of: DecisionsAnswer.Row.shape, countMax: Int(WireLimits.decisionCountMax)))
+            shape: .list(of: DecisionsAnswer.Row.shownShape, countMax: Int(WireLimits.decisionCountMax)))
         fields.joined(
             "decisions_next", \.decisions.next,
             "There are older ones: give it as `before` to `GET …/decisions`. Absent when these are all.")
     }
 }
 
-extension DecisionsAnswer.Row: ShownValue {}
-
-/// A list of records in an answer whose own fields are shown one by one.
-extension HeldConsent: AnswerValue {
-    package static var answerShape: Shape { shownShape }
-    package func write(answer json: inout CanonicalWriter) { write(shown: &json) }
-}
-extension RegionCode: AnswerValue {
-    package static var answerShape: Shape { bodyShape }
-    package func write(answer json: inout CanonicalWriter) { json.text(description) }
-}
-
 /// `GET …/consents`: the ledger as it stood, and what it adds up to.
-package struct ConsentsAnswer: WireAnswer, Hashable {
+package struct ConsentsAnswer: ShownRecord {
     /// What the records add up to for one purpose, channel and address.
-    package struct Standing: WireAnswer, Hashable {
+    package struct Standing: ShownRecord {
         package var purpose: Purpose
         package var channel: Channel
         package var address: String?
@@ -80,32 +62,26 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
         package init(
             purpose: Purpose, channel: Channel, address: String?, consent: ConsentFact, hasExpired: Bool
         ) {
-            self.purpose = purpose
-            self.channel = channel
-            self.address = address
-            self.consent = consent
-            self.hasExpired = hasExpired
+            (self.purpose, self.channel, self.address) = (purpose, channel, address)
+            (self.consent, self.hasExpired) = (consent, hasExpired)
         }
 
-        package static let name = "ConsentStanding"
-        package static let means =
+        package static let shownName = "ConsentStanding"
+        package static let shownMeans =
             "What the records add up to: the newest event counts, a tie counts as withdrawn."
 
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.optional(
-                "address", answer, \.address,
+        package static let fields = Fields<Self> { fields in
+            fields.joined(
+                "address", \.address,
                 "Which number or e-mail address; none for push, and for a withdrawal of the whole channel.")
-            fields.required("channel", answer, \.channel, "Which channel.")
-            fields.optional("expires_at", answer, \.consent.expiresAt, "RFC 3339; when it stops counting.")
-            fields.optional("method", answer, \.consent.method, "How it was given.")
-            fields.required("purpose", answer, \.purpose, "What for.")
-            fields.required(
-                "state", as: .choice(ConsentState.allCases.map(\.rawValue) + [expired]),
-                answer,
-                { $0.hasExpired ? expired : $0.consent.state.rawValue },
-                "Where it stands; `expired` for what was given and does not count any more.")
+            fields.joined("channel", \.channel, "Which channel.")
+            fields.joined("expires_at", \.consent.expiresAt, "RFC 3339; when it stops counting.")
+            fields.joined("method", \.consent.method, "How it was given.")
+            fields.joined("purpose", \.purpose, "What for.")
+            fields.joined(
+                "state", "Where it stands; `expired` for what was given and does not count any more.",
+                shape: .choice(ConsentState.allCases.map(\.rawValue) + [expired])
+            ) { $0.hasExpired ? expired : $0.consent.state.rawValue }
         }
 
         private static let expired = "expired"
@@ -117,28 +93,24 @@ package struct ConsentsAnswer: WireAnswer, Hashable {
     package var standing: [Standing]
 
     package init(query: ConsentsQuery, records: [HeldConsent], standing: [Standing]) {
-        self.query = query
-        self.records = records
-        self.standing = standing
+        (self.query, self.records, self.standing) = (query, records, standing)
     }
 
-    package static let name = "Consents"
-    package static let means = "The ledger as it stood, and what it adds up to."
+    package static let shownName = "Consents"
+    package static let shownMeans = "The ledger as it stood, and what it adds up to."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.optional("as_of", answer, \.query.asOf, "RFC 3339; events up to then.")
-        fields.optional("known_at", answer, \.query.knownAt, "RFC 3339; heard of by then.")
-        fields.required("records", answer, \.records, "Oldest first.")
-        fields.required("standing", answer, \.standing, "What they add up to.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("as_of", \.query.asOf, "RFC 3339; events up to then.")
+        fields.joined("known_at", \.query.knownAt, "RFC 3339; heard of by then.")
+        fields.joined("records", \.records, "Oldest first.")
+        fields.joined("standing", \.standing, "What they add up to.")
     }
 }
 
 /// `PUT …/preferences`: what became of each choice, in the order of the request.
-package struct PreferencesRecordedAnswer: WireAnswer, Hashable {
+package struct PreferencesRecordedAnswer: ShownRecord {
     /// One choice, and where it is recorded.
-    package struct Choice: WireAnswer, Hashable {
+    package struct Choice: ShownRecord {
         package var scope: String
         /// `nil` for every channel at once.
         package var channel: Channel?
@@ -147,30 +119,24 @@ package struct PreferencesRecordedAnswer: WireAnswer, Hashable {
         package var recorded: RecordedAnswer
 
         package init(scope: String, channel: Channel?, destination: String?, recorded: RecordedAnswer) {
-            self.scope = scope
-            self.channel = channel
-            self.destination = destination
-            self.recorded = recorded
+            (self.scope, self.channel, self.destination, self.recorded) = (
+                scope, channel, destination, recorded
+            )
         }
 
-        package static let name = "RecordedPreference"
-        package static let means = "One choice of the request, and where it is recorded."
+        package static let shownName = "RecordedPreference"
+        package static let shownMeans = "One choice of the request, and where it is recorded."
 
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.optional(
-                "channel", answer, \.channel, "The channel; every channel when absent.")
-            fields.optional(
-                "destination", answer, \.destination, "The device or address; the account when absent.")
-            fields.optional(
-                "effect", as: .choice(["none"]), answer,
-                { $0.recorded.noEffect.map { _ in "none" } },
-                "Present when no consent and no preference is other than before.")
-            fields.required("scope", answer, \.scope, "The category or type.")
-            fields.required("trail", answer, \.recorded.trail, "The evidence.")
-            fields.optional(
-                "why", answer, \.recorded.noEffect, "Why there is no effect; present with `effect`.")
+        package static let fields = Fields<Self> { fields in
+            fields.joined("channel", \.channel, "The channel; every channel when absent.")
+            fields.joined("destination", \.destination, "The device or address; the account when absent.")
+            fields.joined(
+                "effect", "Present when no consent and no preference is other than before.",
+                shape: .choice(["none"])
+            ) { $0.recorded.noEffect.map { _ in "none" } }
+            fields.joined("scope", \.scope, "The category or type.")
+            fields.joined("trail", \.recorded.trail, "The evidence.")
+            fields.joined("why", \.recorded.noEffect, "Why there is no effect; present with `effect`.")
         }
     }
 
@@ -178,24 +144,21 @@ package struct PreferencesRecordedAnswer: WireAnswer, Hashable {
 
     package init(choices: [Choice]) { self.choices = choices }
 
-    package static let name = "PreferencesRecorded"
-    package static let means =
+    package static let shownName = "PreferencesRecorded"
+    package static let shownMeans =
         "Every choice of the request is recorded, durably, each with an entry of its own."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required(
-            "preferences",
-            as: .list(of: Choice.shape, countMin: 1, countMax: PreferencesBody.choiceCountMax), answer,
-            \.choices, "In the order of the request.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined(
+            "preferences", \.choices, "In the order of the request.",
+            shape: .list(of: Choice.shownShape, countMin: 1, countMax: PreferencesBody.choiceCountMax))
     }
 }
 
 /// `GET …/preferences`: chosen, effective, why, and how to change it.
-package struct PreferencesAnswer: WireAnswer, Hashable {
+package struct PreferencesAnswer: ShownRecord {
     /// What one preference comes to.
-    package struct Row: WireAnswer, Hashable {
+    package struct Row: ShownRecord {
         package var scope: String
         package var channel: Channel
         package var destination: String?
@@ -216,39 +179,30 @@ package struct PreferencesAnswer: WireAnswer, Hashable {
             isEffectivelyOn: Bool, why: String, detail: Detail? = nil, howToFix: String?, source: String?,
             at: Instant?
         ) {
-            self.scope = scope
-            self.channel = channel
-            self.destination = destination
-            self.chosen = chosen
-            self.isEffectivelyOn = isEffectivelyOn
-            self.why = why
-            self.detail = detail
-            self.howToFix = howToFix
-            self.source = source
-            self.at = at
+            (self.scope, self.channel, self.destination, self.chosen) = (scope, channel, destination, chosen)
+            (self.isEffectivelyOn, self.why, self.detail, self.howToFix) = (
+                isEffectivelyOn, why, detail, howToFix
+            )
+            (self.source, self.at) = (source, at)
         }
 
-        package static let name = "PreferenceStanding"
-        package static let means = "One preference: what was chosen, what it comes to, and why."
+        package static let shownName = "PreferenceStanding"
+        package static let shownMeans = "One preference: what was chosen, what it comes to, and why."
 
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.optional("at", answer, \.at, "RFC 3339.")
-            fields.required("channel", answer, \.channel, "Which channel.")
-            fields.required("chosen", answer, \.chosen, "What was chosen; `default` when nothing was.")
-            fields.optional(
-                "destination", answer, \.destination, "One device or address; the account when absent.")
-            fields.optional(
-                "detail", answer, \.detail, "What a missing consent is: `expired`, `withdrawn`, ….")
-            fields.required(
-                "effective", as: .choice(["on", "off"]), answer, { $0.isEffectivelyOn ? "on" : "off" },
-                "Whether notifications get through.")
-            fields.optional("how_to_fix", answer, \.howToFix, "What the person can do about it.")
-            fields.required("scope", answer, \.scope, "A category or a type.")
-            fields.optional("source", answer, \.source, PreferenceRecord.sourceMeans)
-            fields.required(
-                "why", answer, \.why,
+        package static let fields = Fields<Self> { fields in
+            fields.joined("at", \.at, "RFC 3339.")
+            fields.joined("channel", \.channel, "Which channel.")
+            fields.joined("chosen", \.chosen, "What was chosen; `default` when nothing was.")
+            fields.joined("destination", \.destination, "One device or address; the account when absent.")
+            fields.joined("detail", \.detail, "What a missing consent is: `expired`, `withdrawn`, ….")
+            fields.joined("effective", "Whether notifications get through.", shape: .choice(["on", "off"])) {
+                $0.isEffectivelyOn ? "on" : "off"
+            }
+            fields.joined("how_to_fix", \.howToFix, "What the person can do about it.")
+            fields.joined("scope", \.scope, "A category or a type.")
+            fields.joined("source", \.source, PreferenceRecord.sourceMeans)
+            fields.joined(
+                "why", \.why,
                 """
                 `chosen`; `default`; `permitted`, when it is off by default and a law or a recorded sale lets it \
                 through until the person objects; `withheld`, when it is kept from whoever takes part in something they \
@@ -258,7 +212,7 @@ package struct PreferencesAnswer: WireAnswer, Hashable {
     }
 
     /// Whether a device may be asked for the OS permission.
-    package struct Prompt: WireAnswer, Hashable {
+    package struct Prompt: ShownRecord {
         package var device: String
         package var osPermission: OSPermission?
         package var shownAt: Instant?
@@ -266,24 +220,20 @@ package struct PreferencesAnswer: WireAnswer, Hashable {
         package var mayPrompt: Bool
 
         package init(device: String, osPermission: OSPermission?, shownAt: Instant?, mayPrompt: Bool) {
-            self.device = device
-            self.osPermission = osPermission
-            self.shownAt = shownAt
-            self.mayPrompt = mayPrompt
+            (self.device, self.osPermission, self.shownAt, self.mayPrompt) = (
+                device, osPermission, shownAt, mayPrompt
+            )
         }
 
-        package static let name = "PromptStanding"
-        package static let means = "Whether the OS permission prompt may be shown on a device."
+        package static let shownName = "PromptStanding"
+        package static let shownMeans = "Whether the OS permission prompt may be shown on a device."
 
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.required("device", answer, \.device, "Which device.")
-            fields.required(
-                "may_prompt", answer, \.mayPrompt, "False once it was shown, and where the OS has its answer."
-            )
-            fields.optional("os_permission", answer, \.osPermission, "What the OS last said.")
-            fields.optional("shown_at", answer, \.shownAt, "RFC 3339; when the prompt was shown.")
+        package static let fields = Fields<Self> { fields in
+            fields.joined("device", \.device, "Which device.")
+            fields.joined(
+                "may_prompt", \.mayPrompt, "False once it was shown, and where the OS has its answer.")
+            fields.joined("os_permission", \.osPermission, "What the OS last said.")
+            fields.joined("shown_at", \.shownAt, "RFC 3339; when the prompt was shown.")
         }
     }
 
@@ -291,25 +241,22 @@ package struct PreferencesAnswer: WireAnswer, Hashable {
     package var prompts: [Prompt]
 
     package init(rows: [Row], prompts: [Prompt]) {
-        self.rows = rows
-        self.prompts = prompts
+        (self.rows, self.prompts) = (rows, prompts)
     }
 
-    package static let name = "Preferences"
-    package static let means = "Every preference of a person."
+    package static let shownName = "Preferences"
+    package static let shownMeans = "Every preference of a person."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("preferences", answer, \.rows, "By scope, channel and destination.")
-        fields.required("prompts", answer, \.prompts, "By device.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("preferences", \.rows, "By scope, channel and destination.")
+        fields.joined("prompts", \.prompts, "By device.")
     }
 }
 
 /// `GET …/decisions`: why things did and did not arrive.
-package struct DecisionsAnswer: WireAnswer, Hashable {
+package struct DecisionsAnswer: ShownRecord {
     /// One send to the person, with its decision.
-    package struct Row: WireAnswer, Hashable {
+    package struct Row: ShownRecord {
         package var send: SendID
         package var caller: CallerName
         package var type: TypeID
@@ -333,54 +280,41 @@ package struct DecisionsAnswer: WireAnswer, Hashable {
             reason: Reason, detail: Detail?, sentence: String, deliveries: [SendAnswer.Delivery],
             waiting: [String], events: [SendEvent], trail: TrailReference, isShadow: Bool = false
         ) {
-            self.send = send
-            self.caller = caller
-            self.type = type
-            self.channel = channel
-            self.at = at
-            self.outcome = outcome
-            self.reason = reason
-            self.detail = detail
-            self.sentence = sentence
-            self.deliveries = deliveries
-            self.waiting = waiting
-            self.events = events
-            self.trail = trail
-            self.isShadow = isShadow
+            (self.send, self.caller, self.type, self.channel) = (send, caller, type, channel)
+            (self.at, self.outcome, self.reason, self.detail) = (at, outcome, reason, detail)
+            (self.sentence, self.deliveries, self.waiting) = (sentence, deliveries, waiting)
+            (self.events, self.trail, self.isShadow) = (events, trail, isShadow)
         }
 
-        package static let name = "DecisionRow"
-        package static let means = "One send to this person, and why it did or did not arrive."
+        package static let shownName = "DecisionRow"
+        package static let shownMeans = "One send to this person, and why it did or did not arrive."
 
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.required("at", answer, \.at, "RFC 3339.")
-            fields.required("caller", answer, \.caller, "Who sent it.")
-            fields.required("channel", answer, \.channel, "The channel.")
-            fields.required(
-                "deliveries",
-                as: .list(of: SendAnswer.Delivery.shape, countMax: WireLimits.destinationCountMax),
-                answer,
-                { $0.deliveries.filter { $0.destination != nil } }, "One per destination.")
-            fields.optional("detail", answer, \.detail, "What exactly was missing.")
-            fields.required("events", answer, \.events, "What became of it, oldest first.")
-            fields.required("explanation", answer, \.sentence, "The same in a sentence.")
-            fields.required("outcome", answer, \.outcome, "The best of the deliveries.")
-            fields.required("reason", answer, \.reason, "Why.")
-            fields.required("send_id", answer, \.send, "The send.")
+        package static let fields = Fields<Self> { fields in
+            fields.joined("at", \.at, "RFC 3339.")
+            fields.joined("caller", \.caller, "Who sent it.")
+            fields.joined("channel", \.channel, "The channel.")
+            fields.joined(
+                "deliveries", "One per destination.",
+                shape: .list(of: SendAnswer.Delivery.shownShape, countMax: WireLimits.destinationCountMax)
+            ) { $0.deliveries.filter { $0.destination != nil } }
+            fields.joined("detail", \.detail, "What exactly was missing.")
+            fields.joined("events", \.events, "What became of it, oldest first.")
+            fields.joined("explanation", \.sentence, "The same in a sentence.")
+            fields.joined("outcome", \.outcome, "The best of the deliveries.")
+            fields.joined("reason", \.reason, "Why.")
+            fields.joined("send_id", \.send, "The send.")
             fields.flag(
-                "shadow", answer, \.isShadow,
-                "True where the gateway only decided: whether it arrived is known to the caller alone.")
-            fields.required("trail", answer, \.trail, "The evidence.")
-            fields.required("type", answer, \.type, "The type.")
-            fields.required(
-                "waiting", as: .list(of: .anyText, countMax: WireLimits.destinationCountMax), answer,
-                \.waiting,
-                "Destinations whose message still waits here.")
-            fields.required(
-                "who_can_fix", answer, { $0.reason.whoCanFix($0.detail) },
-                "Who can make the next attempt succeed.")
+                "shadow",
+                "True where the gateway only decided: whether it arrived is known to the caller alone."
+            ) { $0.isShadow }
+            fields.joined("trail", \.trail, "The evidence.")
+            fields.joined("type", \.type, "The type.")
+            fields.joined(
+                "waiting", \.waiting, "Destinations whose message still waits here.",
+                shape: .list(of: .anyText, countMax: WireLimits.destinationCountMax))
+            fields.joined("who_can_fix", "Who can make the next attempt succeed.") {
+                $0.reason.whoCanFix($0.detail)
+            }
         }
     }
 
@@ -390,26 +324,22 @@ package struct DecisionsAnswer: WireAnswer, Hashable {
     package var next: SendID?
 
     package init(rows: [Row], next: SendID? = nil) {
-        self.rows = rows
-        self.next = next
+        (self.rows, self.next) = (rows, next)
     }
 
-    package static let name = "Decisions"
-    package static let means = "Why things did and did not arrive, newest first."
+    package static let shownName = "Decisions"
+    package static let shownMeans = "Why things did and did not arrive, newest first."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required(
-            "decisions", as: .list(of: Row.shape, countMax: Int(WireLimits.decisionCountMax)), answer, \.rows,
-            "Newest first.")
-        fields.optional(
-            "next", answer, \.next, "There are older ones: give it as `before`. Absent when these are all.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined(
+            "decisions", \.rows, "Newest first.",
+            shape: .list(of: Row.shownShape, countMax: Int(WireLimits.decisionCountMax)))
+        fields.joined("next", \.next, "There are older ones: give it as `before`. Absent when these are all.")
     }
 }
 
 /// `POST …/devices/{device}/keys`: the key's id, and what the device must open to prove it holds the key.
-package struct KeyChallengeAnswer: WireAnswer, Hashable {
+package struct KeyChallengeAnswer: ShownRecord {
     package var key: KeyID
     /// An envelope of purpose 2 to the new key.
     package var challenge: JSONObject
@@ -422,26 +352,22 @@ package struct KeyChallengeAnswer: WireAnswer, Hashable {
         key: KeyID, challenge: JSONObject, oldKeyChallenge: JSONObject?, expiresAt: Instant,
         trail: TrailReference
     ) {
-        self.key = key
-        self.challenge = challenge
-        self.oldKeyChallenge = oldKeyChallenge
-        self.expiresAt = expiresAt
-        self.trail = trail
+        (self.key, self.challenge, self.oldKeyChallenge) = (key, challenge, oldKeyChallenge)
+        (self.expiresAt, self.trail) = (expiresAt, trail)
     }
 
-    package static let name = "KeyChallenge"
-    package static let means = "The key is registered but unproved; answer the challenge to make it usable."
+    package static let shownName = "KeyChallenge"
+    package static let shownMeans =
+        "The key is registered but unproved; answer the challenge to make it usable."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("challenge", as: envelope, answer, \.challenge, "For the new key.")
-        fields.required("expires_at", answer, \.expiresAt, "RFC 3339; five minutes from now.")
-        fields.required("key_id", answer, \.key, "The new key's id.")
-        fields.optional(
-            "old_key_challenge", as: envelope, answer, \.oldKeyChallenge,
-            "For the earlier active key, which must answer too.")
-        fields.required("trail", answer, \.trail, "The evidence.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("challenge", \.challenge, "For the new key.", shape: envelope)
+        fields.joined("expires_at", \.expiresAt, "RFC 3339; five minutes from now.")
+        fields.joined("key_id", \.key, "The new key's id.")
+        fields.joined(
+            "old_key_challenge", \.oldKeyChallenge, "For the earlier active key, which must answer too.",
+            shape: envelope)
+        fields.joined("trail", \.trail, "The evidence.")
     }
 
     private static let envelope = Shape.named(

@@ -1,4 +1,5 @@
 package import CanonicalJSON
+package import GateRecords
 package import GateVocabulary
 
 /// What the gate answers to one send.
@@ -7,7 +8,7 @@ package import GateVocabulary
 /// when none will, so that a client that looks only at the status never believes in a send that was not.
 package struct SendAnswer: Hashable, Sendable {
     /// What became of the send at one destination.
-    package struct Delivery: WireAnswer, Hashable {
+    package struct Delivery: ShownRecord {
         /// As its owner calls it; `nil` stands for "no destination at all".
         package var destination: String?
         package var outcome: Outcome
@@ -27,15 +28,11 @@ package struct SendAnswer: Hashable, Sendable {
             messageID: MessageID? = nil, keyID: KeyID? = nil, notBefore: Instant? = nil,
             notes: DecisionNotes = []
         ) {
-            self.destination = destination
-            self.outcome = outcome
-            self.reason = reason
-            self.detail = detail
-            self.gate = gate
-            self.messageID = messageID
-            self.keyID = keyID
-            self.notBefore = notBefore
-            self.notes = notes
+            (self.destination, self.outcome, self.reason, self.detail) = (
+                destination, outcome, reason, detail
+            )
+            (self.gate, self.messageID, self.keyID) = (gate, messageID, keyID)
+            (self.notBefore, self.notes) = (notBefore, notes)
         }
 
         package init(
@@ -70,28 +67,23 @@ package struct SendAnswer: Hashable, Sendable {
             return destination
         }
 
-        package static let name = "Delivery"
-        package static let means = "What becomes of the send at one destination."
+        package static let shownName = "Delivery"
+        package static let shownMeans = "What becomes of the send at one destination."
 
-        package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-            _ answer: borrowing Fields.Source, to fields: inout Fields
-        ) {
-            fields.required("destination", answer, { $0.listedDestination }, "The device or address.")
-            fields.optional("detail", answer, \.detail, "What exactly was missing.")
-            fields.optional("key_id", answer, \.keyID, "The device key the body is sealed to.")
-            fields.optional(
-                "message_id", answer, \.messageID,
-                "Stable over every retry; `apns-id` and the envelope's `mid`.")
-            fields.optional(
-                "not_before", answer, \.notBefore, "RFC 3339; the earliest time it goes on, for a `defer`.")
-            fields.optional(
+        package static let fields = Fields<Self> { fields in
+            fields.joined("destination", "The device or address.") { $0.listedDestination }
+            fields.joined("detail", \.detail, "What exactly was missing.")
+            fields.joined("key_id", \.keyID, "The device key the body is sealed to.")
+            fields.joined(
+                "message_id", \.messageID, "Stable over every retry; `apns-id` and the envelope's `mid`.")
+            fields.joined("not_before", \.notBefore, "RFC 3339; the earliest time it goes on, for a `defer`.")
+            fields.joined(
                 "notes",
-                as: .list(of: .choice(DecisionNotes.names.map(\.name)), countMin: 1, countMax: 8), answer,
-                { $0.notes.isEmpty ? nil : $0.notes.namesSet },
-                "Other things worth knowing: `address_contested` where the number or address was verified for another person too, and no earlier."
-            )
-            fields.required("outcome", answer, \.outcome, "What becomes of it there.")
-            fields.required("reason", answer, \.reason, "Why.")
+                "Other things worth knowing: `address_contested` where the number or address was verified for another person too, and no earlier.",
+                shape: .list(of: .choice(DecisionNotes.names.map(\.name)), countMin: 1, countMax: 8)
+            ) { $0.notes.isEmpty ? nil : $0.notes.namesSet }
+            fields.joined("outcome", \.outcome, "What becomes of it there.")
+            fields.joined("reason", \.reason, "Why.")
         }
     }
 
@@ -175,81 +167,91 @@ package struct SendAnswer: Hashable, Sendable {
         }
     }
 
-    private var form: Form { isShadow ? .shadow : outcome.isPromise ? .promise : .refusal }
+    /// What all forms have.
+    private static func declareCommon(as form: Form, in fields: inout Fields<Self>) {
+        fields.joined(
+            "deliveries", \.deliveries, "One per destination; empty when the send itself was refused.",
+            shape: .list(of: Delivery.shownShape, countMax: WireLimits.destinationCountMax))
+        fields.joined("detail", "What exactly was missing; `null` when the reason says it all.") {
+            Nullable($0.detail)
+        }
+        fields.joined("hint", "What to do next, in words.") { $0.hintText }
+        fields.joined("id", \.id, "The caller's id.")
+        fields.joined(
+            "outcome", \.outcome, "The best of the deliveries.",
+            shape: .choice(Outcome.allCases.filter { form.includes($0) }.map(\.name)))
+        fields.joined(
+            "owed",
+            "A mandatory notice that this send does not discharge: it must go by one of these too, or an alarm is raised.",
+            shape: .list(of: .choice(of: DischargeMeans.self), countMax: DischargeMeans.allCases.count)
+        ) { $0.owed.isEmpty ? nil : $0.owed }
+        fields.joined("policy", \.policy, "Digest of the bundle that decided.")
+        fields.joined(
+            "reason", \.reason, "The reason of the best.",
+            shape: .choice(Reason.allCases.filter { form.includes($0.outcome) }.map(\.rawValue)))
+        fields.flag("replayed", "True when this answers an earlier request with the same id and content.") {
+            $0.isReplayed
+        }
+        fields.joined("send_id", \.sendID, "The gateway's id; paths and references use it.")
+        fields.joined("trail", \.trail, "The evidence.")
+        fields.joined("who_can_fix", "Who can make the next attempt succeed.") {
+            $0.reason.whoCanFix($0.detail)
+        }
+    }
 
-    /// The fields of an answer of a form.
-    ///
-    /// - Parameter isStreamLine: A line of a stream has no status line, so its body carries `status`.
-    private static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, as form: Form, isStreamLine: Bool, to fields: inout Fields
-    ) {
-        fields.required(
-            "deliveries", as: .list(of: Delivery.shape, countMax: WireLimits.destinationCountMax),
-            answer,
-            \.deliveries,
-            "One per destination; empty when the send itself was refused.")
-        fields.required(
-            "detail", answer, { Nullable(value: $0.detail) },
-            "What exactly was missing; `null` when the reason says it all.")
-        fields.optional("hint", answer, { $0.hintText }, "What to do next, in words.")
-        fields.required("id", answer, \.id, "The caller's id.")
-        fields.required(
-            "outcome", as: .choice(Outcome.allCases.filter { form.includes($0) }.map(\.name)),
-            answer,
-            \.outcome,
-            "The best of the deliveries.")
-        fields.optional(
-            "owed", as: .list(of: .choice(of: DischargeMeans.self), countMax: DischargeMeans.allCases.count),
-            answer,
-            { $0.owed.isEmpty ? nil : $0.owed },
-            "A mandatory notice that this send does not discharge: it must go by one of these too, or an alarm is raised."
+    private static func declareStatus(in fields: inout Fields<Self>) {
+        fields.joined("status", "In a line of a stream.", shape: .integer(202...202)) { Optional($0.status) }
+    }
+
+    private static func declareViolations(in fields: inout Fields<Self>) {
+        fields.joined(
+            "violations",
+            "For `invalid_params`: everything in `params` that does not fit the type. Never a value.",
+            shape: .list(of: Violation.shownShape, countMax: WireLimits.violationCountMax)
+        ) { $0.violations.isEmpty ? nil : Array($0.violations.prefix(WireLimits.violationCountMax)) }
+    }
+
+    /// A line of a stream has no status line, so its body carries `status`.
+    private static let acceptedLine = Fields<Self> { fields in
+        declareCommon(as: .promise, in: &fields)
+        declareStatus(in: &fields)
+    }
+
+    private static let shadowedLine = Fields<Self> { fields in
+        declareCommon(as: .shadow, in: &fields)
+        declareStatus(in: &fields)
+        declareViolations(in: &fields)
+        fields.joined(
+            "shadow", \.isShadow,
+            "True: decided and recorded alone. Nothing goes out by the gateway, so the producer's own sender sends it."
         )
-        fields.required("policy", answer, \.policy, "Digest of the bundle that decided.")
-        fields.required(
-            "reason",
-            as: .choice(Reason.allCases.filter { form.includes($0.outcome) }.map(\.rawValue)),
-            answer,
-            \.reason,
-            "The reason of the best.")
-        fields.flag(
-            "replayed", answer, \.isReplayed,
-            "True when this answers an earlier request with the same id and content.")
-        fields.required("send_id", answer, \.sendID, "The gateway's id; paths and references use it.")
-        if form == .shadow {
-            fields.required(
-                "shadow", as: .boolean, answer, \.isShadow,
-                "True: decided and recorded alone. Nothing goes out by the gateway, so the producer's own sender sends it."
-            )
-        }
-        if form != .refusal {
-            fields.optional(
-                "status", as: .integer(202...202), answer, { isStreamLine ? Int64($0.status) : nil },
-                "In a line of a stream.")
-        } else {
-            fields.required(
-                "status", as: .integer(403...403), answer, { Int64($0.status) }, "The HTTP status.")
-            fields.required("title", answer, { $0.reason.title }, "The reason in words.")
-        }
-        fields.required("trail", answer, \.trail, "The evidence.")
-        if form == .refusal {
-            fields.required("type", answer, { RefusalURN(reason: $0.reason) }, "The reason as a URN.")
-        }
-        if form != .promise {
-            fields.optional(
-                "violations", as: .list(of: Violation.shape, countMax: WireLimits.violationCountMax),
-                answer,
-                { $0.violations.isEmpty ? nil : Array($0.violations.prefix(WireLimits.violationCountMax)) },
-                "For `invalid_params`: everything in `params` that does not fit the type. Never a value.")
-        }
-        fields.required(
-            "who_can_fix", answer, { $0.reason.whoCanFix($0.detail) },
-            "Who can make the next attempt succeed.")
+    }
+
+    private static let accepted = acceptedLine.without(["status"])
+    private static let shadowed = shadowedLine.without(["status"])
+
+    private static let refused = Fields<Self> { fields in
+        declareCommon(as: .refusal, in: &fields)
+        declareViolations(in: &fields)
+        fields.joined("status", "The HTTP status.", shape: .integer(403...403)) { $0.status }
+        fields.joined("title", "The reason in words.") { $0.reason.title }
+        fields.joined(
+            "type", "The reason as a URN.",
+            shape: .choice(
+                Reason.allCases.filter { !$0.outcome.isPromise }.map { "urn:sendgate:reason:\($0.rawValue)" })
+        ) { "urn:sendgate:reason:\($0.reason.rawValue)" }
     }
 
     private func write(isStreamLine: Bool, to json: inout CanonicalWriter) {
-        var fields = AnswerWriter<Self>(json)
-        Self.show(self, as: form, isStreamLine: isStreamLine, to: &fields)
-        json = fields.finish()
+        let fields =
+            if isShadow {
+                isStreamLine ? Self.shadowedLine : Self.shadowed
+            } else if outcome.isPromise {
+                isStreamLine ? Self.acceptedLine : Self.accepted
+            } else {
+                Self.refused
+            }
+        fields.write(shown: self, to: &json)
     }
 
     package func json(isStreamLine: Bool = false) -> JSONObject {
@@ -288,49 +290,23 @@ package struct SendAnswer: Hashable, Sendable {
     }
 
     package static var acceptedShape: Shape {
-        shape(
-            "SendAccepted",
-            "At least one destination will get it: now, later (`defer`) or in a summary (`digest`).",
-            as: .promise)
+        acceptedLine.shownShape(
+            as: "SendAccepted",
+            "At least one destination will get it: now, later (`defer`) or in a summary (`digest`).")
     }
 
     package static var shadowedShape: Shape {
-        shape(
-            "SendShadowed",
-            "Decided and recorded on a listener in shadow, and nothing goes out: `outcome` says what enforcing would come to. The same id is answered the same way again.",
-            as: .shadow)
+        shadowedLine.shownShape(
+            as: "SendShadowed",
+            "Decided and recorded on a listener in shadow, and nothing goes out: `outcome` says what enforcing would come to. The same id is answered the same way again."
+        )
     }
 
     package static var refusedShape: Shape {
-        shape(
-            "SendRefused",
-            "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone. After `unknown_type` and `invalid_params` the id is free for corrected content, until it is used for some.",
-            as: .refusal)
-    }
-
-    private static func shape(_ name: String, _ means: String, as form: Form) -> Shape {
-        .named(
-            name,
-            .object(
-                AnswerShapes<Self>.object(means) {
-                    show((), as: form, isStreamLine: true, to: &$0)
-                }))
-    }
-}
-
-/// The `type` of a refused send.
-private struct RefusalURN: AnswerValue {
-    let reason: Reason
-
-    static var answerShape: Shape {
-        .choice(Reason.allCases.filter { !$0.outcome.isPromise }.map { "urn:sendgate:reason:\($0.rawValue)" })
-    }
-
-    func write(answer json: inout CanonicalWriter) {
-        json.quoted { json in
-            json.raw("urn:sendgate:reason:")
-            json.characters(reason.rawValue)
-        }
+        refused.shownShape(
+            as: "SendRefused",
+            "No destination will get it. A problem document whose `detail` is a code. The same id is answered the same way again: use a new id once the reason is gone. After `unknown_type` and `invalid_params` the id is free for corrected content, until it is used for some."
+        )
     }
 }
 

@@ -1,7 +1,8 @@
 import CanonicalJSON
+package import GateRecords
 
 /// Where in the trail something is recorded: a producer's own piece of evidence.
-package struct TrailReference: WireAnswer, Hashable {
+package struct TrailReference: ShownRecord {
     /// The log's name, as its checkpoints sign it.
     package var origin: String
     package var index: UInt64
@@ -9,29 +10,25 @@ package struct TrailReference: WireAnswer, Hashable {
     package var leaf: [UInt8]
 
     package init(origin: String, index: UInt64, leaf: [UInt8]) {
-        self.origin = origin
-        self.index = index
-        self.leaf = leaf
+        (self.origin, self.index, self.leaf) = (origin, index, leaf)
     }
 
-    package static let name = "TrailReference"
-    package static let means = "Where in the trail this is recorded, durably, before the answer was given."
+    package static let shownName = "TrailReference"
+    package static let shownMeans =
+        "Where in the trail this is recorded, durably, before the answer was given."
 
-    package static func show<Fields: AnswerFields<Self> & ~Copyable>(
-        _ answer: borrowing Fields.Source, to fields: inout Fields
-    ) {
-        fields.required("index", answer, { Int64($0.index) }, "The entry's index.")
-        fields.required(
-            "leaf", answer, { DigestText(bytes: $0.leaf) }, "SHA-256 of 0x00 and the entry (RFC 6962).")
-        fields.required("origin", answer, \.origin, "The log's name, as its checkpoints sign it.")
+    package static let fields = Fields<Self> { fields in
+        fields.joined("index", \.index, "The entry's index.")
+        fields.joined("leaf", "SHA-256 of 0x00 and the entry (RFC 6962).") { DigestText(bytes: $0.leaf) }
+        fields.joined("origin", \.origin, "The log's name, as its checkpoints sign it.")
     }
 }
 
 /// SHA-256, 32 bytes, in hexadecimal digits.
-private struct DigestText: AnswerValue {
+private struct DigestText: ShownValue {
     let bytes: [UInt8]
 
-    static var answerShape: Shape { .sha256 }
+    static var shownShape: Shape { .sha256 }
 
-    func write(answer json: inout CanonicalWriter) { json.quoted { $0.hexadecimal(bytes) } }
+    func write(shown json: inout CanonicalWriter) { json.quoted { $0.hexadecimal(bytes) } }
 }

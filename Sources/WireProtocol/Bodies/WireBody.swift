@@ -1,64 +1,21 @@
 package import CanonicalJSON
-import GateRecords
 
-/// A request body, whose fields are declared where they are read.
+/// A request body: a record of its own, or what is given of one that is kept (``Given``).
 package protocol WireBody: Sendable {
-    /// Everything a body must be: ``declared(_:_:rules:)``, kept because every request is checked against it.
+    /// Everything a body must be.
     static var shape: Shape { get }
-    /// A body as the reference shows it. The shape is made of what is asked of it.
+    /// A body as the reference shows it.
     static var example: JSONValue { get }
 
-    /// - Parameter fields: Of a body that ``shape`` accepted; all are asked for, whichever are there.
-    init(from fields: BodyFields) throws(BodyError)
-}
+    /// - Parameter body: That ``shape`` let through.
+    init(given body: JSONObject)
 
-/// An object within a body.
-package protocol BodyObject: ShapedBodyValue, Sendable {
-    /// ``declared(_:_:rules:)``.
-    static var shape: Shape { get }
-    static var example: JSONValue { get }
-
-    init(from fields: BodyFields)
+    /// What is wrong with a body that is of its shape.
+    var contradictions: [Violation] { get }
 }
 
 extension WireBody {
-    /// The shape made of what ``init(from:)`` asks for.
-    ///
-    /// - Parameters:
-    ///   - name: In the OpenAPI document.
-    ///   - means: One sentence for its reader; `nil` of a body in variants, each of which has its own.
-    static func declared(_ name: String, _ means: String? = nil, rules: [ObjectShape.Rule] = []) -> Shape {
-        let notes = BodyNotes()
-        do throws(BodyError) {
-            _ = try Self(from: BodyFields(example.objectValue ?? [:], notes: notes))
-        } catch {
-            preconditionFailure("the example of `\(name)` is no such body: \(error)")
-        }
-        return .named(name, notes.shape(means, rules: rules))
-    }
-}
-
-extension BodyObject {
-    package static var bodyShape: Shape { shape }
-
-    package static func read(body json: JSONValue) -> Self? {
-        json.objectValue.map { Self(from: BodyFields($0)) }
-    }
-
-    /// The shape of an object in variants, each of which has its own sentence.
-    static func declaredInVariants(_ name: String) -> Shape {
-        let notes = BodyNotes()
-        _ = Self(from: BodyFields(example.objectValue ?? [:], notes: notes))
-        return .named(name, notes.shape(nil, rules: []))
-    }
-
-    /// - Parameter name: In the OpenAPI document; `nil` of an object that is shown where it stands.
-    static func declared(_ name: String?, _ means: String, rules: [ObjectShape.Rule] = []) -> Shape {
-        let notes = BodyNotes()
-        _ = Self(from: BodyFields(example.objectValue ?? [:], notes: notes))
-        let shape = notes.shape(means, rules: rules)
-        return name.map { .named($0, shape) } ?? shape
-    }
+    package var contradictions: [Violation] { [] }
 }
 
 /// A body that was read, beside what was sent.
@@ -110,7 +67,10 @@ extension WireBody {
             let content = try content(of: bytes)
             let violations = shape.violations(of: content)
             guard violations.isEmpty, case .object(let object) = content else { throw .invalid(violations) }
-            return .success(ReadBody(body: try Self(from: BodyFields(object)), content: content))
+            let body = Self(given: object)
+            let contradictions = body.contradictions
+            guard contradictions.isEmpty else { throw .invalid(contradictions) }
+            return .success(ReadBody(body: body, content: content))
         } catch {
             return .failure(error)
         }

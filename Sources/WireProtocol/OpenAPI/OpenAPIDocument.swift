@@ -216,6 +216,6 @@ extension RouteDescription {
         for name in names {
             examples[name.rawValue] = ["$ref": .string("#/components/examples/\(name.rawValue)")]
         }
-        return ["schema": .object(components.schema(of: Problem.shape)), "examples": .object(examples)]
+        return ["schema": .object(components.schema(of: Problem.shownShape)), "examples": .object(examples)]
     }
 }

@@ -1,4 +1,5 @@
 package import CanonicalJSON
+package import GateRecords
 import GateVocabulary
 
 /// A route as its callers know it: how it is asked for, what it needs, what it answers.
@@ -183,14 +184,13 @@ package struct Parameter: Sendable {
 }
 
 extension RouteDescription.Response {
-    package static func ok(_ means: String, _ shape: Shape, _ example: JSONObject, status: Int = 200) -> Self
+    package static func ok<Answer: ShownRecord>(_ means: String, _ example: Answer, status: Int = 200) -> Self
     {
-        Self(status: status, means: means, content: .json(shape, example: example))
+        Self(status: status, means: means, content: .json(Answer.shownShape, example: example.json))
     }
 
     /// The answer of every route that only records.
-    package static let recorded = ok(
-        "Done, durably, and recorded in the trail.", RecordedAnswer.shape, Samples.recorded.json)
+    package static let recorded = ok("Done, durably, and recorded in the trail.", Samples.recorded)
 
     var isRefusal: Bool {
         if case .refusal = content { true } else { false }
