@@ -17,8 +17,7 @@ extension GateReading {
     /// What ``boundOutboxHead(from:)`` reads.
     static let outboxHeadColumns =
         """
-        number, rank, message, send, subject, destination, caller, type, channel, critical, category, tier, state, form,
-        interruption, key, decided_at, not_before, expires_at, attempt_count, attempted_at
+        number, message, send, subject, rank, caller, not_before, attempt_count, attempted_at, byte_count, rest
         """
     private static let columns = "\(outboxHeadColumns), sealed"
     private static let byMessage = StatementText("outbox", "SELECT \(columns) FROM outbox WHERE message = ?")
@@ -73,34 +72,28 @@ extension GateReading {
     }
 
     /// What stands in clear of a waiting message, and what its sealed part is bound to.
-    final func boundOutboxHead(from row: inout StoredRow) throws -> (record: OutboxRecord, row: [UInt8]) {
-        let (number, rank) = (row.integer(), row.integer())
-        let message = try row.id(MessageID.self)
-        let send = try row.id(SendID.self)
-        let subject = try row.id(SubjectID.self)
-        let destination = try row.id(Tag.self)
-        let caller = CallerName(try strings.text(of: row.integer(), in: gate))
-        let type = TypeID(try strings.text(of: row.integer(), in: gate))
-        let channel = try row.code(Channel.self)
-        let request = AttestedRequest(caller: caller, type: type, channel: channel, critical: row.flag())
-        let category = try row.code(Category.self)
-        let tier = try row.code(Tier.self)
-        let state = try row.code(OutboxRecord.State.self)
-        let form = try row.code(BodyForm.self)
-        let interruption = try row.code(Interruption.self)
-        let key = try row.optionalID(KeyID.self)
-        let decidedAt = try row.instant()
-        let notBefore = try row.instant()
-        let expiresAt = try row.instant()
-        let attemptCount = Int(try row.count())
-        let attemptedAt = try row.optionalInstant()
-        let record = OutboxRecord(
-            message: message, send: send, subject: subject, destination: destination, request: request,
-            category: category, tier: tier, state: state, form: form, interruption: interruption, key: key,
-            headers: [], body: [], facts: [], decidedAt: decidedAt, notBefore: notBefore,
-            expiresAt: expiresAt,
-            attemptCount: attemptCount, attemptedAt: attemptedAt, mayHaveArrived: attemptCount > 0)
-        return (record, SendColumns.outboxRow(record, number: number, rank: rank))
+    final func boundOutboxHead(from stored: inout StoredRow) throws -> (record: OutboxRecord, row: [UInt8]) {
+        var row = OutboxRow.blank
+        row.number = stored.integer()
+        row.head.message = try stored.id()
+        row.head.send = try stored.id()
+        row.head.subject = try stored.id()
+        let rank = stored.integer()
+        row.caller = stored.integer()
+        row.head.notBefore = try stored.instant()
+        row.head.attemptCount = Int(try stored.count())
+        row.head.attemptedAt = try stored.optionalInstant()
+        row.byteCount = try stored.count()
+        try row.take(rest: stored.byteArray())
+        try complete(&row)
+        return (row.head, row.bound(rank: rank))
+    }
+
+    /// Fills in what the numbers of a row stand for.
+    final func complete(_ row: inout OutboxRow) throws {
+        row.head.request.caller = CallerName(try strings.text(of: row.caller, in: gate))
+        row.head.request.type = TypeID(try strings.text(of: row.type, in: gate))
+        row.head.mayHaveArrived = row.head.attemptCount > 0
     }
 
     // MARK: Whose turn it is

@@ -9,32 +9,6 @@ enum SendColumns {
     static let outbox = SealedColumn("outbox", "sealed")
     static let event = SealedColumn("event", "sealed")
 
-    /// The columns that the sealed part of a waiting message is bound to: every column in clear that is written
-    /// together with it. A deferred request that passed for a finished body would leave the gateway as it is. Its times of trying are
-    /// not among them, which change without the content being opened.
-    static func outboxRow(_ record: OutboxRecord, number: Int64, rank: Int64) -> [UInt8] {
-        var fields = RowWriter(version: 1)
-        fields.put(number)
-        fields.put(rank)
-        fields.put(record.message)
-        fields.put(record.send)
-        fields.put(record.subject)
-        fields.put(record.destination)
-        fields.put(record.request.caller.text)
-        fields.put(record.request.type.text)
-        fields.put(record.request.channel)
-        fields.put(record.request.critical)
-        fields.put(record.category)
-        fields.put(record.tier)
-        fields.put(record.state)
-        fields.put(record.form)
-        fields.put(record.interruption)
-        fields.put(record.key) { $0.put($1) }
-        fields.put(record.decidedAt)
-        fields.put(record.expiresAt)
-        return fields.bytes
-    }
-
     /// Numbers that stand in a send's row for what its record says by name.
     struct SendNumbers {
         var number: Int64

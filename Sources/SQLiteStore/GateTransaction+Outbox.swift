@@ -49,10 +49,12 @@ extension GateTransaction {
         _ record: OutboxRecord, _ content: OutboxRecord.Content, number: Int64, segment: Int64 = 0
     ) throws -> StoredMessage {
         StoredMessage(
-            record, number: number, segment: segment, sendNumber: sendNumbers[record.send],
-            caller: try strings.makeNumber(of: record.request.caller.text, in: gate),
-            type: try strings.makeNumber(of: record.request.type.text, in: gate),
-            byteCount: Int64(content.byteCount))
+            OutboxRow(
+                number: number,
+                caller: try strings.makeNumber(of: record.request.caller.text, in: gate),
+                type: try strings.makeNumber(of: record.request.type.text, in: gate),
+                byteCount: Int64(content.byteCount), head: record.withoutContent),
+            segment: segment, sendNumber: sendNumbers[record.send])
     }
 
     func insert(_ row: StoredMessage, sealed: [UInt8]) throws {
@@ -67,24 +69,13 @@ extension GateTransaction {
             $0.add(head.message)
             $0.add(head.send)
             $0.add(head.subject)
-            $0.add(head.destination)
             $0.add(row.rank)
             $0.add(row.caller)
-            $0.add(row.type)
-            $0.add(head.request.channel)
-            $0.add(head.request.critical)
-            $0.add(head.category)
-            $0.add(head.tier)
-            $0.add(head.state)
-            $0.add(head.form)
-            $0.add(head.interruption)
-            $0.add(head.key)
-            $0.add(head.decidedAt)
             $0.add(head.notBefore)
-            $0.add(head.expiresAt)
             $0.add(Int64(head.attemptCount))
             $0.add(head.attemptedAt)
             $0.add(row.byteCount)
+            $0.add(row.row.rest)
             $0.add(sealed)
             $0.add(row.number)
         }

@@ -105,37 +105,23 @@ final class OfferedMessages {
 
 /// A message as its row has it, without its sealed part.
 final class StoredMessage {
-    let number: Int64
+    let row: OutboxRow
     /// The row of `offered` that it is in.
     let segment: Int64
     /// The number of its send, where that is known.
     var sendNumber: Int64?
     let rank: Int64
-    /// Numbers of words in ``StringTable``.
-    let caller: Int64
-    let type: Int64
-    let byteCount: Int64
-    let head: OutboxRecord
 
-    /// - Parameter record: Its sealed part is left out.
-    init(
-        _ record: OutboxRecord, number: Int64, segment: Int64 = 0, sendNumber: Int64? = nil, caller: Int64,
-        type: Int64, byteCount: Int64
-    ) {
-        self.number = number
-        self.segment = segment
-        self.sendNumber = sendNumber
-        rank = Rank.of(record.category, record.tier)
-        self.caller = caller
-        self.type = type
-        self.byteCount = byteCount
-        head = OutboxRecord(
-            message: record.message, send: record.send, subject: record.subject,
-            destination: record.destination, request: record.request, category: record.category,
-            tier: record.tier, state: record.state, form: record.form, interruption: record.interruption,
-            key: record.key, headers: [], body: [], facts: [], decidedAt: record.decidedAt,
-            notBefore: record.notBefore, expiresAt: record.expiresAt, attemptCount: record.attemptCount,
-            attemptedAt: record.attemptedAt, mayHaveArrived: record.attemptCount > 0)
+    var number: Int64 { row.number }
+    var caller: Int64 { row.caller }
+    var byteCount: Int64 { row.byteCount }
+    var head: OutboxRecord { row.head }
+    /// What its sealed part is bound to in `outbox`.
+    var bound: [UInt8] { row.bound(rank: rank) }
+
+    init(_ row: OutboxRow, segment: Int64 = 0, sendNumber: Int64? = nil) {
+        (self.row, self.segment, self.sendNumber) = (row, segment, sendNumber)
+        rank = Rank.of(row.head.category, row.head.tier)
     }
 }
 
@@ -238,7 +224,7 @@ struct OfferedSegment: ~Copyable {
         }
         count += 1
         last = row.number
-        row.write(to: &heads)
+        row.row.write(row: &heads)
         contents.put(Int64(content.fieldByteCount))
         content.write(to: &contents)
     }
@@ -264,36 +250,6 @@ struct OfferedSegment: ~Copyable {
             }
             return contents
         }
-    }
-}
-
-extension StoredMessage {
-    /// What its sealed part is bound to in `outbox`.
-    var bound: [UInt8] { SendColumns.outboxRow(head, number: number, rank: rank) }
-
-    /// Writes the clear part: the columns of `outbox` by which a message is found.
-    func write(to fields: inout RowWriter) {
-        fields.put(number)
-        fields.put(head.message)
-        fields.put(head.send)
-        fields.put(head.subject)
-        fields.put(head.destination)
-        fields.put(caller)
-        fields.put(type)
-        fields.put(head.request.channel)
-        fields.put(head.request.critical)
-        fields.put(head.category)
-        fields.put(head.tier)
-        fields.put(head.state)
-        fields.put(head.form)
-        fields.put(head.interruption)
-        fields.put(head.key) { $0.put($1) }
-        fields.put(head.decidedAt)
-        fields.put(head.notBefore)
-        fields.put(head.expiresAt)
-        fields.put(Int64(head.attemptCount))
-        fields.put(optional: head.attemptedAt)
-        fields.put(byteCount)
     }
 }
 
@@ -328,26 +284,9 @@ extension GateReading {
     }
 
     private func offer(from fields: inout RowReader, in segment: Int64) throws -> StoredMessage {
-        let number = try fields.integer(in: 0...StoredRow.countMax)
-        let (message, send) = (try fields.id(MessageID.self), try fields.id(SendID.self))
-        let (subject, destination) = (try fields.id(SubjectID.self), try fields.id(Tag.self))
-        let (caller, type) = (try fields.integer(), try fields.integer())
-        let request = AttestedRequest(
-            caller: CallerName(try strings.text(of: caller, in: gate)),
-            type: TypeID(try strings.text(of: type, in: gate)), channel: try fields.code(),
-            critical: try fields.flag())
-        let record = OutboxRecord(
-            message: message, send: send, subject: subject, destination: destination, request: request,
-            category: try fields.code(), tier: try fields.code(), state: try fields.code(),
-            form: try fields.code(), interruption: try fields.code(),
-            key: try fields.optional { try $0.id() },
-            headers: [], body: [], facts: [], decidedAt: try fields.instant(),
-            notBefore: try fields.instant(), expiresAt: try fields.instant(),
-            attemptCount: Int(try fields.integer(in: 0...StoredRow.countMax)),
-            attemptedAt: try fields.optional { try $0.instant() })
-        let byteCount = try fields.integer(in: 0...StoredRow.countMax)
-        return StoredMessage(
-            record, number: number, segment: segment, caller: caller, type: type, byteCount: byteCount)
+        var row = try OutboxRow.read(row: &fields)
+        try complete(&row)
+        return StoredMessage(row, segment: segment)
     }
 
     /// The sealed part of a row, by the numbers of its messages; `nil` when there is no such row.

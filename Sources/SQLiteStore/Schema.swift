@@ -171,21 +171,10 @@ extension Schema {
         "outbox",
         [
             "number": "INTEGER PRIMARY KEY", "message": "BLOB NOT NULL", "send": "BLOB NOT NULL",
-            "subject": "BLOB NOT NULL", "destination": "BLOB NOT NULL",
-            "rank": "INTEGER NOT NULL CHECK (rank BETWEEN 0 AND 7)",
-            "caller": "INTEGER NOT NULL", "type": "INTEGER NOT NULL",
-            "channel": "INTEGER NOT NULL CHECK (channel BETWEEN 0 AND 2)",
-            "critical": "INTEGER NOT NULL CHECK (critical IN (0, 1))",
-            "category": "INTEGER NOT NULL CHECK (category BETWEEN 0 AND 3)",
-            "tier": "INTEGER NOT NULL CHECK (tier BETWEEN 0 AND 3)",
-            "state": "INTEGER NOT NULL CHECK (state BETWEEN 0 AND 2)",
-            "form": "INTEGER NOT NULL CHECK (form BETWEEN 0 AND 3)",
-            "interruption": "INTEGER NOT NULL CHECK (interruption BETWEEN 0 AND 3)",
-            "key": "BLOB", "decided_at": "INTEGER NOT NULL", "not_before": "INTEGER NOT NULL",
-            "expires_at": "INTEGER NOT NULL",
-            "attempt_count": "INTEGER NOT NULL CHECK (attempt_count >= 0)",
-            "attempted_at": "INTEGER",
-            "byte_count": "INTEGER NOT NULL CHECK (byte_count >= 0)",
+            "subject": "BLOB NOT NULL", "rank": "INTEGER NOT NULL CHECK (rank BETWEEN 0 AND 7)",
+            "caller": "INTEGER NOT NULL", "not_before": "INTEGER NOT NULL",
+            "attempt_count": "INTEGER NOT NULL CHECK (attempt_count >= 0)", "attempted_at": "INTEGER",
+            "byte_count": "INTEGER NOT NULL CHECK (byte_count >= 0)", "rest": "BLOB NOT NULL",
             "sealed": "BLOB NOT NULL",
         ])
 
@@ -230,7 +219,7 @@ extension Schema {
     ///
     /// Constraints on values catch a slip; what is damaged is noticed by the code of its page (see ``PageFile``).
     static let gate = Schema(
-        file: "gate.db", applicationID: 0x5347_6742, refusedVersionCount: 1,
+        file: "gate.db", applicationID: 0x5347_6742, refusedVersionCount: 2,
         steps: [
             [
                 table("word", ["id": "INTEGER PRIMARY KEY", "text": "TEXT NOT NULL UNIQUE"]),

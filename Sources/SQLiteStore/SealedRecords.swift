@@ -35,7 +35,7 @@ extension ConsentRecord: SealedRow {
 
 extension SendRecord {
     /// The sealed part of a send. It holds the type, because an unknown one is the caller's text.
-    struct Details: SealedRow, Equatable {
+    struct Details: SealedRow, Record {
         var type: TypeID
         var requestID: String
         var destinationNames: DestinationNames
@@ -44,17 +44,22 @@ extension SendRecord {
         static let layout: UInt8 = 1
         var fieldByteCount: Int { 192 }
 
-        func write(row: inout RowWriter) {
-            row.put(type.text)
-            row.put(requestID)
-            destinationNames.list.write(row: &row)
+        static let blank = Self(type: TypeID(""), requestID: "", destinationNames: [:])
+        static let fields = Fields<Self> { fields in
+            fields.secret(
+                "type", \.type, "What was asked for; only the type of a send that counts stands in clear.")
+            fields.secret("request_id", \.requestID, "The caller's id.")
+            fields.secret("destinations", \.destinationNames, "What its owner calls each destination.")
         }
+    }
+}
 
-        static func read(row: inout RowReader) throws(DamagedRow) -> Self {
-            Self(
-                type: TypeID(try row.text()), requestID: try row.text(),
-                destinationNames: DestinationNames(try [DestinationNames.Name].read(row: &row)))
-        }
+extension TypeID: StoredValue {}
+
+extension DestinationNames: StoredValue {
+    package func write(row: inout RowWriter) { list.write(row: &row) }
+    package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
+        Self(try [Name].read(row: &row))
     }
 }
 
@@ -71,13 +76,13 @@ extension DestinationNames.Name: StoredValue {
 
 extension OutboxRecord {
     /// The sealed part of a waiting message.
-    struct Content: SealedRow, Equatable {
-        var headers: [UInt8]
-        var body: [UInt8]
-        var facts: [UInt8]
+    struct Content: SealedRow, Record {
+        var headers: [UInt8] = []
+        var body: [UInt8] = []
+        var facts: [UInt8] = []
         var eventTag: Tag?
-        var mayHaveArrived: Bool
-        var isCancelled: Bool
+        var mayHaveArrived = false
+        var isCancelled = false
 
         var byteCount: Int { headers.count + body.count + facts.count }
 
@@ -86,21 +91,24 @@ extension OutboxRecord {
         /// Exact: messages that are offered together are parted by it.
         var fieldByteCount: Int { 1 + 3 * 4 + byteCount + (eventTag == nil ? 1 : 17) + 2 }
 
-        func write(row: inout RowWriter) {
-            row.put(headers)
-            row.put(body)
-            row.put(facts)
-            row.put(eventTag) { $0.put($1) }
-            row.put(mayHaveArrived)
-            row.put(isCancelled)
+        static let blank = Self()
+        static let fields = Fields<Self> { fields in
+            fields.secret("headers", \.headers, "The provider's headers.")
+            fields.secret(
+                "body", \.body, "The provider's body; of one that is not composed yet, what was asked.")
+            fields.secret("facts", \.facts, "The facts that do not change while it waits.")
+            fields.secret("event", \.eventTag, "What it tells, of a type that is told once.")
+            fields.secret("may_have_arrived", \.mayHaveArrived, "Whether the hop may have it.")
+            fields.secret("cancelled", \.isCancelled, "Whether it was cancelled while it was handed over.")
         }
+    }
 
-        static func read(row: inout RowReader) throws(DamagedRow) -> Self {
-            Self(
-                headers: try row.byteArray(), body: try row.byteArray(), facts: try row.byteArray(),
-                eventTag: try row.flag() ? try row.id() : nil, mayHaveArrived: try row.flag(),
-                isCancelled: try row.flag())
-        }
+    /// What stands in clear of it.
+    var withoutContent: Self {
+        var head = self
+        head.take(.blank)
+        head.mayHaveArrived = attemptCount > 0
+        return head
     }
 }
 

@@ -122,15 +122,34 @@ import Testing
     }
 
     @Test(arguments: [
-        "state = (state + 1) % 3", "form = (form + 1) % 3", "type = caller", "caller = type",
-        "category = (category + 1) % 4", "tier = (tier + 1) % 4", "channel = (channel + 1) % 3",
-        "critical = 1 - critical", "decided_at = decided_at + 1", "expires_at = expires_at + 1",
-        "subject = zeroblob(16)", "destination = zeroblob(16)", "send = zeroblob(16)", "key = zeroblob(16)",
+        "rank = 7 - rank", "subject = zeroblob(16)", "send = zeroblob(16)",
+        "message = zeroblob(16) WHERE number = 1",
     ])
     func `a waiting message is bound to the columns beside it`(_ change: String) throws {
-        try expectDamaged("outbox", after: "UPDATE outbox SET \(change)") {
-            _ = try $0.outbox(MessageID.sample(1))
+        try expectDamaged("outbox", after: "UPDATE outbox SET \(change)") { store in
+            _ = try store.outbox(MessageID(high: 0, low: 0))
+            _ = try store.outbox(MessageID.sample(1))
         }
+    }
+
+    /// Bytes of `rest`: its layout, the destination, what follows the type, whether there is a key, the key, and two times.
+    @Test(arguments: [1, 2, 17] + Array(26...34) + [49, 50, 57, 58, 65])
+    func `a waiting message is bound to what else stands in clear of it`(_ place: Int) throws {
+        let sql = """
+            UPDATE outbox SET rest = CAST(substr(rest, 1, \(place - 1))
+                || CASE substr(rest, \(place), 1) WHEN x'00' THEN x'01' ELSE x'00' END
+                || substr(rest, \(place + 1)) AS BLOB)
+            """
+        try expectDamaged("outbox", after: sql) { _ = try $0.outbox(MessageID.sample(1)) }
+    }
+
+    @Test func `a waiting message of another type is damage`() throws {
+        // The number of the caller's word in the last byte of the type's.
+        let sql = """
+            UPDATE outbox SET rest =
+                CAST(substr(rest, 1, 24) || CAST(char(caller) AS BLOB) || substr(rest, 26) AS BLOB)
+            """
+        try expectDamaged("outbox", after: sql) { _ = try $0.outbox(MessageID.sample(1)) }
     }
 
     @Test func `a changed byte in any sealed table is damage`() throws {
@@ -175,7 +194,7 @@ import Testing
     }
 
     @Test func `an entry of an unknown kind or a row cut short is damage, never a crash`() throws {
-        try expectDamaged("outbox", after: "UPDATE outbox SET category = 99") {
+        try expectDamaged("outbox", after: "UPDATE outbox SET rest = x'01'") {
             _ = try $0.outbox(MessageID.sample(1))
         }
         try expectDamaged("send", after: "UPDATE send SET subject = x'01'") { _ = try $0.send(.sample(1)) }

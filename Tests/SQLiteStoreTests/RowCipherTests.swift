@@ -78,15 +78,14 @@ import Testing
             { $0.key = .sample(9) }, { $0.decidedAt = Instant(milliseconds: 1) },
             { $0.expiresAt = Instant(milliseconds: 1) },
         ]
-        var bytes: Set<[UInt8]> = [
-            SendColumns.outboxRow(record, number: 1, rank: 2),
-            SendColumns.outboxRow(record, number: 2, rank: 2),
-            SendColumns.outboxRow(record, number: 1, rank: 3),
-        ]
+        func bound(_ record: OutboxRecord, number: Int64 = 1, rank: Int64 = 2) -> [UInt8] {
+            OutboxRow(number: number, head: record).bound(rank: rank)
+        }
+        var bytes: Set<[UInt8]> = [bound(record), bound(record, number: 2), bound(record, rank: 3)]
         for change in changes {
             var changed = record
             change(&changed)
-            bytes.insert(SendColumns.outboxRow(changed, number: 1, rank: 2))
+            bytes.insert(bound(changed))
         }
         #expect(bytes.count == changes.count + 3)
     }

@@ -9,31 +9,33 @@ package protocol PersonRecord: Record {
 // MARK: As a row
 
 extension StoredValue where Self: Record {
-    package func write(row: inout RowWriter) {
-        withUnsafePointer(to: self) { record in
-            for (offset, form) in Self.fields.stored { form.write(UnsafeRawPointer(record) + offset, &row) }
-        }
-    }
+    package func write(row: inout RowWriter) { Self.fields.write(row: self, to: &row) }
 
     package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
         var record = blank
-        try withUnsafeMutablePointer(to: &record) { record throws(DamagedRow) in
-            for (offset, form) in fields.stored {
-                try form.read(UnsafeMutableRawPointer(record) + offset, &row)
-            }
-        }
+        try fields.read(row: &row, into: &record)
         return record
+    }
+}
+
+extension Fields {
+    package func write(row object: Object, to row: inout RowWriter) {
+        withUnsafePointer(to: object) { object in
+            for (offset, form) in stored { form.write(UnsafeRawPointer(object) + offset, &row) }
+        }
+    }
+
+    package func read(row: inout RowReader, into object: inout Object) throws(DamagedRow) {
+        try withUnsafeMutablePointer(to: &object) { object throws(DamagedRow) in
+            for (offset, form) in stored { try form.read(UnsafeMutableRawPointer(object) + offset, &row) }
+        }
     }
 }
 
 extension StoredValue where Self: PersonRecord {
     package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
         var record = blank
-        try withUnsafeMutablePointer(to: &record) { record throws(DamagedRow) in
-            for (offset, form) in fields.stored {
-                try form.read(UnsafeMutableRawPointer(record) + offset, &row)
-            }
-        }
+        try fields.read(row: &row, into: &record)
         guard let subject = row.subject else {
             preconditionFailure("a row of \(Self.self) belongs to no person")
         }
