@@ -3,6 +3,25 @@ package import GateVocabulary
 
 // What happened to sends and their messages, and what came back.
 
+extension EntryKind {
+    package static let unsent = EntryKind("unsent")
+    package static let delivery = EntryKind("delivery")
+    package static let cancel = EntryKind("cancel")
+    package static let acknowledgement = EntryKind("acknowledgement")
+    package static let mandatoryUnreached = EntryKind("mandatory_unreached")
+    package static let receipt = EntryKind("receipt")
+    package static let reply = EntryKind("reply")
+    package static let switchOff = EntryKind("switch_off")
+}
+
+extension EntrySchema {
+    /// What is recorded of sends and their messages.
+    static let messages: [any EntryBody.Type] = [
+        DeliveryEntry.self, UnsentEntry.self, CancelEntry.self, AcknowledgementEntry.self,
+        MandatoryUnreachedEntry.self, ReceiptEntry.self, ReplyEntry.self, SwitchOffEntry.self,
+    ]
+}
+
 /// What the next hop made of a message.
 package struct DeliveryEntry: DeclaredEntry {
     package static let kind = EntryKind.delivery

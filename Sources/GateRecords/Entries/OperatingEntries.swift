@@ -3,6 +3,27 @@ package import GateVocabulary
 
 // What the gateway and its operators did.
 
+extension EntryKind {
+    package static let gatewayKey = EntryKind("gateway_key")
+    package static let keyset = EntryKind("keyset")
+    package static let review = EntryKind("review")
+    package static let policy = EntryKind("policy")
+    package static let policyRefused = EntryKind("policy_refused")
+    package static let unknownPeer = EntryKind("unknown_peer")
+    package static let explain = EntryKind("explain")
+    package static let clock = EntryKind("clock")
+    package static let start = EntryKind("start")
+    package static let stop = EntryKind("stop")
+}
+
+extension EntrySchema {
+    /// What is recorded of the gateway itself.
+    static let operating: [any EntryBody.Type] = [
+        StartEntry.self, StopEntry.self, PolicyEntry.self, PolicyRefusedEntry.self, GatewayKeyEntry.self,
+        KeysetEntry.self, UnknownPeerEntry.self, ExplainEntry.self, ClockEntry.self, ReviewEntry.self,
+    ]
+}
+
 /// The gateway starts, under this bundle.
 package struct StartEntry: DeclaredEntry {
     package static let kind = EntryKind.start
