@@ -282,6 +282,14 @@ let package = Package(
                 "OpenSSLCrypto", "PolicyFiles",
             ],
             path: "Tests/GateTestKit", swiftSettings: strict + optimized),
+        // A decision read off the pages, and a million sends to decide.
+        .target(
+            name: "PlainPolicy",
+            dependencies: [
+                "BundleModel", "CompliancePolicy", "GateTestKit", "GateVocabulary", "PolicyProof",
+                "PolicyStatutes",
+            ],
+            path: "Tests/PlainPolicy", swiftSettings: strict + optimized),
         // Also a part of the package `Tests/Benchmarks`, whose `floor` holds the gateway against it.
         .target(
             name: "GateFloor",
@@ -303,9 +311,8 @@ let package = Package(
             "CompliancePolicyTests",
             [
                 "BundleModel", "CanonicalJSON", "CompliancePolicy", "PolicyProof", "PolicyStatutes",
-                "GateTestKit", "GateVocabulary", "PolicyFiles", "PolicyPages",
-            ],
-            computes: true),
+                "GateTestKit", "GateVocabulary", "PlainPolicy", "PolicyFiles", "PolicyPages",
+            ]),
         tests(
             "PayloadCompositionTests",
             ["CanonicalJSON", "GateTestKit", "GateVocabulary", "PayloadComposition", "SealedFormat"],

@@ -18,25 +18,25 @@ final class Connection: @unchecked Sendable {
 
     /// The file's name in error messages, without its folder.
     let file: String
-    private let lock = NSLock()
-    private let handle: OpaquePointer
+    let lock = NSLock()
+    let handle: OpaquePointer
     /// Compiled statements at the places of their texts; finalized when the connection closes.
-    private var prepared: [OpaquePointer?] = []
+    var prepared: [OpaquePointer?] = []
     /// What the parameters of the change that runs point to.
-    private let boundMemory: UnsafeMutableRawBufferPointer
-    private let damages: DamageLog
-    private var isClosed = false
-    private var isInTransaction = false
+    let boundMemory: UnsafeMutableRawBufferPointer
+    let damages: DamageLog
+    var isClosed = false
+    var isInTransaction = false
     /// SQLite rolled a transaction back by itself (it may on a full disk or an I/O error). What is left of
     /// the body would then be written without a transaction, so every further statement is refused.
-    private var lostTransaction = false
+    var lostTransaction = false
     /// Written by SQLite's hook.
-    private let logState: UnsafeMutablePointer<LogState>
+    let logState: UnsafeMutablePointer<LogState>
     /// Where the connection writes to a file.
-    private let log: LogSynchronization?
+    let log: LogSynchronization?
     let pageByteCount: Int
     /// Between the connection and its files; `nil` for one in memory, and where no page is held against its code.
-    private let pages: PageFile?
+    let pages: PageFile?
 
     /// - Parameters:
     ///   - pages: Holds every page against its code. Without, pages are read as they are, and written without one.
@@ -100,11 +100,11 @@ final class Connection: @unchecked Sendable {
     }
 
     /// Set once, before the first connection; where SQLite is in use already it stays as it is.
-    private static let isConfigured = sendgate_configure_process() == SQLITE_OK
+    static let isConfigured = sendgate_configure_process() == SQLITE_OK
 
     /// Opens the file without a mutex of SQLite's own: ``lock`` admits one thread at a time
     /// (sqlite.org/threadsafe.html, multi-thread mode).
-    private static func open(path: String, file: String, role: Role, isPaged: Bool) throws -> OpaquePointer {
+    static func open(path: String, file: String, role: Role, isPaged: Bool) throws -> OpaquePointer {
         if isPaged, !PageFiles.isRegistered {
             throw StoreError.unavailable("SQLite takes no layer between itself and `\(file)`")
         }
@@ -148,7 +148,7 @@ final class Connection: @unchecked Sendable {
     }
 
     /// The write-ahead log after the newest commit that wrote to it.
-    private struct LogState {
+    struct LogState {
         var pageCount: Int32 = 0
         /// Set by each commit that writes.
         var wasWritten = false
@@ -201,12 +201,12 @@ final class Connection: @unchecked Sendable {
     }
 
     /// Runs every statement of a text and drops the rows they return.
-    private static func run(_ sql: String, on handle: OpaquePointer, file: String) throws {
+    static func run(_ sql: String, on handle: OpaquePointer, file: String) throws {
         try check(sqlite3_exec(handle, sql, nil, nil, nil), handle, file: file)
     }
 
     /// The first column of a statement's first row; empty when there is no row.
-    private static func value(of sql: String, on handle: OpaquePointer, file: String) throws -> String {
+    static func value(of sql: String, on handle: OpaquePointer, file: String) throws -> String {
         var statement: OpaquePointer?
         try check(sqlite3_prepare_v2(handle, sql, -1, &statement, nil), handle, file: file)
         defer { sqlite3_finalize(statement) }
@@ -217,11 +217,11 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    private static func check(_ code: Int32, _ handle: OpaquePointer, file: String) throws {
+    static func check(_ code: Int32, _ handle: OpaquePointer, file: String) throws {
         guard code == SQLITE_OK else { throw failure(code, on: handle, file: file, table: "schema") }
     }
 
-    private static func failure(
+    static func failure(
         _ code: Int32, on handle: OpaquePointer, file: String, table: String
     ) -> any Error {
         let extended = sqlite3_extended_errcode(handle)
@@ -244,7 +244,7 @@ final class Connection: @unchecked Sendable {
     }
 
     /// Runs a statement of no text of its own; gives damage that it meets the page's name.
-    private func namingPages<Result>(_ body: () throws -> Result) throws -> Result {
+    func namingPages<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch {
@@ -253,7 +253,7 @@ final class Connection: @unchecked Sendable {
     }
 
     /// The page that was refused last, with the table that needed it, once; noted.
-    private func damage(of table: String) -> StoreError? {
+    func damage(of table: String) -> StoreError? {
         guard let what = pages?.takeDamage() else { return nil }
         damages.note(StoredDamage(table: table, row: nil, what: what))
         return StoreError.damaged(table: table, what)
@@ -266,10 +266,10 @@ final class Connection: @unchecked Sendable {
 
     // MARK: Transactions
 
-    private static let beginReading = StatementText("transaction", "BEGIN DEFERRED")
-    private static let beginWriting = StatementText("transaction", "BEGIN IMMEDIATE")
-    private static let commitText = StatementText("transaction", "COMMIT")
-    private static let rollbackText = StatementText("transaction", "ROLLBACK")
+    static let beginReading = StatementText("transaction", "BEGIN DEFERRED")
+    static let beginWriting = StatementText("transaction", "BEGIN IMMEDIATE")
+    static let commitText = StatementText("transaction", "COMMIT")
+    static let rollbackText = StatementText("transaction", "ROLLBACK")
 
     func begin(writing: Bool) throws {
         lostTransaction = false
@@ -399,7 +399,7 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    private func bound(
+    func bound(
         _ text: StatementText, _ bind: (inout Binder) throws -> Void, memory: UnsafeMutableRawBufferPointer?
     ) throws -> OpaquePointer {
         guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
@@ -415,7 +415,7 @@ final class Connection: @unchecked Sendable {
         return statement
     }
 
-    private func prepare(_ text: StatementText) throws -> OpaquePointer {
+    func prepare(_ text: StatementText) throws -> OpaquePointer {
         var statement: OpaquePointer?
         let code = sqlite3_prepare_v3(
             handle, text.sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
@@ -427,7 +427,7 @@ final class Connection: @unchecked Sendable {
         return statement
     }
 
-    private func failure(_ code: Int32, _ text: StatementText, isChange: Bool = false) -> any Error {
+    func failure(_ code: Int32, _ text: StatementText, isChange: Bool = false) -> any Error {
         if isInTransaction && sqlite3_get_autocommit(handle) != 0 { lostTransaction = true }
         if code & 0xFF == SQLITE_CORRUPT, let damage = damage(of: text.table) {
             // SQLite undoes no change of a single row: it may have written the row and not what an index says of it.
@@ -435,161 +435,6 @@ final class Connection: @unchecked Sendable {
             return damage
         }
         return Self.failure(code, on: handle, file: file, table: text.table)
-    }
-
-    // MARK: The write-ahead log
-
-    /// Moves the log into the database when it has grown past `byteCount`.
-    ///
-    /// Everything in the log is committed and durable before this starts, and stays so if it stops halfway:
-    /// the log is used again only after the database itself was synchronized.
-    ///
-    /// - Throws: `StoreError.lostDurability` when that synchronization failed.
-    func moveLog(largerThan byteCount: Int) throws {
-        guard logByteCount >= byteCount else { return }
-        do {
-            let code = try checkpoint(SQLITE_CHECKPOINT_PASSIVE).code
-            // Otherwise a reader of an old snapshot is in the way; the next commit tries again.
-            if code == SQLITE_OK { logState.pointee.pageCount = 0 }
-        } catch StoreError.unavailable {
-            // A full disk leaves the log as it is: nothing is lost, and the next commit tries again.
-        }
-    }
-
-    /// How long the log was after the newest commit of this connection that wrote to it.
-    var logByteCount: Int { Int(logState.pointee.pageCount) * pageByteCount }
-
-    /// Moves what another connection committed, as far as all readers see it, and makes the database durable so far: else the
-    /// checkpoint that moves the rest would have all of it to write.
-    ///
-    /// - Returns: How many frames are left; `nil` when nothing was moved, because another connection moves the log.
-    func moveLogBesideWriter() throws -> Int? {
-        let result = try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
-        guard result.code == SQLITE_OK else { return nil }
-        let file = try openFile().file
-        let code = file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
-        guard code == SQLITE_OK else {
-            throw StoreError.lostDurability("`\(self.file)` could not be synchronized (\(code))")
-        }
-        return result.leftCount
-    }
-
-    private static let anyRow = StatementText("schema", "SELECT 1 FROM sqlite_schema LIMIT 1")
-
-    /// Begins to read what is committed now.
-    func beginSnapshot() throws {
-        try begin(writing: false)
-        // A transaction sees what is there at its first read.
-        _ = try first(Self.anyRow) { _ in true }
-    }
-
-    /// Calls nothing durable any more. On any thread, inside `exclusively` or not.
-    func lose(_ error: StoreError) { log?.lose(error) }
-
-    /// Runs `body` while this connection commits nothing. On any thread, inside `exclusively` or not.
-    func betweenCommits<Result>(_ body: () throws -> Result) rethrows -> Result {
-        try log?.betweenCommits(body) ?? body()
-    }
-
-    /// Moves what can be moved without waiting for a reader.
-    ///
-    /// - Returns: Whether all of the log is in the database.
-    func moveWholeLog() throws -> Bool { try checkpoint(SQLITE_CHECKPOINT_PASSIVE).isWhole }
-
-    /// Moves the log, while nothing else synchronizes it.
-    ///
-    /// - Returns: `SQLITE_OK`, `SQLITE_BUSY` or `SQLITE_LOCKED`, with extended codes, and whether all of it is in the database.
-    private func checkpoint(_ mode: Int32) throws -> (code: Int32, isWhole: Bool, leftCount: Int) {
-        func run() throws -> (result: (code: Int32, isWhole: Bool, leftCount: Int), isWhole: Bool) {
-            var (frameCount, movedCount): (Int32, Int32) = (-1, -1)
-            let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, &frameCount, &movedCount)
-            switch code & 0xFF {
-            case SQLITE_OK, SQLITE_BUSY, SQLITE_LOCKED:
-                let isWhole = code == SQLITE_OK && frameCount == movedCount
-                return ((code, isWhole, Int(frameCount - movedCount)), isWhole)
-            default:
-                // What was answered is in that frame and nowhere else.
-                if let what = pages?.takeDamage() { throw StoreError.lostDurability(what) }
-                throw StoreFailure.error(
-                    code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
-                    file: file, table: "log")
-            }
-        }
-        return try log?.moving(run) ?? run().result
-    }
-
-    /// Moves the whole log into the database and cuts the file to nothing. Waits for readers of older
-    /// snapshots up to the busy timeout.
-    func emptyLog() throws {
-        // The mark says that the log is moved before it is cut.
-        for mode in [SQLITE_CHECKPOINT_FULL, SQLITE_CHECKPOINT_TRUNCATE] {
-            guard try checkpoint(mode).code == SQLITE_OK else {
-                throw StoreFailure.error(
-                    code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)),
-                    file: file, table: "log")
-            }
-        }
-        logState.pointee.pageCount = 0
-    }
-
-    /// The open database file, to be read past SQLite's cache through its own descriptor: closing another one would drop its
-    /// locks (sqlite.org/howtocorrupt.html, section 2.2).
-    private func openFile() throws -> (file: UnsafeMutablePointer<sqlite3_file>, byteCount: Int64) {
-        guard !isClosed else { throw StoreError.unavailable("`\(file)` is closed") }
-        var pointer: UnsafeMutablePointer<sqlite3_file>?
-        var byteCount: Int64 = 0
-        guard sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &pointer) == SQLITE_OK,
-            let opened = pointer, let methods = opened.pointee.pMethods?.pointee,
-            methods.xFileSize?(opened, &byteCount) == SQLITE_OK
-        else { throw StoreError.unavailable("`\(file)` cannot be read back") }
-        return (opened, byteCount)
-    }
-
-    /// Gives the pages of the database file, one after the other, as they are on disk.
-    func scanFile(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-        let (opened, byteCount) = try openFile()
-        try withUnsafeTemporaryAllocation(byteCount: PageCode.pageByteCount, alignment: 16) { page in
-            for number in 0..<byteCount / Int64(page.count) {
-                let code = opened.pointee.pMethods.pointee.xRead(
-                    opened, page.baseAddress, Int32(page.count), number * Int64(page.count))
-                if let damage = damage(of: "schema") { throw damage }
-                guard code == SQLITE_OK else {
-                    throw StoreError.unavailable("`\(file)` cannot be read back (\(code))")
-                }
-                try body(UnsafeRawBufferPointer(page))
-            }
-        }
-    }
-
-    /// How many pages the database has, in its file or in the log.
-    func databasePageCount() throws -> Int64 { Int64(try pragma("PRAGMA page_count")) ?? 0 }
-
-    /// How many pages the database file has now, one that is cut off counted as one. Some may be in the log only.
-    func pageCountOnDisk() throws -> Int64 {
-        let size = Int64(PageCode.pageByteCount)
-        return (try openFile().byteCount + size - 1) / size
-    }
-
-    /// Holds pages of the file, as they are on disk, against their codes.
-    ///
-    /// - Returns: Those that are not as they were written, and what is wrong with each. Until the log was moved that proves nothing:
-    ///   one may lie in the log only, or be half written.
-    func wrongPages(_ numbers: Range<Int64>) throws -> [(number: Int64, what: String)] {
-        let (opened, _) = try openFile()
-        return withUnsafeTemporaryAllocation(byteCount: PageCode.pageByteCount, alignment: 16) { page in
-            var wrong: [(number: Int64, what: String)] = []
-            for number in numbers where number != PageCode.lockBytePage {
-                let code = opened.pointee.pMethods.pointee.xRead(
-                    opened, page.baseAddress, Int32(page.count), (number - 1) * Int64(page.count))
-                if let what = pages?.takeDamage() {
-                    wrong.append((number, what))
-                } else if code != SQLITE_OK {
-                    wrong.append(
-                        (number, "it cannot be read: look at the disk and the kernel's log (\(code))"))
-                }
-            }
-            return wrong
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 import Dispatch
 import GateTestKit
 import GateVocabulary
+import PlainPolicy
 import Synchronization
 import Testing
 

@@ -3,6 +3,7 @@ import CanonicalJSON
 import CompliancePolicy
 import GateTestKit
 import GateVocabulary
+import PlainPolicy
 import Testing
 
 @Suite struct FactsJSONTests {

@@ -19,14 +19,14 @@
 /// and a country code. Numbers in words are not found.
 struct NumberSearch {
     static let digitCountMin = 7
-    private static let gapMax = 3
+    static let gapMax = 3
     /// Digits that a word of calling makes a number: 112.
     static let calledDigitCountMin = 3
-    private static let modelDigitCountMax = 8
-    private static let modelLetterCountMax = 3
+    static let modelDigitCountMax = 8
+    static let modelLetterCountMax = 3
 
     /// Digits, and what stands between them and the digits before.
-    private struct Group {
+    struct Group {
         var gap: String
         /// Whether the letters of the gap are ASCII in the text itself.
         var isGapPlain: Bool
@@ -47,7 +47,7 @@ struct NumberSearch {
     }
 
     /// Groups of digits that one reader would dial in a row.
-    private struct Run {
+    struct Run {
         var groups: [Group]
         /// The text behind the last group, up to the next digit.
         var tail = ""
@@ -56,9 +56,9 @@ struct NumberSearch {
         mutating func end(with gap: Gap) { (tail, isTailPlain) = (gap.text, gap.isPlain) }
     }
 
-    private let runs: [Run]
+    let runs: [Run]
     /// Whether the text asks its reader to call.
-    private let asks: Bool
+    let asks: Bool
 
     init(_ text: String) {
         guard Self.mayHaveNumber(text) else {
@@ -110,7 +110,7 @@ struct NumberSearch {
     // MARK: What is read as a digit
 
     /// Whether a text has enough that could be read as digits; of a text beyond ASCII whether it has one.
-    private static func mayHaveNumber(_ text: String) -> Bool {
+    static func mayHaveNumber(_ text: String) -> Bool {
         var (digitCount, lookalikeCount, isASCII) = (0, 0, true)
         var (wasDigit, wasLookalike, areBeside) = (false, false, false)
         for byte in text.utf8 {
@@ -137,7 +137,7 @@ struct NumberSearch {
     }
 
     /// A character of the text, or one of those that its form has.
-    private struct Sign {
+    struct Sign {
         var scalar: Unicode.Scalar
         /// `nil` for a mark or a joiner.
         var folded: Unicode.Scalar?
@@ -147,7 +147,7 @@ struct NumberSearch {
         var isDigit: Bool { folded.map(NumberSearch.isDigit) ?? false }
     }
 
-    private static func signs(_ text: String) -> [Sign] {
+    static func signs(_ text: String) -> [Sign] {
         var signs: [Sign] = []
         signs.reserveCapacity(text.utf8.count)
         for scalar in text.unicodeScalars {
@@ -165,7 +165,7 @@ struct NumberSearch {
     }
 
     /// Letters, or digits, with nothing between them.
-    private struct Word {
+    struct Word {
         var range: Range<Int>
         var isDigits: Bool
         /// Whether nothing parts it from the word before it.
@@ -178,12 +178,12 @@ struct NumberSearch {
         var isUnspaced = false
     }
 
-    private static func isLetter(_ scalar: Unicode.Scalar) -> Bool {
+    static func isLetter(_ scalar: Unicode.Scalar) -> Bool {
         guard scalar.isASCII else { return scalar.properties.isAlphabetic }
         return ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar)
     }
 
-    private static func words(_ signs: [Sign]) -> [Word] {
+    static func words(_ signs: [Sign]) -> [Word] {
         var words: [Word] = []
         var isOpen = false
         for (index, sign) in signs.enumerated() {
@@ -210,7 +210,7 @@ struct NumberSearch {
     }
 
     /// The digit that a letter is confused with (UTS 39).
-    private static func lookalike(_ letter: Unicode.Scalar) -> Unicode.Scalar? {
+    static func lookalike(_ letter: Unicode.Scalar) -> Unicode.Scalar? {
         switch letter {
         case "O", "o", "\u{39F}", "\u{3BF}", "\u{41E}", "\u{43E}", "\u{555}", "\u{585}": "0"
         case "I", "l", "\u{399}", "\u{406}", "\u{4C0}": "1"
@@ -219,7 +219,7 @@ struct NumberSearch {
     }
 
     /// Prefixes behind which a number is written as a word, in North America and where a toll-free number begins with 0.
-    private static let spelledPrefixes: Set<String> = [
+    static let spelledPrefixes: Set<String> = [
         "800", "822", "833", "844", "855", "866", "877", "888", "900", "0800", "0808", "0900", "00800",
         "1800",
         "1300",
@@ -227,7 +227,7 @@ struct NumberSearch {
 
     /// Reads as digits what its reader would dial so: `9OOO OOOO` and `22O33O44O55`, and the letters of `1-800-FLOWERS` as a
     /// telephone's keys have them (ITU-T E.161).
-    private static func dial(_ words: [Word], of signs: inout [Sign]) {
+    static func dial(_ words: [Word], of signs: inout [Sign]) {
         func read(_ range: Range<Int>, as digit: (Unicode.Scalar) -> Unicode.Scalar) {
             for index in range where signs[index].folded != nil && !signs[index].isDigit {
                 let digit = digit(signs[index].folded!)
@@ -275,7 +275,7 @@ struct NumberSearch {
     }
 
     /// What stands between two groups of digits.
-    private struct Gap {
+    struct Gap {
         /// Folded.
         private(set) var text = ""
         /// As a reader has it before them: a family of four is one character.
@@ -305,7 +305,7 @@ struct NumberSearch {
         }
 
         /// A syllable, or a power of ten that amounts are written with (`1200万5000`).
-        private static func isWord(_ scalar: Unicode.Scalar) -> Bool {
+        static func isWord(_ scalar: Unicode.Scalar) -> Bool {
             (0xAC00...0xD7A3).contains(scalar.value)
                 || scalar.properties.numericValue.map { $0 >= 10_000 } ?? false
         }
@@ -319,7 +319,7 @@ struct NumberSearch {
     }
 
     /// Whether a run is a part of one word with few letters, all of them capitals, or stuck to a word for a reference.
-    private func isModel(_ run: Run) -> Bool {
+    func isModel(_ run: Run) -> Bool {
         guard run.groups.count == 1, run.groups[0].digits.utf8.count <= Self.modelDigitCountMax, !asks else {
             return false
         }
@@ -336,7 +336,7 @@ struct NumberSearch {
     // MARK: Short numbers
 
     /// Whether a run has fewer digits than a subscriber's number, and a word of calling or a country code says what they are.
-    private static func isShortNumber(_ run: Run) -> Bool {
+    static func isShortNumber(_ run: Run) -> Bool {
         if isBehindCountryCode(run) { return true }
         guard isCalled(run.groups[0].gap) else { return false }
         let count = parts(of: run).reduce(0) { count, part in
@@ -351,7 +351,7 @@ struct NumberSearch {
     }
 
     /// Whether words lead from a word of calling to the end of a gap: `Ring oss på`.
-    private static func isCalled(_ gap: String) -> Bool {
+    static func isCalled(_ gap: String) -> Bool {
         var rest = gap[...]
         for _ in 0...betweenCountMax {
             let word = rest.lastWord(isDirect: false)
@@ -369,11 +369,11 @@ struct NumberSearch {
     }
 
     /// Words between a word of calling and its digits: `Call us now on`.
-    private static let betweenCountMax = 3
+    static let betweenCountMax = 3
 
     /// Whether a run is a country code behind a `+` and at least three digits: `+45 112`, `+45(112)`. A code of one digit before them
     /// is the first digit of an amount (`+1 500`), and round thousands are one too.
-    private static func isBehindCountryCode(_ run: Run) -> Bool {
+    static func isBehindCountryCode(_ run: Run) -> Bool {
         let (code, rest) = (run.groups[0], run.groups.dropFirst())
         guard code.isBehindPlus(isFirst: true), code.digits.utf8.count > 1, let next = rest.first,
             next.gap.allSatisfy({ " -()".contains($0) }), !(next.gap.contains(" ") && next.gap.contains("-")),
@@ -383,254 +383,13 @@ struct NumberSearch {
             && !rest.allSatisfy { $0.digits == "000" } && !hasUnit(run.groups[...], in: run)
     }
 
-    private static func isDigit(_ scalar: Unicode.Scalar) -> Bool { ("0"..."9").contains(scalar) }
-
-    // MARK: What is no telephone number
-
-    /// The kind of thing that some groups of a run are.
-    private enum Reading {
-        /// A date with its year.
-        case date
-        case time
-        case year
-        /// A day and a month, and a date with a year of two digits: before a time, and in a range.
-        case shortDate
-        /// An hour and its minutes with a full stop between: behind a date, and beside another one.
-        case clock
-        /// A month of a year: in a range.
-        case month
-        /// A reference with a year in it, behind a word for one.
-        case reference
-        /// Of a program, behind its name.
-        case version
-        /// An amount that its decimals or its currency show.
-        case sureAmount
-        /// Round thousands, or a short decimal fraction: an amount alone and beside other amounts.
-        case roundAmount
-        /// An amount by the groups of its digits alone, and only where nothing stands beside it.
-        case loneAmount
-        case number
-
-        var isCalendar: Bool {
-            switch self {
-            case .date, .time, .year, .shortDate, .clock, .month: true
-            default: false
-            }
-        }
-
-        /// Whether a comma or a bracket sets it off.
-        var standsApart: Bool {
-            switch self {
-            case .date, .time, .reference, .version: true
-            default: false
-            }
-        }
-
-        var isAmount: Bool {
-            switch self {
-            case .sureAmount, .roundAmount, .loneAmount: true
-            default: false
-            }
-        }
-    }
-
-    private struct Part {
-        var reading: Reading
-        var groups: ArraySlice<Group>
-        var first: Group { groups[groups.startIndex] }
-        var digitCount: Int { groups.reduce(0) { $0 + $1.digits.utf8.count } }
-        /// The text before it.
-        var gap: String { first.gap }
-
-        /// Whether it may be an hour and its minutes: `12.30` is a day and a month as well.
-        var isClock: Bool {
-            let parts = Array(groups)
-            return (reading == .clock || reading == .shortDate) && parts.count == 2 && parts[1].gap == "."
-                && parts[0].isPart(1...2, 0...24) && parts[1].isPart(2...2, 0...59)
-        }
-
-        /// Whether opening hours have it, whose minutes are not odd.
-        var isRoundClock: Bool { isClock && groups[groups.endIndex - 1].value % 5 == 0 }
-
-        /// Comparable among months, and among days of one year.
-        var order: [Int] {
-            let values = groups.map(\.value)
-            return reading == .month && first.isYear || first.gap.contains("/") ? values : values.reversed()
-        }
-    }
-
-    /// Digits of a run that belong to no date, time or amount.
-    private static func digitCount(of run: Run) -> Int {
-        let groups = run.groups
-        let allCount = groups.reduce(0) { $0 + $1.digits.utf8.count }
-        guard allCount >= digitCountMin else { return allCount }
-        if groups.indices.contains(where: { groups[$0].isBehindPlus(isFirst: $0 == 0) }) { return allCount }
-        var (count, beside): (Int, [Part]) = (0, [])
-        for part in parts(of: run) {
-            if let before = beside.last, isSetOff(before, part) {
-                count += digitCount(of: beside)
-                beside = []
-            }
-            beside.append(part)
-        }
-        return count + digitCount(of: beside)
-    }
-
-    private static func parts(of run: Run) -> [Part] {
-        var (parts, rest): ([Part], ArraySlice<Group>) = ([], run.groups[...])
-        while !rest.isEmpty {
-            let (reading, length) = reading(of: rest, in: run)
-            parts.append(Part(reading: reading, groups: rest.prefix(length)))
-            rest = rest.dropFirst(length)
-        }
-        return parts
-    }
-
-    /// Whether a date or a time stands apart from what is beside it: `iOS 18.1, 2026-03-02`. A blank alone sets nothing off.
-    private static func isSetOff(_ before: Part, _ part: Part) -> Bool {
-        (before.reading.standsApart || part.reading.standsApart)
-            && part.gap.contains(" ") && part.gap.contains { ",;()".contains($0) }
-    }
-
-    /// Digits of parts that stand beside each other: none where each is read beside the one before it, and else all of them.
-    private static func digitCount(of parts: [Part]) -> Int {
-        let isRead =
-            parts.allSatisfy { $0.reading != .number }
-            && zip(parts, parts.dropFirst()).allSatisfy { stand(beside: $0, $1) }
-        return isRead ? 0 : parts.reduce(0) { $0 + $1.digitCount }
-    }
-
-    /// Whether two readings are written one behind the other.
-    private static func stand(beside before: Part, _ part: Part) -> Bool {
-        let isJoined = part.gap[...].trimmed.isEmpty || [".", ",", "'", "\u{2019}"].contains(part.gap)
-        let isRange = part.gap.contains("-") && part.gap.allSatisfy { "-. ".contains($0) }
-        if part.isClock,
-            before.reading == .date && !part.gap.contains(".")
-                || before.reading == .shortDate && part.gap == ". "
-        {
-            return true
-        }
-        if before.isRoundClock, part.isRoundClock, part.gap.contains(where: { "-,/(".contains($0) }) {
-            return true
-        }
-        switch (before.reading, part.reading) {
-        case (.month, .month), (.shortDate, .shortDate):
-            return isRange && before.order.lexicographicallyPrecedes(part.order)
-        case (.month, _), (_, .month), (.clock, _), (_, .clock): return false
-        case (.reference, _), (.version, _):
-            return !isJoined && (part.reading.isCalendar || part.reading == .sureAmount)
-        case (.date, .time), (.time, .date), (.year, .time), (.shortDate, .time): return true
-        // `2025/2026`, and no `2019 2020`.
-        case (.year, .year): return !isJoined && before.first.value < part.first.value
-        case (.date, .date), (.time, .time): return !isJoined
-        case (.shortDate, _), (_, .shortDate), (.loneAmount, _), (_, .loneAmount): return false
-        case (.sureAmount, _) where part.reading.isCalendar: return true
-        case (_, .sureAmount) where before.reading.isCalendar: return true
-        default: return before.reading.isAmount && part.reading.isAmount && !isJoined
-        }
-    }
-
-    /// - Returns: The reading of the beginning of some groups of a run, and how many of them it has.
-    private static func reading(of groups: ArraySlice<Group>, in run: Run) -> (Reading, length: Int) {
-        if groups.startIndex == 0, let named = named(groups) { return named }
-        let date = dateLength(groups)
-        if date > 0 { return (.date, date) }
-        let prices = priceListLength(groups, in: run)
-        if prices > 0 { return (.sureAmount, prices) }
-        let time = timeLength(groups)
-        if time > 0 { return (.time, time) }
-        if let amount = amount(groups, in: run) { return amount }
-        let short = shortDateLength(groups)
-        if short > 0 { return (.shortDate, short) }
-        if monthLength(groups) > 0 { return (.month, 2) }
-        if clockLength(groups) > 0 { return (.clock, 2) }
-        return (groups.first?.isYear ?? false ? .year : .number, 1)
-    }
-
-    /// `12.11.2026`, `12. 11. 2026`, `11/12/2026`, `2026-11-12` and `2026年11月12日`, and with the day or the day and the month
-    /// that a range begins with: `1.–30.11.2026`, `1.10.–30.11.2026`.
-    private static func dateLength(_ groups: ArraySlice<Group>) -> Int {
-        let alone = oneDateLength(groups)
-        guard alone == 0 else { return alone }
-        for count in 1...2 {
-            let (days, rest) = (groups.prefix(count), groups.dropFirst(count))
-            guard days.allSatisfy({ $0.isPart(1...2, 1...31) }), let end = rest.first,
-                end.digits.utf8.count <= 2,
-                count == 1 || days.last.map({ [".", "/", ". "].contains($0.gap) }) ?? false,
-                end.gap.contains("-"), end.gap.allSatisfy({ "-. ".contains($0) }),
-                end.gap != "-" || count == 2
-                    || rest.dropFirst().first?.gap != "-"
-            else { continue }
-            let length = oneDateLength(rest)
-            if length > 0 { return count + length }
-        }
-        return 0
-    }
-
-    private static func oneDateLength(_ groups: ArraySlice<Group>) -> Int {
-        let parts = Array(groups.prefix(4))
-        guard parts.count >= 3 else { return 0 }
-        if parts[1].gap == "年", parts[2].gap == "月" {
-            let isDate = parts[0].isYear && parts[1].isPart(1...2, 1...12) && parts[2].isPart(1...2, 1...31)
-            return isDate ? 3 : 0
-        }
-        guard parts[1].gap == parts[2].gap, [".", "-", "/", ". "].contains(parts[1].gap) else { return 0 }
-        // `2.3.2026.9999` is no date.
-        if parts.count > 3, parts[3].gap == parts[1].gap { return 0 }
-        let isDate =
-            parts[2].isYear && parts[0].isPart(1...2, 1...31) && parts[1].isPart(1...2, 1...31)
-            || parts[0].isYear && parts[1].isPart(2...2, 1...12) && parts[2].isPart(2...2, 1...31)
-        return isDate ? 3 : 0
-    }
-
-    /// `12.11.26` and `12/11`.
-    private static func shortDateLength(_ groups: ArraySlice<Group>) -> Int {
-        let parts = Array(groups.prefix(4))
-        guard parts.count >= 2, parts[0].isPart(1...2, 1...31), parts[1].isPart(1...2, 1...31),
-            [".", "-", "/"].contains(parts[1].gap)
-        else { return 0 }
-        let hasYear = parts.count > 2 && parts[2].gap == parts[1].gap && parts[2].isPart(2...2, 0...99)
-        let length = hasYear ? 3 : 2
-        return length < parts.count && parts[length].gap == parts[1].gap ? 0 : length
-    }
-
-    /// `8:15`, `08:15:30` and `8時15分`.
-    private static func timeLength(_ groups: ArraySlice<Group>) -> Int {
-        let parts = Array(groups.prefix(4))
-        guard parts.count >= 2, [":", "時", "时"].contains(parts[1].gap), parts[0].isPart(1...2, 0...23),
-            parts[1].isPart(2...2, 0...59)
-        else { return 0 }
-        let length =
-            parts.count > 2 && parts[1].gap == ":" && parts[2].gap == ":" && parts[2].isPart(2...2, 0...60)
-            ? 3 : 2
-        // `22:34:56:78` is no time.
-        return length < parts.count && parts[length].gap == parts[1].gap ? 0 : length
-    }
-
-    /// `8.15`.
-    private static func clockLength(_ groups: ArraySlice<Group>) -> Int {
-        let parts = Array(groups.prefix(3))
-        guard parts.count >= 2, parts[1].gap == ".", parts[0].isPart(1...2, 0...24),
-            parts[1].isPart(2...2, 0...59)
-        else { return 0 }
-        return parts.count > 2 && parts[2].gap == "." ? 0 : 2
-    }
-
-    /// `03/2026` and `2026-03`.
-    private static func monthLength(_ groups: ArraySlice<Group>) -> Int {
-        let parts = Array(groups.prefix(3))
-        guard parts.count >= 2, [".", "-", "/"].contains(parts[1].gap) else { return 0 }
-        let isMonth =
-            parts[0].isYear && parts[1].isPart(2...2, 1...12)
-            || parts[0].isPart(1...2, 1...12) && parts[1].isYear
-        return isMonth ? 2 : 0
-    }
+    static func isDigit(_ scalar: Unicode.Scalar) -> Bool { ("0"..."9").contains(scalar) }
 
     // MARK: What a word says of its digits
 
     /// A reference with a year in it (`Faktura 2026-00123`, `FV/123/04/2026`), or a version (`Chrome 131.0.6778.86`), at the
     /// beginning of a run.
-    private static func named(_ groups: ArraySlice<Group>) -> (Reading, length: Int)? {
+    static func named(_ groups: ArraySlice<Group>) -> (Reading, length: Int)? {
         let all = Array(groups)
         guard all.count >= 2 else { return nil }
         func isOf(_ words: Set<String>) -> Bool {
@@ -652,166 +411,19 @@ struct NumberSearch {
     }
 
     /// Whether a gap ends in a few capitals and a sign, as `INV-` and `FV/` do.
-    private static func isBehindInitials(_ gap: String) -> Bool {
+    static func isBehindInitials(_ gap: String) -> Bool {
         guard gap.last == "-" || gap.last == "/" else { return false }
         let word = gap.dropLast().lastWord(isDirect: true)
         return (2...modelLetterCountMax + 1).contains(word.count)
             && word.allSatisfy { $0.isASCII && $0.isUppercase }
     }
-
-    // MARK: Amounts
-
-    /// Amounts one behind the other with one unit in front of them or behind them, each larger than the one before:
-    /// `199/299/399 kr`, `1 499–1 999 kr`, `10,25–12,50 %`. Digits in pairs (`22/34/56/78 kr`) are how a number is written.
-    private static func priceListLength(_ groups: ArraySlice<Group>, in run: Run) -> Int {
-        func parts(_ group: Group) -> Bool { ["/", "-", " / ", " - "].contains(group.gap) }
-        guard groups.dropFirst().contains(where: parts) else { return 0 }
-        var (rest, length, last, count, arePairs, isShare) = (groups, 0, -1, 0, true, false)
-        while let first = rest.first, first.digits.utf8.count < digitCountMin,
-            !first.digits.hasPrefix("0") || first.digits == "0"
-        {
-            let figure = figure(rest)
-            guard figure.value > last else { break }
-            arePairs = arePairs && figure.length == 1 && first.digits.utf8.count == 2
-            (length, last, count) = (length + figure.length, figure.value, count + 1)
-            isShare = Self.isShare(rest.prefix(figure.length), in: run)
-            rest = rest.dropFirst(figure.length)
-            guard let next = rest.first, parts(next) else { break }
-        }
-        return count > 1 && !arePairs && (isShare || hasUnit(groups.prefix(length), in: run)) ? length : 0
-    }
-
-    /// Digits in the form of an amount, and their value in hundredths.
-    private static func figure(_ groups: ArraySlice<Group>) -> (length: Int, value: Int) {
-        let all = Array(groups)
-        var length = 1 + thousandsCount(all)
-        var value = Int(all[..<length].map(\.digits).joined().prefix(15)) ?? 0
-        value *= 100
-        if length < all.count, [".", ","].contains(all[length].gap),
-            length == 1 || all[length].gap != all[1].gap,
-            all[length].digits.utf8.count <= 2
-        {
-            value += all[length].value * (all[length].digits.utf8.count == 1 ? 10 : 1)
-            length += 1
-        }
-        return (length, value)
-    }
-
-    /// Groups of thousands behind the first one, with one separator: three digits each, and in India two in each but the last
-    /// (`12,34,567`).
-    private static func thousandsCount(_ all: [Group]) -> Int {
-        guard all.count >= 2, all[0].digits.utf8.count <= 3,
-            [".", ",", " ", "'", "\u{2019}"].contains(all[1].gap)
-        else { return 0 }
-        let separated = all.dropFirst().prefix { $0.gap == all[1].gap }
-        let threes = separated.prefix { $0.digits.utf8.count == 3 }.count
-        guard threes == 0, all[1].gap == ",", all[0].digits.utf8.count <= 2 else { return threes }
-        let twos = separated.prefix { $0.digits.utf8.count == 2 }.count
-        return separated.dropFirst(twos).first?.digits.utf8.count == 3 ? twos + 1 : 0
-    }
-
-    /// `1.234.567`, `12,345,678.90`, `1 234 567`, `100 000 000`, `kr 90.000.101` and `0.000012345`: one to three digits, groups of
-    /// three with one separator, and decimals behind the other one.
-    ///
-    /// So are telephone numbers grouped too (`90.000.101`, `1 800 123 456`), but for those of seven digits. So an amount of more
-    /// digits has decimals, round thousands or a currency.
-    private static func amount(
-        _ groups: ArraySlice<Group>, in run: Run
-    ) -> (reading: Reading, length: Int)? {
-        let all = Array(groups)
-        if all.count >= 2, all[0].digits == "0", [".", ","].contains(all[1].gap) {
-            let fraction = all[1].digits
-            if fraction.hasPrefix("0") || hasUnit(groups.prefix(2), in: run) { return (.sureAmount, 2) }
-            return fraction.utf8.count <= shortFractionMax ? (.roundAmount, 2) : nil
-        }
-        guard !all[0].digits.hasPrefix("0"), all[0].digits.utf8.count < digitCountMin else { return nil }
-        let length = 1 + thousandsCount(all)
-        let thousands = all[1..<length]
-        if length < all.count, [".", ","].contains(all[length].gap),
-            length == 1 || all[length].gap != all[1].gap
-        {
-            let digitCount = all[length].digits.utf8.count
-            let isDecimals = digitCount <= 4
-            if isDecimals, hasUnit(groups.prefix(length + 1), in: run) {
-                return (.sureAmount, length + 1)
-            }
-            if !thousands.isEmpty, digitCount == 2 { return (.sureAmount, length + 1) }
-        }
-        if hasUnit(groups.prefix(length), in: run) { return (.sureAmount, length) }
-        guard !thousands.isEmpty else { return nil }
-        if thousands.allSatisfy({ $0.digits == "000" }) { return (.roundAmount, length) }
-        let digitCount = all[0].digits.utf8.count + 3 * thousands.count
-        return digitCount <= digitCountMin ? (.loneAmount, length) : nil
-    }
-
-    /// Digits behind `0.` that are an amount whatever they are.
-    private static let shortFractionMax = 4
-
-    /// Whether a currency stands right before or behind some groups of a run, or a percent sign behind a figure of at most three
-    /// digits before its decimals.
-    private static func hasUnit(_ groups: ArraySlice<Group>, in run: Run) -> Bool {
-        guard let first = groups.first else { return false }
-        if isShare(groups, in: run) { return true }
-        if groups.startIndex == 0 {
-            let before = first.gap[...].trimmed(where: { "-. (:".contains($0) })
-            if before.last.map(isCurrencySign) ?? false { return true }
-            if isCurrencyWord(
-                before.suffix(
-                    from: before.lastIndex { !$0.isLetter }.map(before.index(after:)) ?? before.startIndex))
-            {
-                return true
-            }
-        } else if isCurrencyOf(next: true, first.gap) {
-            return true
-        }
-        guard groups.endIndex == run.groups.endIndex else {
-            return isCurrencyOf(next: false, run.groups[groups.endIndex].gap)
-        }
-        let behind = run.tail.drop { $0 == " " }
-        return behind.first.map(isCurrencySign) ?? false || isCurrencyWord(behind.prefix(while: \.isLetter))
-    }
-
-    /// Whether a percent or per mille sign stands behind some groups. One between two groups, with blanks only (`22 % 34 %`),
-    /// separates digits as any other sign does.
-    private static func isShare(_ groups: ArraySlice<Group>, in run: Run) -> Bool {
-        guard groups.count <= 2, groups.allSatisfy({ $0.digits.utf8.count <= 3 }),
-            groups.dropFirst().allSatisfy({ $0.gap == "." || $0.gap == "," })
-        else { return false }
-        let isLast = groups.endIndex == run.groups.endIndex
-        let behind = (isLast ? run.tail : run.groups[groups.endIndex].gap).drop { $0 == " " }
-        guard behind.first == "%" || behind.first == "\u{2030}" else { return false }
-        return isLast || behind.dropFirst().contains { $0 != " " }
-    }
-
-    /// Whether a gap between two groups has one sign of a currency that belongs to the next one (`, €`) or the one before
-    /// (`€, `). One between both (`22€34`, `22 € 34`) separates digits as any other sign does.
-    private static func isCurrencyOf(next: Bool, _ gap: String) -> Bool {
-        guard gap.filter(isCurrencySign).count == 1, gap.count > 1 else { return false }
-        let (before, behind) = (
-            gap.prefix { !isCurrencySign($0) }, gap.drop { !isCurrencySign($0) }.dropFirst()
-        )
-        return next ? behind.isEmpty : !behind.isEmpty && (before.isEmpty || before == " " && behind != " ")
-    }
-
-    private static func isCurrencySign(_ character: Character) -> Bool { character.isCurrencySymbol }
-
-    /// A code of ISO 4217, or a mark that amounts are written with. The codes that are English words in a text (`TRY 90.000.101`)
-    /// show no amount.
-    private static func isCurrencyWord(_ word: some StringProtocol) -> Bool {
-        let word = String(word)
-        return currencyMarks.contains(word.lowercased())
-            || ISOCodes.fractionDigitCounts[word] != nil && !["ALL", "TOP", "TRY"].contains(word)
-    }
-
-    private static let currencyMarks = Set(
-        ISOCodes.currencySymbols.values.map { $0.text.lowercased() }.filter { $0.allSatisfy(\.isLetter) })
 }
 
 extension StringProtocol where SubSequence == Substring {
     /// Its last letters.
     ///
     /// - Parameter isDirect: Whether they have to be at its end; else digits and signs may follow.
-    fileprivate func lastWord(isDirect: Bool) -> Substring {
+    func lastWord(isDirect: Bool) -> Substring {
         guard let last = lastIndex(where: \.isLetter) else { return self[endIndex...] }
         let end = index(after: last)
         if isDirect, end != endIndex { return self[endIndex...] }
@@ -820,23 +432,23 @@ extension StringProtocol where SubSequence == Substring {
 }
 
 extension Substring {
-    fileprivate var trimmed: Substring { trimmed { $0 == " " } }
+    var trimmed: Substring { trimmed { $0 == " " } }
 
     /// Without such characters at its end.
-    fileprivate func trimmed(where isDropped: (Character) -> Bool) -> Substring {
+    func trimmed(where isDropped: (Character) -> Bool) -> Substring {
         lastIndex { !isDropped($0) }.map { self[...$0] } ?? self[startIndex..<startIndex]
     }
 }
 
 extension Unicode.GeneralCategory {
-    fileprivate var isCased: Bool {
+    var isCased: Bool {
         switch self {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter: true
         default: false
         }
     }
 
-    fileprivate var isLetter: Bool {
+    var isLetter: Bool {
         switch self {
         case .modifierLetter, .otherLetter: true
         default: isCased

@@ -1,18 +1,18 @@
-import BundleModel
+package import BundleModel
 import CompliancePolicy
-import GateVocabulary
+package import GateVocabulary
 
 /// The decision a second time, read straight off the pages: slow, long-winded, and written from the table of the
 /// gates instead of from their code.
 ///
 /// It knows ``PolicyBundle`` and nothing that is compiled from it. Where it and ``decide(_:given:under:)`` differ, one
 /// of them is wrong.
-struct PlainInterpreter: Sendable {
+package struct PlainInterpreter: Sendable {
     let bundle: PolicyBundle
 
-    init(_ bundle: PolicyBundle) { self.bundle = bundle }
+    package init(_ bundle: PolicyBundle) { self.bundle = bundle }
 
-    func decide(_ request: AttestedRequest, given facts: Facts) -> Decision {
+    package func decide(_ request: AttestedRequest, given facts: Facts) -> Decision {
         let type = bundle.types[request.type]
         let category = type.flatMap { bundle.categories[$0.category] }
         let isCritical = request.critical && isListed(request) && isNamed(request)

@@ -1,7 +1,7 @@
 import GateTestKit
-import GateVocabulary
+package import GateVocabulary
 
-@testable import BundleModel
+@testable package import BundleModel
 @testable import CompliancePolicy
 @testable import PolicyProof
 @testable import PolicyStatutes
@@ -12,7 +12,7 @@ import GateVocabulary
 /// Every number is taken from both sides of what it is compared with: counts around their caps, moments around expiry,
 /// due time, ends of consents and days on which a row begins, sizes around what a channel takes, ages of a place around the
 /// days it counts. Most facts are in favour, or nothing but refusals would come out.
-struct RandomSends {
+package struct RandomSends {
     private var numbers: SeededNumbers
     private let kinds: [Kind]
     private let usual: [Kind]
@@ -21,7 +21,7 @@ struct RandomSends {
     private let places: [RegionCode]
     private let freshDays: [RegionSource: Int]
     /// How often each value beside a limit was given out.
-    private(set) var edges: [String: Int] = [:]
+    package private(set) var edges: [String: Int] = [:]
 
     private struct Kind {
         var request: AttestedRequest
@@ -32,7 +32,7 @@ struct RandomSends {
         var byteCountMax: Int
     }
 
-    init(_ bundle: PolicyBundle, seed: UInt64) {
+    package init(_ bundle: PolicyBundle, seed: UInt64) {
         numbers = SeededNumbers(seed: seed)
         let callers = bundle.callers.keys.sorted() + [.gateway, CallerName("nobody.known")]
         var kinds: [Kind] = []
@@ -91,7 +91,7 @@ struct RandomSends {
             || bundle.types.values.contains { $0.ownSummary == id }
     }
 
-    mutating func next() -> (AttestedRequest, Facts) {
+    package mutating func next() -> (AttestedRequest, Facts) {
         let kind = isRare() ? pick(kinds) : pick(usual)
         var facts = Facts()
         let now = moment()
