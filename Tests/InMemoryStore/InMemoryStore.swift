@@ -11,6 +11,8 @@ package final class InMemoryStore: GateStore {
     package enum Disturbance: Sendable {
         /// The disk is full: nothing is written.
         case unavailable
+        /// The newest step's change cannot be written; the others of its batch can come again.
+        case refused
         /// The process ends after the commit, before it is told.
         case lostAnswer
         /// The power goes after the commit, before it is durable. The store is as it was before it, and takes nothing more.
@@ -63,6 +65,9 @@ package final class InMemoryStore: GateStore {
         return try contents.withLock { contents in
             switch disturbance {
             case .unavailable: throw StoreError.unavailable("the test's disk is full")
+            case .refused:
+                throw RefusedChange(
+                    change: changes.count - 1, error: StoreError.unavailable("the test refuses a change"))
             case .lostCommit:
                 let before = contents
                 durable.withLock { $0 = $0 ?? before }

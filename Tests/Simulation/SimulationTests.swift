@@ -86,7 +86,7 @@ struct Simulation {
     static let kinds: Set<String> = [
         "forward", "refusal", "repeat", "consent", "withdrawal", "handed over", "turned away", "in doubt",
         "cancel", "lost commit",
-        "erasure", "policy", "crash", "lost answer", "full disk", "capped", "told before",
+        "erasure", "policy", "crash", "lost answer", "full disk", "refused change", "capped", "told before",
         "together", "key registered", "key proved", "key replaced", "proof wrong", "proof too late",
         "key changed", "key revoked", "key compromised", "compromised key refused", "sealed", "constant text",
         "opened", "explained", "number added", "number confirmed", "number replaced", "number removed",
@@ -100,7 +100,7 @@ struct Simulation {
     /// What has to happen in a short run too: each is a hundredth of the commands, or nearly.
     static let frequentKinds: Set<String> = [
         "forward", "refusal", "repeat", "consent", "withdrawal", "handed over", "turned away", "cancel",
-        "full disk", "together", "explained",
+        "full disk", "refused change", "together", "explained",
     ]
 
     let environment: SimulatedEnvironment
@@ -226,6 +226,7 @@ struct Simulation {
             let trouble: InMemoryStore.Disturbance? =
                 switch dice.below(400) {
                 case 0...4: .unavailable
+                case 7...9: .refused
                 case 5 where dice.onceIn(10) && losesAnswers: .lostAnswer
                 case 6 where dice.onceIn(10): .lostCommit
                 default: nil
@@ -246,6 +247,7 @@ struct Simulation {
                 crash()
                 continue
             case .unavailable: count("full disk")
+            case .refused: count("refused change")
             case nil: break
             }
             if reply.status == 503 { continue }

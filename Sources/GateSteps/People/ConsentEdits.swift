@@ -31,9 +31,7 @@ extension StepContext {
             body.state.ledgerState, named: body.id, of: body.purpose, on: body.channel, at: address,
             saidAt: said.counts, method: body.method, by: caller)
         record.statedTime = said.stated
-        record.notice = ConsentRecord.NoticeReference(
-            id: body.notice.id, version: body.notice.version, sha256: body.notice.sha256,
-            language: body.notice.language)
+        record.notice = body.notice
         record.expiresAt = try rules.end(
             of: body.purpose, as: record.state, from: body.eventTime, asked: body.expiresAt)
         record.jurisdiction = try rules.registered(body.jurisdiction, at: "jurisdiction").description
