@@ -50,8 +50,7 @@ demo: install-demo
 test: install-test
 	@rm -rf $(TIMES)/steps.tsv; mkdir -p $(TIMES)
 	$(call timed,lint,$(MAKE) --no-print-directory lint)
-	$(call timed,peers,$(MAKE) --no-print-directory peers)
-	$(call timed,build,swift build $(SWIFT_FLAGS) $(DEBUG_FLAGS) --build-tests)
+	$(call timed,build beside peers,$(call beside,$(MAKE) --no-print-directory peers,swift build $(SWIFT_FLAGS) $(DEBUG_FLAGS) --build-tests))
 	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/run_tests.py $(BUNDLE) $(TIMES) all
 
 # The long forms, whole: all the parts that have not passed since the last build, or `PART=kills` alone; see `SOAK` in
@@ -74,6 +73,11 @@ test-module:
 	SENDGATE_TEST_MODULE=$(MODULE) swift build $(SWIFT_FLAGS) $(DEBUG_FLAGS) --product sendgatePackageTests
 	rm -f $(TIMES)/steps.tsv
 	python3 Tests/run_tests.py $(BUNDLE) $(TIMES) all $(MODULE)
+
+# Runs one command beside another; what it prints is shown where it fails.
+define beside
+{ { $(1); } > $(TIMES)/beside.log 2>&1 & $(2); status=$$?; wait $$! || { cat $(TIMES)/beside.log; exit 1; }; [ $$status = 0 ]; }
+endef
 
 define timed
 	@SECONDS=0; $(2) && printf '%s\t%s\n' '$(1)' "$$SECONDS" >> $(TIMES)/steps.tsv
