@@ -90,7 +90,8 @@ struct Wiring {
             logger.warning("\(diagnostic)")
         }
         let load: @Sendable () throws -> PolicySource.Loaded = {
-            let loaded = try PolicyLoading.configured(configuration, provedIn: proofs, logger: logger)
+            let loaded = try PolicyLoading.configured(
+                configuration, provedIn: proofs, isNext: true, logger: logger)
             let diagnostics = PolicyLoading.untimeliness(of: loaded.policy.bundle, at: clock.now())
             guard diagnostics.isEmpty else { throw PolicyDiagnostics(diagnostics) }
             return loaded
@@ -107,6 +108,8 @@ struct Wiring {
             try PrivateKeyDirectory.eraseUnfinished(in: configuration.keysDirectory)
         }
         if try store.read({ try $0.restoreUnderWay() }) != nil { throw CommandFailure.restoreUnderWay }
+        // Of a gateway that is stopped nothing is handed over.
+        if isListening { try configuration.requireNothingWaits(store.read { try $0.outboxDepth() }) }
         let lineage = try store.read { try $0.trailLineage() }
         let origin = try TrailLineage.origin(lineage, configured: configuration.trailOrigin)
         // A first start has the directory only now.
@@ -201,7 +204,8 @@ struct Wiring {
         self.store = store
         gateway = Gateway(
             engine: engine, store: store, library: library, policy: policy, attestation: sockets.attestation,
-            listeners: sockets.modes, dependencies: dependencies,
+            // What an operator does to a gateway that is stopped comes over none of them.
+            listeners: isListening ? sockets.modes : [], dependencies: dependencies,
             management: GatewayManagement(
                 privateKeys: keyHolder, authorities: configuration.authorities,
                 checks: { healthChecks.checks() },

@@ -17,14 +17,17 @@ final class GatewayFixture: Sendable {
 
     /// - Parameter folder: Where `gate/` is made, or found again.
     /// - Parameter signing: What a production configuration may ask for as well.
+    /// - Parameter edit: Changes what development makes of it.
     init(
         in folder: String, policies: String = CommandLineRun.policies,
-        hop: GatewayConfiguration.NextHop? = nil, signing: GatewayConfiguration.PolicySigning? = nil
+        hop: GatewayConfiguration.NextHop? = nil, signing: GatewayConfiguration.PolicySigning? = nil,
+        edit: (inout GatewayConfiguration) -> Void = { _ in }
     ) async throws {
         var configuration = try DevelopmentGateway(
             directory: "\(folder)/gate", policies: policies, hop: hop, otherUserIDs: [], logLevel: .critical
         ).configuration
         configuration.policySigning = signing
+        edit(&configuration)
         let wiring = try Wiring(
             configuration, environment: [:],
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

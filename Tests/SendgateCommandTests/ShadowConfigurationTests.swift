@@ -1,10 +1,14 @@
 import BundleModel
 import CompliancePolicy
 import ConfigurationPages
+import CanonicalJSON
+import CommandTerminal
 import Foundation
+import GateSteps
 import GateTestKit
 import GateVocabulary
 import GatewayPipeline
+import SQLiteStore
 import Testing
 
 @testable import sendgate
@@ -160,6 +164,89 @@ import Testing
         let both = try refusals(shadow, hop: "hop: {file: /tmp/f, unix: /run/d.sock, users: [1002]}")
         #expect(both.contains { $0.contains("both set") }, "\(both)")
         #expect(try refusals(shadow, hop: "hop: {file: onward}").contains { $0.contains("no absolute path") })
+    }
+
+    private func depth(_ rows: [CallerName: Int], security: Int = 0) -> OutboxDepth {
+        OutboxDepth(
+            rowCount: rows.values.reduce(0, +), securityRowCount: security, byteCount: 0,
+            rowCountByCaller: rows)
+    }
+
+    @Test func `a file is no hop while real messages wait, which it would swallow`() throws {
+        let payments = CallerName("payments")
+        let file = try read(Self.bound("payments"), hop: Self.file)
+        let unix = try read(Self.bound("payments"))
+        // Nothing, or a notice that the gateway itself made.
+        for waiting in [depth([:]), depth([.gateway: 1], security: 1)] {
+            #expect(throws: Never.self) { try file.requireNothingWaits(waiting) }
+        }
+        // A message of a caller's, and a summary of some.
+        for (waiting, count) in [
+            (depth([payments: 1]), 1), (depth([.gateway: 1]), 1), (depth([payments: 2], security: 2), 2),
+            (depth([payments: 3, .gateway: 1], security: 1), 3),
+        ] {
+            let failure = try #require(throws: CommandFailure.self) { try file.requireNothingWaits(waiting) }
+            #expect(failure.message.hasPrefix("\(count) message"), "\(failure)")
+            #expect(failure.hint?.contains("`hop.unix` of before") == true)
+            #expect(throws: Never.self) { try unix.requireNothingWaits(waiting) }
+        }
+    }
+
+    @Test func `a message that waits in the store is found by the start`() async throws {
+        let gate = try await GatewayFixture(
+            in: folder.root, hop: .unix(path: folder.path("nobody.sock"), serverUserIDs: nil))
+        var configuration = gate.wiring.configuration
+        configuration.developmentCaller = nil
+        configuration.hop = .file(path: folder.path("onward"))
+        func start() throws {
+            try configuration.requireNothingWaits(gate.wiring.store.read { try $0.outboxDepth() })
+        }
+        try await gate.registerSomebody()
+        #expect(throws: Never.self) { try start() }
+        let sent = try await gate.send("one", "security.new_login", GatewayFixture.login)
+        #expect(sent.status == 202, "\(sent.object)")
+        #expect(throws: CommandFailure.self) { try start() }
+        try await gate.stop()
+    }
+
+    @Test func `a bundle that does not fit a listener in shadow is refused while the gateway runs`()
+        async throws
+    {
+        let policies = try folder.policies()
+        let payments = CallerName("payments")
+        let gate = try await GatewayFixture(in: folder.root, policies: policies) { configuration in
+            for place in configuration.listeners.indices
+            where configuration.listeners[place].caller == payments {
+                configuration.listeners[place].sends = .shadow(.init())
+            }
+        }
+        let first = gate.wiring.policy.current.digest
+        try folder.edit(
+            "Policies/callers.yaml", "statements and summaries of spending.\n    grants: [send]\n",
+            "statements and summaries of spending.\n    grants: [send, receipts.write]\n")
+        let next = try PolicyLoading.bundle(at: policies, addingDevelopmentCaller: DevelopmentGateway.caller)
+        let says = "is in shadow, and its caller `payments` holds `receipts.write`"
+        await gate.wiring.reload.reload()
+        #expect(gate.wiring.policy.current.digest == first)
+        #expect(gate.wiring.healthChecks.reloads.lastRefusal?.reason.contains(says) == true)
+        let asked = try await gate.ask("POST", "/v1/policy/activate", ["digest": .string(next.digest.text)])
+        #expect(asked.object["detail"]?.stringValue?.contains(says) == true, "\(asked.object)")
+        #expect(gate.wiring.policy.current.digest == first)
+        let ready = try await gate.ask("GET", "/readyz")
+        let check = ready.object["checks"]?.arrayValue?.first { $0["name"] == "policy" }
+        #expect(check?["detail"]?.stringValue?.contains(says) == true, "\(ready.object)")
+        try await gate.stop()
+    }
+
+    @Test func `a type that is enforced and unknown is refused of the next bundle as at a start`() throws {
+        let configuration = try read(Self.bound("payments", "enforce_types: [payment.recieved]"))
+        let refused = try #require(throws: PolicyDiagnostics.self) {
+            try configuration.requireStart(under: Repository.policy())
+        }
+        #expect(refused.description.contains("gate.yaml:13"), "\(refused)")
+        #expect(refused.description.contains("the bundle knows no type `payment.recieved`"), "\(refused)")
+        let fits = try read(Self.bound("payments", "enforce_types: [payment.received]"))
+        #expect(throws: Never.self) { try fits.requireStart(under: Repository.policy()) }
     }
 
     @Test func `which grants are to write is said of each`() {

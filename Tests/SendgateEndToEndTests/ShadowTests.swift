@@ -247,10 +247,31 @@ extension EndToEnd {
                 """
             let text = production.template.replacing("    mode: \"0666\"", with: listeners)
                 .replacing("  unix: LAYERSOCKET\n  users: [LAYER]", with: "  file: \(file)")
-            let gate = GateProcess(in: scratch, configuration: try production.write(text))
-            try gate.start()
+            // A message that waits from before would be written into the file, and count as handed over.
+            let before = GateProcess(in: scratch, configuration: try production.write(production.template))
+            try before.start()
             try put("/v1/recipients/u_1", Sample.recipient, over: production.socket, in: scratch)
             try put("/v1/recipients/u_1/devices/d_1", Sample.device, over: production.socket, in: scratch)
+            let (_, waiting) = try send(
+                "transaction.remittance_sent", "r0", as: Production.producerID, over: production.socket,
+                in: scratch)
+            try #require(waiting.outcome == "forward")
+            #expect(try before.stop() == .exit(0))
+            let early = try Finished.run(
+                [Machine.sendgate, "serve", "--config", try production.write(text)], in: scratch, within: 60)
+            #expect(
+                early.ending == .exit(1) && early.errors.contains("1 message waits to be handed over"),
+                "\(early)")
+            _ = try production.write(production.template)
+            try before.start()
+            let cancelled = try Production.curl(
+                production.socket, as: Production.asProducer, "/v1/sends/\(waiting.sendId)/cancel",
+                ["--request", "POST"], in: scratch)
+            #expect(cancelled.status == 200, "\(cancelled)")
+            #expect(try before.stop() == .exit(0))
+
+            let gate = GateProcess(in: scratch, configuration: try production.write(text))
+            try gate.start()
             let (status, answer) = try send(
                 "transaction.remittance_sent", "r1", as: Production.producerID, over: shadow, in: scratch)
             #expect(status == 202 && answer.shadow == true && answer.outcome == "forward")

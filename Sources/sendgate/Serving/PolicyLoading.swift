@@ -49,10 +49,14 @@ enum PolicyLoading {
 
     /// The bundle a gateway may put in force: read, checked, signed by every role, compiled and proved. Every way of
     /// putting one in force comes through here.
+    ///
+    /// - Parameter isNext: Whether another one is in force, under which the gateway runs.
     static func configured(
-        _ configuration: GatewayConfiguration, provedIn proofs: KeptProofs, logger: Logger
+        _ configuration: GatewayConfiguration, provedIn proofs: KeptProofs, isNext: Bool = false,
+        logger: Logger
     ) throws(PolicyDiagnostics) -> PolicySource.Loaded {
         let policy = try signed(configuration)
+        if isNext { try configuration.requireStart(under: policy) }
         try ProvedBundles.demand(policy, keptIn: proofs, progress: telling(logger))
         return PolicySource.Loaded(policy: policy, reviewedDigest: policy.bundle.reviewedDigest)
     }
