@@ -51,7 +51,7 @@ extension SendRecord {
     /// - Parameter idHash: 16 bytes.
     package static func shadowIDHash(_ idHash: [UInt8]) -> [UInt8] { idHash + [1] }
 
-    /// Whether it was decided and recorded alone (decision SG-0082).
+    /// Whether it was decided and recorded only (decision SG-0082).
     package var isShadow: Bool { idHash.count > IndexKey.idHashByteCount }
 }
 

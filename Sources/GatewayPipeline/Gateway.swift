@@ -50,8 +50,10 @@ package final class Gateway: RequestHandler {
 
     /// Whether the peer's caller may send nothing but security notices.
     package func mayUseReserve(_ peer: Peer) -> Bool {
-        guard let caller = attestation.caller(of: peer), mode(of: peer).forwards else { return false }
-        return policy.current.caller(caller)?.types.categories == [.security]
+        guard let caller = attestation.caller(of: peer) else { return false }
+        let policy = policy.current
+        guard policy.caller(caller)?.types.categories == [.security] else { return false }
+        return mode(of: peer).forwards(sendsOf: caller) { policy.type($0)?.category == .security }
     }
 
     private func mode(of peer: Peer) -> ListenerMode {
@@ -130,8 +132,7 @@ package final class Gateway: RequestHandler {
                 body, from: caller, peer: peer.credentials, over: mode, isStreamLine: false, reply: reply)
         }
         perform(
-            action, for: caller, grants, needing: route.description.permission, inShadow: mode.isShadow,
-            answer: reply)
+            action, for: caller, grants, needing: route.description.permission, over: mode, answer: reply)
     }
 
     /// What is wrong with a request's body before it is read; `nil` when nothing is.
@@ -161,9 +162,6 @@ package final class Gateway: RequestHandler {
             let attested = AttestedRequest(
                 caller: caller, type: request.type, channel: request.channel, critical: request.critical)
             let mode = listener.mode(of: attested)
-            if request.sent != nil, mode != .shadow {
-                return reply(Problem(.invalidRequest, violations: [.sentElsewhere]).answer)
-            }
             let policy = policy.current
             // What goes nowhere takes no share of what is kept for security.
             let lane = mode == .shadow ? .general : EngineLane(of: attested, under: policy)
@@ -173,7 +171,7 @@ package final class Gateway: RequestHandler {
                         request: request, attested: attested,
                         peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
                         idHash: dependencies.index.idHash(request.id, of: caller),
-                        contentMAC: dependencies.index.contentMAC(read.canonicalContent),
+                        contentMAC: dependencies.index.contentMAC(read.contentToSend),
                         isSecurity: lane == .security, mode: mode, under: policy),
                     in: lane, isStreamLine: isStreamLine, gateway: self, reply: reply))
         }
@@ -209,9 +207,19 @@ package final class Gateway: RequestHandler {
 }
 
 extension ListenerMode {
-    fileprivate func mode(of request: AttestedRequest) -> SendMode {
+    func mode(of request: AttestedRequest) -> SendMode {
         guard case .shadow(let enforced) = self else { return .enforced }
         return enforced.includes(request) ? .enforcedAfterShadow : .shadow
+    }
+}
+
+extension ReadBody<SendRequest> {
+    /// What the send is, as idempotency compares it. What its own sender did is no part of it: a producer learns that after the first
+    /// copy, and stops saying it on the day its type is enforced. The first word of it is the one that is recorded.
+    fileprivate var contentToSend: [UInt8] {
+        guard body.sent != nil, case .object(var object) = content else { return canonicalContent }
+        object["sent"] = nil
+        return CanonicalJSON.write(.object(object))
     }
 }
 
@@ -220,16 +228,12 @@ extension Problem {
     fileprivate static let inShadow = Problem(
         .otherListener,
         detail:
-            "this socket is in shadow: it takes sends, explanations and questions; what changes people or the gateway goes by a socket that is not, and consents also by `sendgate import`"
+            "this socket is in shadow: it takes sends, explanations and questions; what changes people or the gateway goes over a listener with `mode: manage` or `mode: enforce`, and consents also by `sendgate import` there"
     )
 
     fileprivate static let sendsNothing = Problem(
-        .otherListener, detail: "this socket is `mode: manage`, which takes everything but sends")
-}
-
-extension Violation {
-    fileprivate static let sentElsewhere = Violation(
-        .body(JSONPointer(["sent"])),
-        "is for sends that a listener in shadow only records; this one is carried out, so its own sender must not send it"
+        .otherListener,
+        detail:
+            "this socket is `mode: manage`, which takes everything but sends; they go over a listener with `mode: shadow` or `mode: enforce`"
     )
 }

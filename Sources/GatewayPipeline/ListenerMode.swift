@@ -33,6 +33,14 @@ package enum ListenerMode: Hashable, Sendable {
 
     package var isShadow: Bool { if case .shadow = self { true } else { false } }
 
+    /// Whether a send of this caller that comes over the listener can go out.
+    ///
+    /// - Parameter isOfCaller: Whether the caller sends a type.
+    func forwards(sendsOf caller: CallerName, _ isOfCaller: (TypeID) -> Bool) -> Bool {
+        guard case .shadow(let enforced) = self else { return forwards }
+        return enforced.callers.contains(caller) || enforced.types.contains(where: isOfCaller)
+    }
+
     /// Whether a send that comes over the listener can go out.
     package var forwards: Bool {
         switch self {

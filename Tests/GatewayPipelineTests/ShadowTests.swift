@@ -12,11 +12,14 @@ import WireProtocol
 
 /// What comes over a listener in shadow is decided and recorded, reaches nobody, and touches nothing that a real send looks at.
 @Suite struct ShadowTests {
-    /// The listeners of the harness: everything, all in shadow, transfers enforced, and no sends.
-    private static let (real, shadow, mixed, manage) = (0, 1, 2, 3)
+    /// The listeners of the harness: everything, all in shadow, transfers enforced, no sends, all of one caller enforced, and a
+    /// security type enforced.
+    private static let (real, shadow, mixed, manage, whole, secured) = (0, 1, 2, 3, 4, 5)
     private static let listeners: [ListenerMode] = [
         .enforce, .shadow(ListenerMode.Enforced()),
         .shadow(ListenerMode.Enforced(types: [TypeID("transfer.received")])), .manage,
+        .shadow(ListenerMode.Enforced(callers: [CallerName("payments")])),
+        .shadow(ListenerMode.Enforced(types: [TypeID("security.new_login")])),
     ]
 
     private func gate(
@@ -28,10 +31,13 @@ import WireProtocol
     }
 
     private func transfer(
-        _ number: Int, over listener: Int, id: String? = nil, _ gate: GatewayHarness
+        _ number: Int, over listener: Int, id: String? = nil, _ gate: GatewayHarness, sent: Bool? = nil,
+        misshapen isMisshapen: Bool = false
     ) async throws -> GatewayHarness.Reply {
         var body = DecidedAgainTests.transfer(number, to: "u_1")
         if let id { body["id"] = .string(id) }
+        if let sent { body["sent"] = .boolean(sent) }
+        if isMisshapen { body["params"] = [:] }
         return try await gate.call("payments", "POST", "/v1/sends", body, over: listener)
     }
 
@@ -78,7 +84,11 @@ import WireProtocol
         let status = try await gate.call("payments", "GET", "/v1/sends/\(id)", over: Self.shadow)
         #expect(status.json["shadow"] == true && status["outcome"] == "forward", "\(status.json)")
         let rows = try await gate.call("auditor", "GET", "/v1/recipients/u_1/decisions")
-        #expect(rows.json["decisions"]?.arrayValue?.map { $0["shadow"] } == [true, true], "\(rows.json)")
+        let told = try #require(rows.json["decisions"]?.arrayValue)
+        #expect(told.map { $0["shadow"] } == [true, true], "\(rows.json)")
+        // Of what was stopped it is said why, and of the other nothing: its sentence says that it went out.
+        #expect(told.map { $0["outcome"] } == ["reject", "forward"])
+        #expect(told.map { $0["explanation"] == nil } == [false, true], "\(rows.json)")
         try expectFollows(gate)
     }
 
@@ -98,7 +108,8 @@ import WireProtocol
         question["id"] = nil
         gate.clock.advance(seconds: 3601)
         _ = try await transfer(31, over: Self.shadow, gate)
-        for (listener, outcome) in [(Self.shadow, "digest"), (Self.real, "forward")] {
+        for (listener, outcome) in [(Self.shadow, "digest"), (Self.mixed, "forward"), (Self.real, "forward")]
+        {
             let explained = try await gate.call(
                 "payments", "POST", "/v1/sends/explain", question, over: listener)
             #expect(explained["outcome"] == outcome, "\(explained.json)")
@@ -156,21 +167,40 @@ import WireProtocol
 
     @Test func `in shadow a notice that the law demands leaves no duty, and discharges none`() async throws {
         let gate = try await gate()
-        let person = try gate.store.read { try #require(try $0.subject(of: UserID("u_1"))) }
-        let notice = try await gate.example("transaction.failed", "f1", to: "u_1", as: "payments")
-        let told = try await gate.call("payments", "POST", "/v1/sends", notice, over: Self.shadow)
+        let address: JSONObject = [
+            "kind": "email", "value": "a@example.org", "verified_at": .string(gate.clock.now().rfc3339),
+        ]
+        _ = try await gate.call("product", "PUT", "/v1/recipients/u_1/addresses/e_1", address)
+        let later = gate.clock.now().advanced(bySeconds: 400 * 86_400)
+        func owedCount() throws -> Int {
+            try gate.store.read { try $0.overdueDuties(at: later, limit: 10) }.count { $0.state == .owed }
+        }
+        func breach(
+            _ id: String, by channel: String, over listener: Int, to user: String = "u_1"
+        ) async throws -> GatewayHarness.Reply {
+            var body = try await gate.example("privacy.breach_notice", id, to: user, as: "security")
+            body["channel"] = .string(channel)
+            return try await gate.call("security", "POST", "/v1/sends", body, over: listener)
+        }
+        let told = try await breach("b1", by: "push", over: Self.shadow)
         #expect(told["outcome"] == "forward" && told.json["owed"] == nil, "\(told.json)")
-        _ = try await gate.call("product", "DELETE", "/v1/recipients/u_1/devices/d_1")
-        var unreached = notice
-        unreached["id"] = "f2"
-        let missed = try await gate.call("payments", "POST", "/v1/sends", unreached, over: Self.shadow)
+        #expect(try owedCount() == 0)
+        // A push leaves it owed, and a letter by e-mail discharges it: for real.
+        let owing = try await breach("b2", by: "push", over: Self.real)
+        #expect(owing.json["owed"] == ["email", "letter"], "\(owing.json)")
+        #expect(try owedCount() == 1)
+        let copied = try await breach("b3", by: "email", over: Self.shadow)
+        #expect(copied["outcome"] == "forward", "\(copied.json)")
+        #expect(try owedCount() == 1)
+        let written = try await breach("b4", by: "email", over: Self.real)
+        #expect(written["outcome"] == "forward", "\(written.json)")
+        #expect(try owedCount() == 0)
+        try await gate.register("u_2", device: nil)
+        let missed = try await breach("b5", by: "push", over: Self.shadow, to: "u_2")
         #expect(missed["reason"] == "no_destination", "\(missed.json)")
         await gate.settle()
         #expect(gate.alarms.all.isEmpty)
         #expect(try gate.entries("mandatory_unreached").isEmpty)
-        let later = gate.clock.now().advanced(bySeconds: 400 * 86_400)
-        #expect(try gate.store.read { try $0.overdueDuties(at: later, limit: 10) }.isEmpty)
-        #expect(try gate.store.read { try $0.state(of: person.id) } != nil)
     }
 
     @Test func `a push in shadow is replaced by no real text, and the other way round`() async throws {
@@ -233,20 +263,81 @@ import WireProtocol
         #expect(put.status == 200, "\(put.json)")
     }
 
-    @Test func `what another sender did is said of sends in shadow alone`() async throws {
+    @Test func `what another sender sent is not carried out, and what it did not send is`() async throws {
         let gate = try await gate()
-        for listener in [Self.real, Self.mixed] {
-            var body = DecidedAgainTests.transfer(1, to: "u_1")
-            body["sent"] = false
-            let refused = try await gate.call("payments", "POST", "/v1/sends", body, over: listener)
+        for (number, listener) in [Self.real, Self.mixed].enumerated() {
+            let refused = try await transfer(number, over: listener, gate, sent: true)
             #expect(refused.status == 422, "\(refused.json)")
             let violation = try #require(refused.json["violations"]?.arrayValue?.first)
             #expect(violation["pointer"] == "/sent", "\(violation)")
         }
         #expect(try gate.entries("send").isEmpty)
+        for (number, listener) in [Self.real, Self.mixed].enumerated() {
+            let taken = try await transfer(number, over: listener, gate, sent: false)
+            #expect(taken.status == 202 && taken.json["shadow"] == nil, "\(taken.json)")
+            #expect(taken.json["replayed"] == nil)
+        }
         let said = try await remit("r1", over: Self.mixed, gate, sent: false)
         #expect(said.status == 202, "\(said.json)")
-        #expect(try gate.entries("send").map { $0["sent"] } == [false])
+        #expect(try gate.entries("send").map { $0["sent"] } == [nil, nil, false])
+    }
+
+    @Test func `what another sender did is no part of what a send is, and its first word stays`() async throws
+    {
+        let gate = try await gate()
+        let first = try await transfer(1, over: Self.shadow, gate)
+        // The producer has learnt it by the second copy, and says it also on the day the type is enforced.
+        for listener in [Self.shadow, Self.mixed, Self.whole] {
+            for sent: Bool? in [true, false, nil] {
+                let again = try await transfer(1, over: listener, gate, sent: sent)
+                #expect(again.status == 202 && again.json["shadow"] == true, "\(again.json)")
+                #expect(again.json["replayed"] == true && again["send_id"] == first["send_id"])
+            }
+        }
+        #expect(try gate.entries("send").map { $0["sent"] } == [nil])
+        #expect(try await gate.claim().isEmpty)
+        try expectFollows(gate)
+    }
+
+    @Test func `what was refused for its shape in shadow stays there, and its id is free`() async throws {
+        let gate = try await gate()
+        let before = try await transfer(1, over: Self.shadow, gate, misshapen: true)
+        #expect(before.status == 202 && before["reason"] == "invalid_params", "\(before.json)")
+        for isCorrected in [false, true] {
+            if isCorrected {
+                let corrected = try await transfer(1, over: Self.mixed, gate)
+                #expect(corrected.status == 202 && corrected.json["shadow"] == nil, "\(corrected.json)")
+                #expect(corrected.json["replayed"] == nil)
+            }
+            // Its own sender sent it then, whatever the id was used for since.
+            let again = try await transfer(1, over: Self.mixed, gate, misshapen: true)
+            #expect(again.status == 202 && again.json["shadow"] == true, "\(again.json)")
+            #expect(again["send_id"] == before["send_id"] && again.json["replayed"] == true)
+        }
+        #expect(try await gate.claim().count == 1)
+        try expectFollows(gate)
+    }
+
+    @Test func `what the gate carried out is not sent a second time when its type is in shadow again`()
+        async throws
+    {
+        let gate = try await gate()
+        let real = try await transfer(1, over: Self.mixed, gate)
+        #expect(real.status == 202 && real.json["shadow"] == nil, "\(real.json)")
+        let refused = try await transfer(2, over: Self.mixed, gate, misshapen: true)
+        #expect(refused.status == 403 && refused["reason"] == "invalid_params", "\(refused.json)")
+        // The type is no longer enforced: the answers of then say that its own sender must not send them.
+        for (number, first) in [real, refused].enumerated() {
+            let again = try await transfer(number + 1, over: Self.shadow, gate, misshapen: number == 1)
+            #expect(again.status == first.status && again.json["shadow"] == nil, "\(again.json)")
+            #expect(again["send_id"] == first["send_id"] && again.json["replayed"] == true)
+        }
+        #expect(try gate.entries("send").count == 2)
+        // A copy of its own, under an id that a real send has.
+        let other = try await transfer(9, over: Self.shadow, id: "t1", gate)
+        #expect(other.status == 202 && other.json["shadow"] == true, "\(other.json)")
+        #expect(try await gate.claim().count == 1)
+        try expectFollows(gate)
     }
 
     @Test func `a type that is enforced before the rest goes out, but for what was in shadow`() async throws {
@@ -265,7 +356,11 @@ import WireProtocol
         #expect(try await gate.claim().count == 1)
         let rest = try await remit("r1", over: Self.mixed, gate)
         #expect(rest.json["shadow"] == true, "\(rest.json)")
-        // On a listener that enforces everything an id of a shadow is free.
+        // All of a caller enforced, and the mode left as it is: what was in shadow is still known.
+        let enforced = try await transfer(1, over: Self.whole, gate)
+        #expect(enforced.json["shadow"] == true && enforced["send_id"] == before["send_id"])
+        #expect(try await transfer(2, over: Self.whole, gate)["send_id"] == other["send_id"])
+        // Without the mode an id of a shadow is free. So it is taken away when no such id is kept any more.
         #expect(try await transfer(1, over: Self.real, gate).json["shadow"] == nil)
         let callers = ListenerMode.Enforced(callers: [CallerName("payments")])
         #expect(callers.includes(request(by: "payments")) && !callers.includes(request(by: "social")))
@@ -287,13 +382,19 @@ import WireProtocol
         #expect(shadowed.status == 503, "\(shadowed.json)")
         let real = try await gate.call("security", "POST", "/v1/sends", login, over: Self.real)
         #expect(real.status == 202, "\(real.json)")
-        for (listener, isOpen) in [(Self.real, true), (Self.shadow, false), (Self.manage, false)] {
+        // The reserve is for connections over which a security notice can go out.
+        let places = [
+            (Self.real, true), (Self.shadow, false), (Self.mixed, false), (Self.manage, false),
+            (Self.whole, false), (Self.secured, true),
+        ]
+        for (listener, isOpen) in places {
             let peer = Peer(
                 credentials: PeerCredentials(
                     userID: try #require(gate.users["security"]), groupID: 100, processID: 1,
                     supplementaryGroups: []), boundCaller: nil, listener: listener)
             #expect(gate.gateway.mayUseReserve(peer) == isOpen, "\(listener)")
         }
+        #expect(Self.listeners[Self.whole].forwards(sendsOf: CallerName("payments")) { _ in false })
     }
 
     @Test func `sends in shadow are counted apart, as the trail tells`() async throws {
@@ -364,7 +465,7 @@ import WireProtocol
     @Test func `an entry that says it was in shadow and has a message is none`() async throws {
         let gate = try await gate()
         _ = try await remit("r1", over: Self.real, gate)
-        _ = try await remit("r1", over: Self.shadow, gate)
+        _ = try await remit("r2", over: Self.shadow, gate)
         let texts = try gate.store.read { try $0.entries(from: 0, limit: 100) }.map {
             String(decoding: $0.bytes, as: UTF8.self)
         }.filter { $0.contains("\"kind\":\"send\"") }

@@ -10,11 +10,21 @@ package import WireProtocol
 /// Whether what a send comes to is carried out (decision SG-0082).
 package enum SendMode: Hashable, Sendable {
     case enforced
-    /// Decided and recorded alone.
+    /// Decided and recorded only.
     case shadow
     /// Enforced on a listener where others are in shadow, as this one may have been before: its own sender sent it then, so that
     /// the answer of that time is given again.
     case enforcedAfterShadow
+
+    /// Under what the id would have been kept had the send come before its type or its caller was enforced here, or before it no
+    /// longer was; `nil` where it never changed.
+    fileprivate func otherHash(of idHash: [UInt8]) -> [UInt8]? {
+        switch self {
+        case .enforced: nil
+        case .shadow: idHash
+        case .enforcedAfterShadow: SendRecord.shadowIDHash(idHash)
+        }
+    }
 }
 
 /// One send, from an attested request to a recorded decision and, where it may, messages on their way.
@@ -25,7 +35,9 @@ package struct SendStep: Sendable {
     package let mode: SendMode
     /// See ``IndexKey``; 16 bytes, and in shadow ``SendRecord/shadowIDHash(_:)``.
     package let idHash: [UInt8]
-    /// MAC of everything but the id; 32 bytes.
+    /// The caller's id alone, whatever the mode is.
+    private let realIDHash: [UInt8]
+    /// MAC of the canonical content; 32 bytes.
     package let contentMAC: [UInt8]
     /// Whether the last share of room is open to it.
     package let isSecurity: Bool
@@ -48,19 +60,24 @@ package struct SendStep: Sendable {
         self.attested = attested
         self.peer = peer
         self.mode = mode
-        let idHash = mode == .shadow ? SendRecord.shadowIDHash(idHash) : idHash
-        self.idHash = idHash
+        realIDHash = idHash
+        let otherHash = mode.otherHash(of: idHash)
+        let ownHash = mode == .shadow ? SendRecord.shadowIDHash(idHash) : idHash
+        self.idHash = ownHash
         self.contentMAC = contentMAC
         self.isSecurity = isSecurity
         paramsCheck = ParamsCheck(
             request.params, deepLink: request.deepLink, of: request.type, under: policy)
         self.policy = policy
         terms = policy.terms(of: attested)
-        asks = [
+        let caller = attested.caller
+        var asks: [Ask] = [
             .newSend(
-                RequestKey(caller: attested.caller, idHash: idHash), to: request.user,
+                RequestKey(caller: caller, idHash: ownHash), to: request.user,
                 countedSeconds: terms.needs?.longestWindowSeconds)
         ]
+        if let otherHash { asks.append(.request(RequestKey(caller: caller, idHash: otherHash))) }
+        self.asks = asks
     }
 
     /// What the step came to: a new decision, or the one that this id had before.
@@ -79,12 +96,18 @@ package struct SendStep: Sendable {
             if let misshapen = try refusedForShape(in: step) {
                 return .decidedBefore(misshapen, isIDTaken: true)
             }
+            if mode != .enforced, let misshapen = try refusedForShape(in: step, inShadow: !isShadow) {
+                return .decidedBefore(misshapen, isIDTaken: true)
+            }
             throw StepRefusal(idOf: earlier)
         }
         if let restored = try step.restoredSend(request, as: attested, inShadow: isShadow) {
             return .decidedBefore(restored)
         }
-        if let shadowed = try sentInShadow(in: step) { return .decidedBefore(shadowed) }
+        if let earlier = try decidedBeforeTheChange(in: step) { return earlier }
+        if !isShadow, request.sent == true {
+            throw StepRefusal(.invalid, violations: [.sentElsewhere])
+        }
         // Only of what would be refused for its shape again, so that no other send is looked up twice. A bundle that knows the
         // type by now decides the send.
         if !hasShape(under: step.policy), let misshapen = try refusedForShape(in: step) {
@@ -96,17 +119,31 @@ package struct SendStep: Sendable {
 
     package var isShadow: Bool { mode == .shadow }
 
-    /// The send of this id that was answered in shadow, before its type or its caller was enforced here.
-    private func sentInShadow(in step: StepContext) throws -> SendRecord? {
-        guard mode == .enforcedAfterShadow else { return nil }
-        let hash = SendRecord.shadowIDHash(idHash)
-        guard let earlier = try step.memory.send(caller: attested.caller, idHash: hash) else {
-            return try step.restoredSend(request, as: attested, inShadow: true)
+    /// The answer of before its type or its caller was enforced here, or no longer was. Who did the sending then is known by it:
+    /// in shadow its own sender, and for real the gate. Told the contrary, a retry would have it sent twice or by nobody.
+    private func decidedBeforeTheChange(in step: StepContext) throws -> Resolution? {
+        guard let otherHash = mode.otherHash(of: realIDHash) else { return nil }
+        let earlier = try step.memory.send(caller: attested.caller, idHash: otherHash)
+        if let earlier, HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) {
+            return .decidedBefore(earlier)
         }
-        guard HMACKey.constantTimeEqual(earlier.contentMAC, contentMAC) else {
+        // Whatever its shape is by now, so that it is answered once, on one side.
+        if let misshapen = try refusedForShape(in: step, inShadow: !isShadow) {
+            return .decidedBefore(misshapen, isIDTaken: earlier != nil)
+        }
+        // A copy in shadow has its id to itself: other content under the id of a real send is another send.
+        if let earlier {
+            if isShadow { return nil }
             throw StepRefusal(idOf: earlier)
         }
-        return earlier
+        do {
+            guard let restored = try step.restoredSend(request, as: attested, inShadow: !isShadow) else {
+                return nil
+            }
+            return .decidedBefore(restored)
+        } catch is StepRefusal where isShadow {
+            return nil
+        }
     }
 
     /// Whether the type is registered and the params fit it.
@@ -120,11 +157,16 @@ package struct SendStep: Sendable {
 
     /// The send of this id and this content that was refused for its shape.
     private func refusedForShape(in step: StepContext) throws -> SendRecord? {
-        try step.memory.send(caller: attested.caller, idHash: misshapenHash(in: step))
+        try refusedForShape(in: step, inShadow: isShadow)
     }
 
-    private func misshapenHash(in step: StepContext) -> [UInt8] {
-        let hash = step.settings.index.misshapenHash(idHash, content: contentMAC)
+    private func refusedForShape(in step: StepContext, inShadow isShadow: Bool) throws -> SendRecord? {
+        try step.memory.send(
+            caller: attested.caller, idHash: misshapenHash(in: step, inShadow: isShadow))
+    }
+
+    private func misshapenHash(in step: StepContext, inShadow isShadow: Bool) -> [UInt8] {
+        let hash = step.settings.index.misshapenHash(realIDHash, content: contentMAC)
         return isShadow ? SendRecord.shadowIDHash(hash) : hash
     }
 
@@ -186,7 +228,8 @@ package struct SendStep: Sendable {
         let (id, names) = (request.id, drafts.destinationNames)
         let record = SendRecord(
             id: send, caller: attested.caller,
-            idHash: overall.reason.bindsID ? idHash : misshapenHash(in: step), contentMAC: contentMAC,
+            idHash: overall.reason.bindsID ? idHash : misshapenHash(in: step, inShadow: isShadow),
+            contentMAC: contentMAC,
             subject: person?.subject.id, type: request.type, category: type?.category,
             channel: request.channel, receivedAt: now, entryIndex: step.upcomingIndex,
             requestID: id.text, destinationNames: names)
@@ -320,6 +363,13 @@ extension SendAnswer {
             violations: entry.overall.reason == .invalidParams ? violations : [], hint: hint,
             owed: entry.owed, isShadow: entry.isShadow)
     }
+}
+
+extension Violation {
+    fileprivate static let sentElsewhere = Violation(
+        .body(JSONPointer(["sent"])),
+        "is for sends that a listener in shadow only records; this one is carried out here, so its own sender must not have sent it"
+    )
 }
 
 extension ParamsCheck {

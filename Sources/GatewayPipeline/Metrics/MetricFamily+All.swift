@@ -35,7 +35,7 @@ extension MetricFamily {
         by: [.outcome, .reason, .anyCategory, .anyTier, .channel, .caller])
     package static let shadowDecisions = MetricFamily(
         .counter, "shadow_decisions_total",
-        "Sends decided and recorded alone, on a listener in shadow, by what enforcing would have come to.",
+        "Sends decided and recorded only, on a listener in shadow, by what enforcing would have come to.",
         by: [.outcome, .reason, .anyCategory, .channel])
     package static let redecisions = MetricFamily(
         .counter, "redecisions_total", "Waiting messages decided again.",

@@ -15,10 +15,10 @@ extension Gateway {
     /// entry a minute with the number of explanations. Without `subjects.read` a caller is answered about its own sends alone,
     /// and with no more than the answer to the send would say.
     ///
-    /// - Parameter isShadow: Whether it is asked over a listener in shadow, whose caps and events are its own.
+    /// - Parameter listener: What it is asked over: caps and events in shadow are its own.
     func explain(
         _ body: ExplainBody, in query: LocaleQuery, for caller: CallerName, _ grants: GrantSet,
-        inShadow isShadow: Bool, answer: @escaping @Sendable (Answer) -> Void
+        over listener: ListenerMode, answer: @escaping @Sendable (Answer) -> Void
     ) {
         let policy = policy.current
         if let digest = body.policy, digest != policy.digest {
@@ -76,8 +76,8 @@ extension Gateway {
         let dependencies = dependencies
         read(for: caller, answer: answer) { reading in
             try reading.explain(
-                send, as: request, query, showingEvidence: showsEvidence, inShadow: isShadow,
-                in: dependencies)
+                send, as: request, query, showingEvidence: showsEvidence,
+                inMode: listener.mode(of: request), in: dependencies)
         }
     }
 }
@@ -88,11 +88,11 @@ extension GatewayReading {
     /// - Parameter showsEvidence: Whether gates, facts and what else is known of the person are shown.
     fileprivate func explain(
         _ send: SendRequest, as request: AttestedRequest, _ query: LocaleQuery,
-        showingEvidence showsEvidence: Bool, inShadow isShadow: Bool, in dependencies: EngineDependencies
+        showingEvidence showsEvidence: Bool, inMode mode: SendMode, in dependencies: EngineDependencies
     ) throws -> Answer {
         let step = SendStep(
             request: send, attested: request, peer: dependencies.settings.process, idHash: [], contentMAC: [],
-            isSecurity: false, mode: isShadow ? .shadow : .enforced, under: policy)
+            isSecurity: false, mode: mode, under: policy)
         let reading = dependencies.clock.reading()
         let memory = GateMemory()
         memory.begin(at: try store.trailTail())

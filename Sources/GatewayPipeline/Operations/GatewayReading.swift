@@ -78,7 +78,8 @@ struct GatewayReading {
             return DecisionsAnswer.Row(
                 send: send.id, caller: send.caller, type: send.type, channel: send.channel,
                 at: send.receivedAt, outcome: answer.outcome, reason: answer.reason, detail: answer.detail,
-                sentence: sentence(entry, of: send, then: events, waiting, in: words, for: person),
+                sentence: entry.isShadow && answer.outcome.isPromise
+                    ? nil : sentence(entry, of: send, then: events, waiting, in: words, for: person),
                 deliveries: answer.deliveries,
                 waiting: waiting.map { send.name(of: $0.destination) }, events: events, trail: answer.trail,
                 isShadow: entry.isShadow)

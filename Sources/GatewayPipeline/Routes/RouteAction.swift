@@ -51,10 +51,10 @@ extension Gateway {
     ///
     /// - Parameters:
     ///   - permission: What the route needs, which a change looks at again when its turn comes.
-    ///   - isShadow: Whether the listener is in shadow.
+    ///   - listener: What it came over.
     func perform(
         _ action: RouteAction, for caller: CallerName, _ grants: GrantSet,
-        needing permission: Permission, inShadow isShadow: Bool,
+        needing permission: Permission, over listener: ListenerMode,
         answer: @escaping @Sendable (Answer) -> Void
     ) {
         switch action {
@@ -67,7 +67,7 @@ extension Gateway {
                     reply: answer))
         case .send: preconditionFailure("a send answers in a form of its own")
         case .explain(let body, let query):
-            explain(body, in: query, for: caller, grants, inShadow: isShadow, answer: answer)
+            explain(body, in: query, for: caller, grants, over: listener, answer: answer)
         case .erase(let user): erase(user, for: caller, answer: answer)
         case .activate(let body): activate(body, for: caller, answer: answer)
         case .addKey(let body): addKey(body, for: caller, answer: answer)

@@ -265,8 +265,9 @@ package struct DecisionsAnswer: ShownRecord {
         package var outcome: Outcome
         package var reason: Reason
         package var detail: Detail?
-        /// One sentence a support agent can read out.
-        package var sentence: String
+        /// One sentence a support agent can read out; `nil` of a send in shadow that would have gone out, of which it would say
+        /// that it did.
+        package var sentence: String?
         package var deliveries: [SendAnswer.Delivery]
         /// Destinations whose message still waits here.
         package var waiting: [String]
@@ -277,7 +278,7 @@ package struct DecisionsAnswer: ShownRecord {
 
         package init(
             send: SendID, caller: CallerName, type: TypeID, channel: Channel, at: Instant, outcome: Outcome,
-            reason: Reason, detail: Detail?, sentence: String, deliveries: [SendAnswer.Delivery],
+            reason: Reason, detail: Detail?, sentence: String?, deliveries: [SendAnswer.Delivery],
             waiting: [String], events: [SendEvent], trail: TrailReference, isShadow: Bool = false
         ) {
             (self.send, self.caller, self.type, self.channel) = (send, caller, type, channel)
@@ -299,7 +300,10 @@ package struct DecisionsAnswer: ShownRecord {
             ) { $0.deliveries.filter { $0.destination != nil } }
             fields.joined("detail", \.detail, "What exactly was missing.")
             fields.joined("events", \.events, "What became of it, oldest first.")
-            fields.joined("explanation", \.sentence, "The same in a sentence.")
+            fields.joined(
+                "explanation", \.sentence,
+                "The same in a sentence. Absent of a send in shadow that would have gone out: its own sender knows what became of it."
+            )
             fields.joined("outcome", \.outcome, "The best of the deliveries.")
             fields.joined("reason", \.reason, "Why.")
             fields.joined("send_id", \.send, "The send.")

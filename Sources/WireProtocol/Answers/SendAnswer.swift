@@ -106,7 +106,7 @@ package struct SendAnswer: Hashable, Sendable {
     package var hint: String?
     /// By which a duty to tell is still to be done after this send, any one of them; empty when none is owed.
     package var owed: [DischargeMeans]
-    /// Whether it was decided and recorded alone: then the answer is 202 whatever was decided, because a copy of a send must
+    /// Whether it was decided and recorded only: then the answer is 202 whatever was decided, because a copy of a send must
     /// not look like an error to the producer that goes on sending by itself.
     package var isShadow: Bool
 
@@ -223,7 +223,7 @@ package struct SendAnswer: Hashable, Sendable {
         declareViolations(in: &fields)
         fields.joined(
             "shadow", \.isShadow,
-            "True: decided and recorded alone. Nothing goes out by the gateway, so the producer's own sender sends it."
+            "True: decided and recorded only. Nothing goes out by the gateway, so the producer's own sender sends it."
         )
     }
 

@@ -184,7 +184,7 @@ package struct SendStatusAnswer: ShownRecord {
         fields.joined("reason", \.decision.reason, "Why.")
         fields.joined("received_at", \.receivedAt, "RFC 3339.")
         fields.joined("send_id", \.decision.sendID, "The gateway's id.")
-        fields.flag("shadow", "True of a send that was decided and recorded alone.") {
+        fields.flag("shadow", "True of a send that was decided and recorded only.") {
             $0.decision.isShadow
         }
         fields.joined("trail", \.decision.trail, "The evidence.")

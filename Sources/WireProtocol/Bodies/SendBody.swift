@@ -67,7 +67,7 @@ extension SendRequest: WireBody, GivenRecord {
             "locale", \.locale, "The language of the text; the recipient's when absent.", .text(.locale))
         fields.given(
             "sent", \.sent,
-            "On a listener in shadow alone: whether the producer's own sender sent it. Recorded, for `sendgate shadow report`."
+            "Whether the producer's own sender sent it. Recorded on a listener in shadow, for `sendgate shadow report`; no part of what `id` is bound to. Where the send is carried out, `true` is refused."
         )
     }
 }
