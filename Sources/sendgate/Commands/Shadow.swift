@@ -20,7 +20,7 @@ struct ShadowReportCommand: GateCommand {
         discussion: """
             Reads the trail's folder, or a copy of it, verifies it as it goes, and counts the sends that came over \
             listeners with `mode: shadow`. Where producers say whether their own sender sent it (`"sent"`), it also counts \
-            what was sent all the same, and what was let through and not sent. No person is named: samples are numbers of \
+            what was sent all the same, and what is allowed and was not sent. No person is named: samples are numbers of \
             entries and ids of sends.
 
             Ends with 3 when the trail is damaged.

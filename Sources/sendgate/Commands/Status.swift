@@ -68,7 +68,7 @@ struct Status: GateCommand {
         let shadowed = counts.filter { $0.key.hasPrefix("sendgate_shadow_decisions_total{") }
             .values.compactMap { Int64($0) }.reduce(0, +)
         if shadowed > 0 {
-            Terminal.print("shadow    \(shadowed) sends decided and recorded alone since the start")
+            Terminal.print("shadow    \(shadowed) sends only decided and recorded since the start")
         }
         Terminal.print(
             "engine    \(count("operations_total")) operations in \(count("batches_total")) batches, \(count("queued_operations")) waiting"

@@ -19,8 +19,10 @@ extension ShadowReport {
 
     private static let columns = [
         "sends", "would go out", "of these later", "would be stopped", "sent all the same",
-        "let through, not sent",
+        "allowed, not sent",
     ]
+    /// The same where there is room.
+    private static let pageColumns = columns.dropLast() + ["allowed here, and its own sender did not send it"]
 
     private static func cells(_ line: Line) -> [String] {
         [
@@ -82,10 +84,16 @@ extension ShadowReport {
 
     /// A cell that a spreadsheet takes for neither two cells nor a formula.
     static func quoted(_ cell: String) -> String {
-        let isFormula = cell.first.map { "=+-@\t\r".contains($0) } ?? false
-        let text = isFormula ? "'\(cell)" : cell
-        guard text.contains(where: { "\",\r\n".contains($0) }) else { return text }
-        return "\"\(text.replacing("\"", with: "\"\""))\""
+        // By scalars: what a spreadsheet looks at is no character of its own before a mark, or beside another line end.
+        let scalars = cell.unicodeScalars
+        let isFormula = scalars.first.map { "=+-@\t\r\n".unicodeScalars.contains($0) } ?? false
+        var text = String.UnicodeScalarView(isFormula ? "'".unicodeScalars : "".unicodeScalars)
+        for scalar in scalars {
+            if scalar == "\"" { text.append(scalar) }
+            text.append(scalar)
+        }
+        let isPlain = !scalars.contains { "\",\r\n".unicodeScalars.contains($0) }
+        return isPlain ? String(text) : "\"\(String(text))\""
     }
 
     // MARK: Machine
@@ -167,7 +175,7 @@ extension ShadowReport {
         let share = Share(part: total.stopped.sends, of: total.sends).text
         let said =
             saysSent
-            ? "The producers’ own senders sent \(ReportLines.grouped(total.stopped.sent)) of those all the same, and did not send \(ReportLines.grouped(total.forwarded.notSent)) that the gate would have let through."
+            ? "The producers’ own senders sent \(ReportLines.grouped(total.stopped.sent)) of those all the same, and did not send \(ReportLines.grouped(total.forwarded.notSent)) that are allowed here."
             : "No producer says what its own sender did with them."
         return
             "\(span), \(ReportLines.grouped(total.sends)) sends were decided in shadow. \(ReportLines.grouped(total.stopped.sends)) of them (\(share)) would have been stopped. \(said)"
@@ -180,7 +188,7 @@ extension ShadowReport {
             parts.append(.element("h2", .text("By \(name.lowercased())")))
             parts.append(
                 Self.table(
-                    [name] + Self.columns.map { $0.prefix(1).uppercased() + $0.dropFirst() },
+                    [name] + Self.pageColumns.map { $0.prefix(1).uppercased() + $0.dropFirst() },
                     (lines + [total]).map { [$0.name] + Self.cells($0) }, ofFigures: true))
         }
         guard !stops.isEmpty else { return parts }
