@@ -47,6 +47,8 @@ BEYOND_ONE_VALUE = {
     ("/method", "expected another method: `existing_customer` is a yes to marketing by e-mail and nothing else"),
     ("/region", "expected a country of ISO 3166-1; `NO`, or `US-CA` where the policy names the part"),
     ("/jurisdiction", "expected a country of ISO 3166-1; `NO`, or `US-CA` where the policy names the part"),
+    ("/sent", "is for sends that a listener in shadow only records; this one is carried out here, so its own sender must not have "
+              "sent it"),
     ("/reply", f"expected one of the words of `channels.yaml` ({', '.join(WORDS)}, and others), so nothing was withdrawn; "
                "if another word meant it, withdraw without `reply`"),
 }
