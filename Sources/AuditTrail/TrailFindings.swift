@@ -4,7 +4,7 @@ import GateVocabulary
 package import OpenSSLCrypto
 import SealedFormat
 
-/// What a verification has established, each on its own and no more than that.
+/// A statement that a verification has established, on its own and no more than that.
 package enum TrailFact: Hashable, Sendable {
     /// The checkpoint carries valid signatures by these keys of the trail.
     case signed(keyNames: [String])

@@ -129,7 +129,7 @@ final class ExpoReceipts: Sendable {
         let now = clock.uptimeMilliseconds()
         let findings = receipts.map { (id: $0.id, finding: ExpoErrors.read($0.receipt)) }
         let doubt = suspects.withLock { suspects -> String? in
-            // In the order of the tickets: sorted by what they say, the dead ones would stand in a row.
+            // Receipts are weighed in the order of their tickets: sorted by their answer, the dead ones would stand in a row.
             for (id, finding) in findings {
                 if case .accepted = finding.verdict { suspects.accepted(at: now) }
                 if finding.isDead {

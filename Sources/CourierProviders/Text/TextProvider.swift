@@ -120,7 +120,7 @@ package final class TextProvider: DeliveryProvider {
             let outcome = meaning(of: answer, retryAfter, &suspects, now)
             switch outcome {
             case .accepted: suspects.accepted(at: now)
-            // Of a text that the provider took and lost there is a second one on each try, so it ends whatever the others say.
+            // A text that the provider took and lost is sent a second time by each try, so it ends whatever the others say.
             case .failed where isDeadNumber(answer):
                 return suspects.dead(outcome, of: order.message.uuidText, at: now)
             case .failed, .seenBefore, .tokenGone, .later, .misconfigured, .ambiguous: break

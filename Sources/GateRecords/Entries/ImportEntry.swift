@@ -62,7 +62,7 @@ package struct ImportEntry: EntryBody {
                 }))
     }
 
-    /// What the changes have in common, but for a caller that is another.
+    /// The members that the changes have in common, but for a caller that is another.
     fileprivate static let shared = ["caller", "subject"]
 
     package func bytes(index: UInt64, time: Instant) throws(TrailEntryError) -> [UInt8] {

@@ -15,7 +15,7 @@ extension EntryKind {
 }
 
 extension EntrySchema {
-    /// What is recorded of sends and their messages.
+    /// The kinds of entries about sends and their messages.
     static let messages: [any EntryBody.Type] = [
         DeliveryEntry.self, UnsentEntry.self, CancelEntry.self, AcknowledgementEntry.self,
         MandatoryUnreachedEntry.self, ReceiptEntry.self, ReplyEntry.self, SwitchOffEntry.self,

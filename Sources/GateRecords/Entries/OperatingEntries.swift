@@ -17,7 +17,7 @@ extension EntryKind {
 }
 
 extension EntrySchema {
-    /// What is recorded of the gateway itself.
+    /// The kinds of entries about the gateway itself.
     static let operating: [any EntryBody.Type] = [
         StartEntry.self, StopEntry.self, PolicyEntry.self, PolicyRefusedEntry.self, GatewayKeyEntry.self,
         KeysetEntry.self, UnknownPeerEntry.self, ExplainEntry.self, ClockEntry.self, ReviewEntry.self,

@@ -23,10 +23,10 @@ package protocol Record: Declared {
 /// the property gives the forms; one that has no form of an entry, as a secret has none, does not compile as evidence.
 package struct Fields<Object>: Sendable {
     package private(set) var all: [Field] = []
-    // What each form has of the fields, without the rest of each: a row, a body, an entry or an answer is on the path of every send.
+    // One list for each form, with the closures of that form alone: rows, bodies, entries and answers are on the path of every send.
 
     private(set) var stored: [(offset: Int, form: Field.StoredForm)] = []
-    /// In canonical order, as the next two.
+    /// The fields of an entry in canonical order; `recording` and `showing` are in that order, too.
     private(set) var recorded: [(offset: Int, form: Field.RecordedForm)] = []
     private(set) var recording: [(offset: Int, name: StaticString, write: Field.Write)] = []
     private(set) var showing: [(offset: Int, write: Field.Write)] = []

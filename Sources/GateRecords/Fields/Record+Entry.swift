@@ -16,7 +16,7 @@ extension RecordedValue where Self: Record {
     }
 }
 
-/// What stands in lists of entries, and how many there are at most.
+/// An element of a list in an entry, with the number of elements that the list may have.
 package protocol RecordedElement: RecordedValue {
     static var countMax: Int { get }
 }

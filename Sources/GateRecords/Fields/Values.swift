@@ -160,7 +160,7 @@ extension Field.ShownForm {
         }
     }
 
-    /// Of a value that follows from the object.
+    /// The form of a field whose value follows from the object.
     static func shown<Object, Value: ShownValue>(
         _ name: StaticString, _ shape: Shape?, _ value: @escaping @Sendable (Object) -> Value
     ) -> Self {
