@@ -44,20 +44,58 @@ package struct GateRuns: Sendable {
     }
 }
 
-/// An entry that holds the results of more gates than this build has. It is no damage: a newer sendgate wrote it.
-package struct NewerEntry: Hashable, Sendable {
-    package var index: UInt64
-    package var gateCount: Int
-
-    package init(index: UInt64, gateCount: Int) {
-        self.index = index
-        self.gateCount = gateCount
+/// An entry that this build cannot read, or not all of it. It is no damage: a newer sendgate wrote it.
+package struct NewerEntry: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum Sign: Hashable, Sendable {
+        /// It holds the results of so many gates, more than this build has.
+        case gates(Int)
+        /// The `start` before it names a later version than that of this build, which does not know its kind.
+        case version(BuildVersion, reader: BuildVersion)
+        /// Its envelope says a later format.
+        case format(Int64)
     }
 
-    package var message: String { "entry \(index) cannot be read: \(GateRevision.newer(gateCount))" }
+    package var index: UInt64
+    package var sign: Sign
+
+    package init(index: UInt64, sign: Sign) { (self.index, self.sign) = (index, sign) }
+
+    package var message: String {
+        let what =
+            switch sign {
+            case .gates(let count): GateRevision.newer(count)
+            case .version(let writer, let reader):
+                "a newer sendgate wrote it, version \(writer) where this build is \(reader)"
+            case .format(let format): TrailEntryError.newerFormat(format).message
+            }
+        return "entry \(index) cannot be read: \(what)"
+    }
+
+    package var description: String { message }
 
     /// The next step.
     package static let hint = GateRevision.newerHint
+}
+
+/// The version of a build, as a `start` entry names it: three numbers.
+package struct BuildVersion: Comparable, Hashable, Sendable, CustomStringConvertible {
+    private let numbers: [Int]
+
+    /// - Returns: `nil` for a text of another form, which is later than none.
+    package init?(_ text: String) {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        let numbers = parts.compactMap { part in
+            part.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(part) : nil
+        }
+        guard parts.count == 3, numbers.count == 3 else { return nil }
+        self.numbers = numbers
+    }
+
+    package var description: String { numbers.map { "\($0)" }.joined(separator: ".") }
+
+    package static func < (left: Self, right: Self) -> Bool {
+        left.numbers.lexicographicallyPrecedes(right.numbers)
+    }
 }
 
 extension TrailEntry {
@@ -71,7 +109,7 @@ extension TrailEntry {
     /// Set when it holds the results of gates that this build does not have.
     package var newer: NewerEntry? {
         guard let most = gateCounts.max(), most > GateRevision.newest.gateCount else { return nil }
-        return NewerEntry(index: index, gateCount: most)
+        return NewerEntry(index: index, sign: .gates(most))
     }
 
     /// Whether a violation is what an added gate brings with it: a trace with more results, or a fact that this build does not

@@ -35,9 +35,12 @@ package struct TrailReport: Sendable {
     /// Of the first and last entry looked at; `nil` when only hashing.
     package var firstTime: Instant?
     package var lastTime: Instant?
-    /// The first entry of a newer sendgate: it and others like it have results of gates, and maybe facts, that this build does
-    /// not know and did not check. The rest of these entries was checked as in any other.
+    /// The first entry of a newer sendgate: it and others like it have results of gates, facts, or a kind, that this build
+    /// does not know and did not check. The rest of these entries was checked as in any other.
     package var newerEntry: NewerEntry?
+    /// What the last `start` names, where that is a later version than the one that verifies. What is unknown from there on may be of
+    /// that version.
+    package var laterVersion: BuildVersion?
 }
 
 /// One entry on its way past, already authenticated.
@@ -61,11 +64,15 @@ package struct TrailVerifier<Reader: TrailReader> {
     package var examination: EntryExamination
     /// A checkpoint that was kept where the operator cannot reach it.
     package var externalCheckpoint: [UInt8]?
+    /// Of the program that verifies. What a later one wrote may be of a kind that this one does not know; `nil` takes none for later.
+    package var version: BuildVersion?
 
+    /// - Parameter version: Matters where entries are held against a schema.
     package init(
         _ reader: Reader, trusting trust: TrailTrust, examining examination: EntryExamination = .envelope,
-        since externalCheckpoint: [UInt8]? = nil
+        since externalCheckpoint: [UInt8]? = nil, version: BuildVersion? = nil
     ) {
+        self.version = version
         self.reader = reader
         self.trust = trust
         self.examination = examination
@@ -75,7 +82,8 @@ package struct TrailVerifier<Reader: TrailReader> {
     /// - Parameters:
     ///   - visit: Sees every entry, in order, after it was authenticated and examined.
     ///   - progress: Told after each bundle how many of the entries are done.
-    /// - Throws: What the reader or `visit` throw. Damage is a result, not an error.
+    /// - Throws: What the reader or `visit` throw; ``NewerEntry`` for an entry of a later format, behind which nothing can be read.
+    ///   Damage is a result, not an error.
     package func verify(
         visit: ((VerifiedEntry) throws -> Void)? = nil,
         progress: ((_ done: UInt64, _ total: UInt64) -> Void)? = nil
@@ -89,7 +97,8 @@ package struct TrailVerifier<Reader: TrailReader> {
         }
         let isVisited = visit != nil || examination.readsEntries
         var walk = TrailWalk(
-            reader: reader, examination: examination, visit: isVisited ? visiting : nil, progress: progress)
+            reader: reader, examination: examination, version: version, visit: isVisited ? visiting : nil,
+            progress: progress)
         do {
             try establish(&walk, restores: { restores })
         } catch let damage as TrailDamage {
@@ -219,6 +228,7 @@ extension TileHashes {
 struct TrailWalk<Reader: TrailReader> {
     let reader: Reader
     let examination: EntryExamination
+    let version: BuildVersion?
     let visit: ((VerifiedEntry) throws -> Void)?
     let progress: ((UInt64, UInt64) -> Void)?
     /// Of the bundles before this one only the lengths are looked at.
@@ -234,11 +244,12 @@ struct TrailWalk<Reader: TrailReader> {
     private var bundle: [UInt8] = []
 
     init(
-        reader: Reader, examination: EntryExamination,
+        reader: Reader, examination: EntryExamination, version: BuildVersion? = nil,
         visit: ((VerifiedEntry) throws -> Void)? = nil, progress: ((UInt64, UInt64) -> Void)? = nil
     ) {
         self.reader = reader
         self.examination = examination
+        self.version = version
         self.visit = visit
         self.progress = progress
     }
@@ -432,10 +443,21 @@ struct TrailWalk<Reader: TrailReader> {
             entry = try examineEnvelope(range, index: index, in: path)
         case .schema(let schema):
             let examined = try examineEnvelope(range, index: index, in: path)
+            if examined.kind == .start {
+                let writer = examined.members["version"]?.stringValue.flatMap { BuildVersion($0) }
+                report.laterVersion = writer.flatMap { writer in
+                    version.flatMap { writer > $0 ? writer : nil }
+                }
+            }
             let violations = schema.violations(in: examined)
             if !violations.isEmpty {
-                let newer = examined.newer
-                let wrong = newer == nil ? violations.first : violations.first { !examined.isOfAddedGate($0) }
+                var newer = examined.newer
+                var wrong = newer == nil ? violations.first : violations.first { !examined.isOfAddedGate($0) }
+                // Kinds are only added, so one that a later version wrote cannot be judged by this one.
+                if schema.members(of: examined.kind) == nil, let later = report.laterVersion, let version {
+                    newer = NewerEntry(index: index, sign: .version(later, reader: version))
+                    wrong = nil
+                }
                 if let wrong { throw TrailDamage.schema(index: index, in: path, wrong) }
                 report.newerEntry = report.newerEntry ?? newer
             }
@@ -455,6 +477,8 @@ struct TrailWalk<Reader: TrailReader> {
         let entry: TrailEntry
         do throws(TrailEntryError) {
             entry = try TrailEntry(reading: bundle[range])
+        } catch .newerFormat(let format) {
+            throw NewerEntry(index: index, sign: .format(format))
         } catch {
             throw TrailDamage.malformedEntry(index: index, in: path, error)
         }

@@ -19,7 +19,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"index":7,"kind":"send","time":1,"v":2}"#, "v"), (#"{"index":7,"kind":"send","time":1}"#, "v"),
+        (#"{"index":7,"kind":"send","time":1,"v":0}"#, "v"),
+        (#"{"index":7,"kind":"send","time":1,"v":"2"}"#, "v"), (#"{"index":7,"kind":"send","time":1}"#, "v"),
         (#"{"index":-1,"kind":"send","time":1,"v":1}"#, "index"),
         (#"{"kind":"send","time":1,"v":1}"#, "index"),
         (#"{"index":7,"kind":5,"time":1,"v":1}"#, "kind"),
@@ -30,6 +31,12 @@ import Testing
     {
         #expect(throws: TrailEntryError.envelope(member: member)) {
             try TrailEntry(reading: Array(text.utf8))
+        }
+    }
+
+    @Test func `an envelope of a later version is refused as what a newer sendgate wrote`() {
+        #expect(throws: TrailEntryError.newerFormat(2)) {
+            try TrailEntry(reading: Array(#"{"index":7,"kind":"send","time":1,"v":2}"#.utf8))
         }
     }
 

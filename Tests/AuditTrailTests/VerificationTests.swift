@@ -1,7 +1,8 @@
-import GateRecords
+@testable import GateRecords
 import SealedFormat
 import AuditTrail
 import CanonicalJSON
+import GateTestKit
 import GateVocabulary
 import OpenSSLCrypto
 import Testing
@@ -181,6 +182,88 @@ private func report(
         // Each level of examination finds what it promises and no more.
         #expect(try report(unknown, .envelope).damage == nil)
         #expect(try report(spaced, .hashing).damage == nil)
+    }
+
+    @Test func `a kind that a later version wrote is not judged by this one, and what this one wrote is`()
+        throws
+    {
+        let schema = EntrySchema([
+            EntryKind("test"): .members(required: ["n": .integer(0...9)]),
+            .start: .members(required: ["version": .name]),
+        ])
+        func report(of version: JSONValue, _ later: [UInt8]) throws -> TrailReport {
+            var entries = (0..<20).map { MemoryTrail.entry($0) }
+            let start = TrailEntry(
+                kind: .start, index: 5, time: Instant(milliseconds: 1_700_000_000_005),
+                members: ["version": version])
+            entries[5] = try start.encoded().bytes
+            entries[10] = later
+            return try TrailVerifier(
+                MemoryTrail(entries: entries), trusting: MemoryTrail.trust, examining: .schema(schema),
+                version: BuildVersion("0.9.10")
+            ).verify()
+        }
+        let kind = TrailEntry(
+            kind: EntryKind("later"), index: 10, time: Instant(milliseconds: 1_700_000_000_010), members: [:])
+        let member = MemoryTrail.entry(10, members: ["n": 1, "later": 2])
+        for (later, isKnown) in [(try kind.encoded().bytes, false), (member, true)] {
+            for version in ["0.9.11", "0.10.0", "1.0.0"] {
+                let report = try report(of: .string(version), later)
+                #expect(report.laterVersion?.description == version)
+                // What a kind may have is known, and a text about a person could stand there.
+                guard !isKnown else {
+                    guard case .schema(index: 10, _, _)? = report.damage else {
+                        Issue.record("\(report)")
+                        continue
+                    }
+                    continue
+                }
+                #expect(report.damage == nil)
+                let newer = try #require(report.newerEntry)
+                #expect(newer.index == 10)
+                #expect(
+                    newer.message
+                        == "entry 10 cannot be read: a newer sendgate wrote it, version \(version) where this build is 0.9.10"
+                )
+                #expect(report.facts.contains(.wellFormed(withSchema: false)))
+            }
+            // An earlier version, this one, and one that cannot be compared write what this one knows.
+            for version in ["0.9.9", "0.9.10", "0.9", "v1.0.0", "1.0.0.0", "-1.0.0", "1..0"] {
+                let report = try report(of: .string(version), later)
+                guard case .schema(index: 10, _, _)? = report.damage else {
+                    Issue.record("under `\(version)`: \(report)")
+                    continue
+                }
+            }
+        }
+        // Without anything unknown it is checked as ever.
+        let known = try report(of: "1.0.0", MemoryTrail.entry(10))
+        #expect(known.newerEntry == nil && known.damage == nil)
+        #expect(known.facts.contains(.wellFormed(withSchema: true)))
+    }
+
+    @Test func `an entry of a later format ends a verification by name`() throws {
+        let text = String(decoding: MemoryTrail.entry(10), as: UTF8.self)
+        for (format, isNewer) in [("2", true), ("9007199254740991", true), ("0", false), ("-1", false)] {
+            var entries = (0..<20).map { MemoryTrail.entry($0) }
+            entries[10] = Array(text.replacing(#""v":1"#, with: #""v":\#(format)"#).utf8)
+            let trail = try MemoryTrail(entries: entries)
+            for examination in [EntryExamination.envelope, .schema(MemoryTrail.schema)] {
+                let result = Result { try report(trail, examination) }
+                switch result {
+                case .failure(let error as NewerEntry):
+                    #expect(isNewer && error.index == 10)
+                    #expect(error.message.contains("in format \(format) where this build reads 1"))
+                case .success(let report):
+                    guard case .malformedEntry(index: 10, _, .envelope(member: "v"))? = report.damage else {
+                        Issue.record("\(report)")
+                        continue
+                    }
+                    #expect(!isNewer)
+                case .failure(let error): Issue.record("\(error)")
+                }
+            }
+        }
     }
 
     @Test func `a checkpoint kept elsewhere shows growth, loss and rewriting`() throws {

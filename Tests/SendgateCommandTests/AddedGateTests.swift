@@ -205,6 +205,53 @@ private enum FourteenGates: LaterGates {
         #expect(replay.output.contains("0 different"))
     }
 
+    @Test(arguments: ["kind", "member", "format"])
+    func `what a later version added to the trail is named, and no command works as if it were not there`(
+        what: String
+    )
+        async throws
+    {
+        var entries = old + [try start(of: "99.0.0", at: old.count)]
+        let index = entries.count
+        switch what {
+        case "kind":
+            entries.append(
+                try TrailEntry(
+                    kind: EntryKind("later"), index: UInt64(index), time: lastTime,
+                    members: ["subject": "00000000000000000000000000000001"]
+                ).encoded().bytes)
+        case "member":
+            var members = try TrailEntry(reading: try #require(entries.last)).members
+            members["later"] = 1
+            entries.append(
+                try TrailEntry(kind: .start, index: UInt64(index), time: lastTime, members: members)
+                    .encoded().bytes)
+        default:
+            let text = String(decoding: try start(of: "99.0.0", at: index), as: UTF8.self)
+            entries.append(Array(text.replacing(#""v":1"#, with: #""v":2"#).utf8))
+        }
+        let path = try publish(entries)
+        for command in [
+            ["audit", "verify"], ["audit", "replay"], ["audit", "replay", "--from-genesis"], ["report"],
+        ].prefix(what == "kind" ? 4 : what == "member" ? 2 : 1) {
+            let run = try await CommandLineRun(command + [path, "--key", "\(path)/trail.pub"])
+            // A member more is damage for who looks at members, with the way to find out; for others it changes nothing.
+            if what == "member" {
+                let looks = command == ["audit", "verify"]
+                #expect(run.status == (looks ? 3 : 0), "\(command): \(run)")
+                let hint =
+                    "says that sendgate 99.0.0 wrote it, and this is \(Sendgate.version): verify with that version first"
+                #expect(run.errors.contains(hint) == looks)
+                continue
+            }
+            #expect(run.status == 1, "\(command): \(run)")
+            #expect(
+                run.errors.contains("entry \(index) cannot be read: a newer sendgate wrote it"),
+                "\(command): \(run)")
+            #expect(run.errors.contains("use the version that the `start` entry before it names"))
+        }
+    }
+
     @Test func `a reason that an older build does not know does not hide that the entry is newer`() throws {
         let text = String(decoding: try #require(try newer().last), as: UTF8.self)
         let bytes = Array(text.replacing("\"platform\":", with: "\"platform_of_later\":").utf8)

@@ -65,6 +65,15 @@ package struct EntrySchema: Sendable {
         return members.violations(of: entry.members)
     }
 
+    /// Requires a kind that this build has: who works out from all entries what there is leaves none out.
+    ///
+    /// - Throws: ``UnknownEntryKind``.
+    package func requireKind(of entry: TrailEntry) throws(UnknownEntryKind) {
+        guard members(of: entry.kind) != nil else {
+            throw UnknownEntryKind(index: entry.index, kind: entry.kind)
+        }
+    }
+
     /// The members of a kind, or `nil` of a kind that is not declared.
     package func members(of kind: EntryKind) -> ObjectShape? {
         var low = 0
@@ -75,4 +84,17 @@ package struct EntrySchema: Sendable {
         }
         return low < kinds.count && kinds[low].kind == kind ? kinds[low].members : nil
     }
+}
+
+/// An entry of a kind that this build does not have. Kinds are only added (SG-0083), so a newer sendgate wrote it.
+package struct UnknownEntryKind: Error, Hashable, Sendable, CustomStringConvertible {
+    package let index: UInt64
+    package let kind: EntryKind
+
+    package var description: String {
+        "entry \(index) cannot be read: a newer sendgate wrote it, of the kind `\(kind.text)`"
+    }
+
+    /// The next step.
+    package static let hint = GateRevision.newerHint
 }

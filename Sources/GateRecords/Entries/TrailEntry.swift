@@ -53,7 +53,10 @@ extension TrailEntry {
             throw .notCanonical(error)
         }
         guard case .object(let object) = value else { throw .envelope(member: "") }
-        guard object["v"]?.integerValue == Self.version else { throw .envelope(member: "v") }
+        guard let format = object["v"]?.integerValue, format >= Self.version else {
+            throw .envelope(member: "v")
+        }
+        guard format == Self.version else { throw .newerFormat(format) }
         guard let kind = object["kind"]?.stringValue else { throw .envelope(member: "kind") }
         guard let index = object["index"]?.integerValue, index >= 0 else { throw .envelope(member: "index") }
         guard let time = object["time"]?.integerValue else { throw .envelope(member: "time") }
@@ -82,6 +85,8 @@ package enum TrailEntryError: Error, Hashable, Sendable, CustomStringConvertible
     case notCanonical(JSONError)
     /// The envelope lacks this member, or it has another shape or version; empty when there is no object.
     case envelope(member: String)
+    /// The envelope says a later format.
+    case newerFormat(Int64)
 
     package var message: String {
         switch self {
@@ -92,6 +97,8 @@ package enum TrailEntryError: Error, Hashable, Sendable, CustomStringConvertible
             member.isEmpty
                 ? "the entry is no JSON object"
                 : "the entry's `\(member)` is missing or not what version 1 has"
+        case .newerFormat(let format):
+            "a newer sendgate wrote it, in format \(format) where this build reads \(TrailEntry.version)"
         }
     }
 }

@@ -91,6 +91,7 @@ package struct EvidenceFold {
             told.forget(subject)
             forwards[subject] = nil
         default:
+            try EntrySchema.version1.requireKind(of: entry)
             guard let (subject, change) = try PersonChange.read(entry) else { return }
             told.apply(change, to: subject)
         }

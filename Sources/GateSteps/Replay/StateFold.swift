@@ -107,6 +107,7 @@ package struct StateFold {
             let backupSize = try entry.knownBody(RestoreEntry.self).backupSize
             lost.formUnion(firstEntries.lazy.filter { $0.value >= backupSize }.map(\.key))
         default:
+            try EntrySchema.version1.requireKind(of: entry)
             guard let text = entry.members["subject"]?.stringValue,
                 let subject = SubjectID(hexadecimal: text), share.contains(subject)
             else { return }

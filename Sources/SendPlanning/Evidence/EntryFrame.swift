@@ -69,8 +69,8 @@ private enum EntryFrame {
             // Another kind has other members, so the first of them is where reading stopped.
             if let other = self.kind(of: bytes), other != kind.text { throw .otherKind(other) }
             // A reason or a fact that came with a gate may be what stopped reading, before the trace was counted.
-            if let newer = (try? TrailEntry(reading: bytes))?.newer {
-                throw .newer(gateCount: newer.gateCount)
+            if case .gates(let gateCount)? = (try? TrailEntry(reading: bytes))?.newer?.sign {
+                throw .newer(gateCount: gateCount)
             }
             throw error
         }

@@ -3,6 +3,7 @@ import AuditTrail
 import CommandTerminal
 import CompliancePolicy
 import Foundation
+import GateRecords
 import GateVocabulary
 import OpenSSLCrypto
 import PolicyFiles
@@ -61,6 +62,10 @@ func auditing<Result>(_ body: () throws -> Result) throws -> Result {
     } catch let error as TrailError where error.isDifference {
         throw CommandFailure(
             error.message, hint: "compare with another copy of the trail", status: .foundDifference)
+    } catch let error as UnknownEntryKind {
+        throw CommandFailure("\(error)", hint: UnknownEntryKind.hint)
+    } catch let error as NewerEntry {
+        throw CommandFailure(error.message, hint: NewerEntry.hint)
     }
 }
 

@@ -67,7 +67,7 @@ struct AuditVerify: GateCommand {
         }
         let verifier = TrailVerifier(
             trail.reader, trusting: options.trust, examining: noSchema ? .envelope : .schema(.version1),
-            since: external)
+            since: external, version: BuildVersion(Sendgate.version))
         var progress = Progress("verifying")
         var policies: [String: UInt64] = [:]
         var approvals = keyset.map { ApprovalAudit($0.keyset) }
@@ -106,7 +106,7 @@ struct AuditVerify: GateCommand {
             }
             show(report)
             for difference in differences {
-                Terminal.error(difference, hint: hint(for: report.damage))
+                Terminal.error(difference, hint: hint(for: report))
             }
             if let newer = report.newerEntry { Terminal.error(newer.message, hint: NewerEntry.hint) }
         }
@@ -122,9 +122,13 @@ struct AuditVerify: GateCommand {
         }
     }
 
-    private func hint(for damage: TrailDamage?) -> String {
-        guard let damage else {
+    private func hint(for report: TrailReport) -> String {
+        guard let damage = report.damage else {
             return "what the checkpoint signs is whole; compare this file with another copy"
+        }
+        if case .schema = damage, let later = report.laterVersion {
+            return
+                "the `start` entry before it says that sendgate \(later) wrote it, and this is \(Sendgate.version): verify with that version first"
         }
         return damage.hint ?? damage.firstEntry.map { "entries before \($0) are what was signed" }
             ?? "compare with a copy that was made earlier"
@@ -199,6 +203,7 @@ struct AuditReplay: GateCommand {
         let report = try auditing {
             try verifier.verify(
                 visit: { entry in
+                    if let read = entry.entry { try EntrySchema.version1.requireKind(of: read) }
                     let bytes = Array(entry.bytes)
                     var result =
                         if let other {

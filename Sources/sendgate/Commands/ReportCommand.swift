@@ -5,6 +5,7 @@ import CanonicalJSON
 import CommandTerminal
 import CompliancePolicy
 import Foundation
+import GateRecords
 import GateVocabulary
 import GatewayPipeline
 import TrailDirectory
@@ -102,6 +103,7 @@ extension CopiedTrail {
         let verified = try auditing {
             try TrailVerifier(reader, trusting: trust, examining: .envelope).verify(
                 visit: { entry in
+                    if let read = entry.entry { try EntrySchema.version1.requireKind(of: read) }
                     do {
                         try count(Array(entry.bytes))
                     } catch let error as CommandFailure {

@@ -162,7 +162,7 @@ struct RestoreWork {
         let report = try auditing {
             try TrailVerifier(
                 trail.reader, trusting: TrailTrust(origin: name, keys: try trailKeys(named: name)),
-                examining: .schema(.version1)
+                examining: .schema(.version1), version: BuildVersion(Sendgate.version)
             ).verify(
                 visit: { visited in
                     guard visited.index >= first, let entry = visited.entry else { return }
@@ -176,6 +176,7 @@ struct RestoreWork {
                     }
                 }, progress: progress)
         }
+        if let newer = report.newerEntry { throw CommandFailure(newer.message, hint: NewerEntry.hint) }
         guard report.damage == nil, let checkpoint = report.checkpoint?.checkpoint else {
             throw CommandFailure(
                 "the trail is damaged: \(report.damage?.message ?? "it has no checkpoint")",
