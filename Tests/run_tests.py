@@ -71,7 +71,9 @@ SOAK = {
     # Whole, its gateways keep their state in files in place of memory.
     "stores": ["GatewayPipelineTests"],
     # Every page and every sealed value.
-    "bytes": ["GatewayPipelineTests.FlippedPageTests", "SQLiteStoreTests.ResealingTests"],
+    "bytes": [
+        "GatewayPipelineTests.FlippedPageTests", "SQLiteStoreTests.MigrationTests", "SQLiteStoreTests.ResealingTests",
+    ],
     "kills": [f"{ALONE}/KillTests"],
     "fuzz": [f"{PROCESSES}.ContractTests", f"{PROCESSES}.GrantFuzzTests"],
     "pages": [f"{PROCESSES}.EndToEnd/UnsubscribeTests"],

@@ -264,6 +264,26 @@ final class Connection: @unchecked Sendable {
         try namingPages { try Self.run(sql, on: handle, file: file) }
     }
 
+    /// Calls `tick` now and then while `body` runs statements, however long one of them takes.
+    func ticking<Result>(_ tick: () -> Void, during body: () throws -> Result) rethrows -> Result {
+        try withoutActuallyEscaping(tick) { tick in
+            var tick = tick
+            return try withUnsafeMutablePointer(to: &tick) { tick in
+                sqlite3_progress_handler(
+                    handle, Self.operationCountOfTick,
+                    { context in
+                        context?.assumingMemoryBound(to: (() -> Void).self).pointee()
+                        return 0
+                    }, tick)
+                defer { sqlite3_progress_handler(handle, 0, nil, nil) }
+                return try body()
+            }
+        }
+    }
+
+    /// Of SQLite's virtual machine, which does some ten million a second.
+    private static let operationCountOfTick: Int32 = 1_000_000
+
     // MARK: Transactions
 
     static let beginReading = StatementText("transaction", "BEGIN DEFERRED")

@@ -281,10 +281,16 @@ final class GateTransaction: GateReading {
     ///
     /// - Returns: The count that is in the file when this transaction is.
     private func coverSeals() throws -> UInt64 {
+        try Self.coverSeals(of: cipher, coveredBefore: writer.coveredSealCount, in: gate)
+    }
+
+    static func coverSeals(
+        of cipher: RowCipher, coveredBefore: UInt64, in gate: Connection
+    ) throws -> UInt64 {
         let count = cipher.sealCount
-        guard count > writer.coveredSealCount else { return writer.coveredSealCount }
-        let covered = count + Self.coveredSealCount
-        try gate.change(Self.putSealCount) {
+        guard count > coveredBefore else { return coveredBefore }
+        let covered = count + coveredSealCount
+        try gate.change(putSealCount) {
             $0.add(Int64(clamping: covered))
             $0.add(cipher.currentKeyID)
         }

@@ -253,6 +253,27 @@ struct OfferedSegment: ~Copyable {
     }
 }
 
+extension OfferedSegment {
+    /// The sealed parts of a row, each in the layout of this build; `nil` where all are.
+    static func relaid(_ bytes: [UInt8], from version: Int) throws -> [UInt8]? {
+        var relaid = RowWriter(version: layout, capacity: bytes.count + 1_024)
+        var isChanged = false
+        do {
+            var fields = try RowReader(bytes, layout: layout)
+            while !fields.isAtEnd {
+                let content = try fields.bytes(count: try fields.integer())
+                let next = try OutboxRecord.Content.relaid(content, from: version)
+                isChanged = isChanged || next != nil
+                relaid.put(Int64((next ?? content).count))
+                (next ?? content).withUnsafeBytes { relaid.put(raw: $0) }
+            }
+        } catch let damage as DamagedRow {
+            throw StoreError.damaged(table: column.table, damage.what)
+        }
+        return isChanged ? relaid.bytes : nil
+    }
+}
+
 extension GateReading {
     private static let everyHead = StatementText(
         "offered", "SELECT number, last, heads FROM offered ORDER BY number")

@@ -23,6 +23,7 @@ package enum PageInspection {
         guard schemas.contains(where: { access("\(path)/\($0.file)", F_OK) == 0 }) else {
             throw StoreOpeningError.noDatabases(path: path)
         }
+        for schema in schemas { try StateDirectory.requireKnownVersion(of: schema, in: path) }
         let files = try schemas.map {
             try inspect("\(path)/\($0.file)", PageKeys(index: index, file: $0.file))
         }

@@ -17,12 +17,21 @@ package final class ReadOnlyStore: GateStore {
 
     /// - Parameter readingKeys: Called once the directory's lock is held, when no other process changes them.
     /// - Throws: ``StoreOpeningError``, also where there is nothing to read, else `StoreError`.
-    package init(
+    package convenience init(
         directory path: String, limits: SQLiteStoreLimits = SQLiteStoreLimits(),
+        readingKeys: () throws -> (cipher: RowCipher, index: HMACKey)
+    ) throws {
+        try self.init(directory: path, schemas: Schemas(), limits: limits, readingKeys: readingKeys)
+    }
+
+    /// - Parameter schemas: Of a build, which a test makes a later one.
+    init(
+        directory path: String, schemas: Schemas, limits: SQLiteStoreLimits = SQLiteStoreLimits(),
         readingKeys: () throws -> (cipher: RowCipher, index: HMACKey)
     ) throws {
         let directory = try StateDirectory(path: path, isReadOnly: true)
         self.directory = directory
+        for schema in schemas.all { try StateDirectory.requireKnownVersion(of: schema, in: path) }
         let (cipher, index) = try readingKeys()
         try directory.requireDatabases()
         let damages = damageLog
@@ -41,10 +50,10 @@ package final class ReadOnlyStore: GateStore {
             try connection.exclusively { try schema.require(connection) }
             return connection
         }
-        let gate = try open(.gate)
+        let gate = try open(schemas.gate)
         let resumed = try gate.exclusively { try DataKeys.resumed(cipher, in: gate) }
         mappings = SubjectMappings(cipher: resumed, index: index)
-        readers = ReaderPool([Reader(gate: gate, subjects: try open(.subjects))])
+        readers = ReaderPool([Reader(gate: gate, subjects: try open(schemas.subjects))])
     }
 
     /// Closes the files, and lets processes that write into the directory again.

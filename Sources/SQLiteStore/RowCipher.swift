@@ -48,6 +48,12 @@ package struct RowCipher: Sendable {
     /// The first bytes of every value that is sealed under the key of this id.
     static func head(of id: String) -> [UInt8] { [UInt8(id.utf8.count)] + Array(id.utf8) }
 
+    /// The id of the key that a stored value says it is under; `nil` of one that says none.
+    static func keyID(of stored: [UInt8]) -> String? {
+        guard let count = stored.first, count > 0, stored.count > Int(count) else { return nil }
+        return String(validating: stored[1...Int(count)], as: UTF8.self)
+    }
+
     /// Whether the key of this id opens here.
     func isLoaded(_ id: String) -> Bool { id == current.id || older.contains { $0.id == id } }
 

@@ -50,15 +50,35 @@ package final class SQLiteStore: GateStore {
     }
 
     /// The same with keys that are read once the directory's lock is held, when no other process changes them any more.
-    package init(
+    ///
+    /// - Parameter migrating: Told how far an older directory is brought up to date, some hundred times a second. May throw to end
+    ///   it: the next start goes on.
+    package convenience init(
         directory path: String, limits: SQLiteStoreLimits = SQLiteStoreLimits(),
         damageFound: @escaping @Sendable (StoredDamage) -> Void = { _ in },
+        migrating: @escaping (MigrationProgress) throws -> Void = { _ in },
+        readingKeys: () throws -> (cipher: RowCipher, index: HMACKey)
+    ) throws {
+        try self.init(
+            directory: path, schemas: Schemas(), limits: limits, damageFound: damageFound,
+            migrating: migrating,
+            readingKeys: readingKeys)
+    }
+
+    /// - Parameter schemas: Of a build, which a test makes a later one.
+    init(
+        directory path: String, schemas: Schemas, limits: SQLiteStoreLimits = SQLiteStoreLimits(),
+        damageFound: @escaping @Sendable (StoredDamage) -> Void = { _ in },
+        migrating: @escaping (MigrationProgress) throws -> Void = { _ in },
         readingKeys: () throws -> (cipher: RowCipher, index: HMACKey)
     ) throws {
         let damages = DamageLog(isFound: damageFound)
         damageLog = damages
         let directory = try StateDirectory(path: path)
+        // Of a newer build's directory nothing is touched, not even the end of a log that nobody was answered from.
+        for schema in schemas.all { try StateDirectory.requireKnownVersion(of: schema, in: path) }
         var (cipher, indexKey) = try readingKeys()
+        var isResumed = false
         try Self.requireSubjects(in: directory)
         let gatePath = try directory.prepareFile(Schema.gate.file)
         let subjectsPath = try directory.prepareFile(Schema.subjects.file)
@@ -87,8 +107,10 @@ package final class SQLiteStore: GateStore {
                 mark: subjectsMark, logEnd: subjectsEnd)
         }
         try subjects.exclusively {
-            try Schema.subjects.prepare(subjects)
-            try Schema.subjects.requireOwn(subjects)
+            var migration = Migration(schemas.subjects)
+            migration.progress = migrating
+            try migration.run(on: subjects)
+            try schemas.subjects.requireOwn(subjects)
             try mappings.checkIndexKey(in: subjects)
         }
         if directory.byteCount(of: Schema.gate.file) == 0,
@@ -102,16 +124,27 @@ package final class SQLiteStore: GateStore {
             gatePath, gateKeys, .writer(byteCountMax: limits.gateByteCountMax),
             cache: limits.writerCacheByteCount, mark: gateMark, logEnd: gateEnd)
         try gate.exclusively {
-            try Schema.gate.prepare(gate)
-            try Schema.gate.requireOwn(gate)
+            var migration = Migration(schemas.gate)
+            migration.progress = migrating
+            migration.rows = {
+                cipher = try Self.resumed(cipher, in: gate)
+                isResumed = true
+                return Migration.Rows(
+                    reading: GateReading(
+                        gate: gate, subjects: subjects, strings: StringTable(),
+                        mappings: SubjectMappings(cipher: cipher, index: indexKey)),
+                    cipher: cipher, damages: damages, rowCountMax: limits.migratedRowCountMax,
+                    logByteCountBeforeCheckpoint: limits.logByteCountBeforeCheckpoint)
+            }
+            try migration.run(on: gate)
+            try schemas.gate.requireOwn(gate)
         }
         let mover = LogMover(
             try open(gatePath, gateKeys, .writer(byteCountMax: nil), cache: limits.readerCacheByteCount),
             pinnedBy: try open(gatePath, gateKeys, .reader, cache: limits.readerCacheByteCount))
         let writer = GateWriter(gate, mover, personNumberCountMax: limits.personNumberCountMax)
         try gate.exclusively {
-            cipher = try DataKeys.resumed(cipher, in: gate)
-            try gate.writing { try Self.checkDataKey(cipher, in: gate) }
+            if !isResumed { cipher = try Self.resumed(cipher, in: gate) }
             writer.sequences = try Sequences(from: gate)
             try writer.sequences.requireUnpublished(in: gate)
             guard
@@ -150,6 +183,13 @@ package final class SQLiteStore: GateStore {
         try gate.synchronize()
         try finishErasures()
         try queueOffered()
+    }
+
+    /// The keys with that which sealed last, checked, and with the count of its seals. Once for a start: the count is added.
+    private static func resumed(_ cipher: RowCipher, in gate: Connection) throws -> RowCipher {
+        let resumed = try DataKeys.resumed(cipher, in: gate)
+        try gate.writing { try checkDataKey(resumed, in: gate) }
+        return resumed
     }
 
     private static let anyOffered = StatementText("offered", "SELECT 1 FROM offered LIMIT 1")

@@ -17,6 +17,8 @@ package struct SQLiteStoreLimits: Hashable, Sendable {
     package var busyTimeoutMilliseconds: Int
     /// People whose number the writer keeps, 48 bytes each; 0 keeps none.
     package var personNumberCountMax: Int
+    /// Rows that one transaction rewrites at most when an older directory is brought up to date.
+    package var migratedRowCountMax: Int
     /// Rows that one call of `prune` deletes at most; call again until it returns 0.
     package var prunedRowCountMax: Int
 
@@ -24,9 +26,11 @@ package struct SQLiteStoreLimits: Hashable, Sendable {
         readerCount: Int = 4, gateByteCountMax: Int64 = 1 << 40, writerCacheByteCount: Int = 64 << 20,
         readerCacheByteCount: Int = 8 << 20, logByteCountBeforeCheckpoint: Int = 32 << 20,
         busyTimeoutMilliseconds: Int = 5_000, personNumberCountMax: Int = 24_576,
-        prunedRowCountMax: Int = 10_000
+        migratedRowCountMax: Int = 2_000, prunedRowCountMax: Int = 10_000
     ) {
         precondition(readerCount >= 1 && personNumberCountMax >= 0 && prunedRowCountMax >= 1)
+        precondition(migratedRowCountMax >= 1)
+        self.migratedRowCountMax = migratedRowCountMax
         self.readerCount = readerCount
         self.gateByteCountMax = gateByteCountMax
         self.writerCacheByteCount = writerCacheByteCount

@@ -4,7 +4,8 @@ import GateVocabulary
 
 /// The contents of one sealed column: the number of its layout, then the fields.
 protocol SealedRow: StoredValue {
-    /// Rows of another layout are damage: a state directory with rows of an earlier one is not opened (``Schema``).
+    /// Raised with every change of ``StoredValue/fields``, with a step of ``Schema`` that rewrites the rows there are (SG-0083). When a
+    /// store is open all its rows have this layout, so that one of another is damage.
     static var layout: UInt8 { get }
     static var table: String { get }
     /// How many bytes the fields take, about: memory that is reserved for them.
@@ -25,6 +26,22 @@ extension SealedRow {
     func write(to fields: inout RowWriter) {
         fields.put(byte: Self.layout)
         write(row: &fields)
+    }
+
+    /// What an earlier version of the schema wrote, in the layout of this build.
+    ///
+    /// - Returns: `nil` where it is in that already: a later step over the same rows finds so what an earlier one rewrote.
+    static func relaid(_ fields: [UInt8], from version: Int) throws -> [UInt8]? {
+        guard fields.first != layout else { return nil }
+        do throws(DamagedRow) {
+            // A person's id is a column in clear, and is not written.
+            var reader = try RowReader(fields, writtenUnder: version, subject: .blank)
+            let row = try read(row: &reader)
+            try reader.finish()
+            return row.sealedFields
+        } catch {
+            throw StoreError.damaged(table: table, error.what)
+        }
     }
 
     /// - Parameter subject: The person whose row it is, where the record names one.

@@ -162,6 +162,36 @@ final class StateDirectory: Sendable {
         }
     }
 
+    /// Requires that a newer build did not write a database. Its version stands in clear at byte 60 of the first page
+    /// (sqlite.org/fileformat, section 1.3), in the file or in a newer copy of the page in the log, so that no key and no layout
+    /// of pages is needed to read it. Opens no database and changes nothing; what cannot be read is for the opening to say.
+    ///
+    /// - Warning: As for ``prepareFile(_:)``.
+    static func requireKnownVersion(of schema: Schema, in path: String) throws {
+        func opened(_ name: String) -> Int32 {
+            open("\(path)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        }
+        func require(_ header: UnsafeRawBufferPointer) throws {
+            let id = Int32(bigEndian: header.loadUnaligned(fromByteOffset: 68, as: Int32.self))
+            let version = Int32(bigEndian: header.loadUnaligned(fromByteOffset: 60, as: Int32.self))
+            if id == schema.applicationID { try schema.requireKnown(Int(version)) }
+        }
+        let file = opened(schema.file)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        var header = [UInt8](repeating: 0, count: PageFile.headerByteCount)
+        if pread(file, &header, header.count, 0) == header.count { try header.withUnsafeBytes(require) }
+        let log = opened(schema.file + "-wal")
+        guard log >= 0 else { return }
+        defer { close(log) }
+        guard let page = WriteAheadLog.content(of: log, markedFrameCount: 0)?.firstPage else { return }
+        header = [UInt8](repeating: 0, count: PageFile.headerByteCount)
+        let offset = WriteAheadLog.offset(ofFrame: page) + Int64(WriteAheadLog.frameHeadByteCount)
+        if pread(log, &header, header.count, Int(offset)) == header.count {
+            try header.withUnsafeBytes(require)
+        }
+    }
+
     /// Requires that a database with anything in it is of this program, and has pages with room for their codes.
     ///
     /// - Warning: As for ``prepareFile(_:)``.

@@ -66,9 +66,9 @@ extension StoreOpeningError: CustomStringConvertible {
         case .notOurs(let file, let applicationID):
             "`\(file)` is a database of another program (application id \(applicationID))"
         case .newerSchema(let file, let found, let newestKnown):
-            "`\(file)` has schema version \(found); this build knows versions up to \(newestKnown)"
+            "`\(file)` was written by a newer sendgate: it has schema version \(found), and this build knows versions up to \(newestKnown)"
         case .olderSchema(let file, let found, let newestKnown):
-            "`\(file)` has schema version \(found), and \(newestKnown) is what this build reads"
+            "`\(file)` was written by an earlier sendgate, or was not brought up to date to its end: it has schema version \(found), and \(newestKnown) is what this build reads"
         case .earlierLayout(let file, let found, let oldestKnown):
             "`\(file)` has schema version \(found), whose rows an earlier build laid out; this build reads versions from \(oldestKnown) on"
         case .noDatabases(let path): "there are no databases in `\(path)`"
@@ -107,7 +107,8 @@ extension StoreOpeningError: CustomStringConvertible {
         case .notADirectory, .notARegularFile, .notOurs: "move it away, or choose another state directory"
         case .foreignOwner: "run the gateway as that user, or `chown` the whole directory"
         case .directoryTooOpen(let path, _): "run `chmod 700 \(path)`"
-        case .newerSchema: "install the build that wrote it; schemas only go forward"
+        case .newerSchema:
+            "install the version that wrote it, or a later one: a state directory only goes forward. To go back, restore the backup that was made before the upgrade"
         case .olderSchema: "start the gateway once with this build, which brings it up to date"
         case .earlierLayout:
             "start with an empty state directory, or go on with the build that wrote this one"

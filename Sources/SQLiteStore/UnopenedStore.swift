@@ -1,9 +1,11 @@
 extension SQLiteStore {
     /// For a start that shall end before it has taken a port or proved a bundle: what it opens later, it locks.
     ///
-    /// - Throws: ``StoreOpeningError/directoryInUse(path:processID:)`` while another process writes there.
+    /// - Throws: ``StoreOpeningError/directoryInUse(path:processID:)`` while another process writes there;
+    ///   ``StoreOpeningError/newerSchema(file:found:newestKnown:)`` where a newer build did.
     package static func requireUnused(_ directory: String) throws {
         try StateDirectory.requireUnused(at: directory)
+        for schema in Schemas().all { try StateDirectory.requireKnownVersion(of: schema, in: directory) }
     }
 
     /// Whether a state directory has a setting, where it cannot be opened because a key is missing.

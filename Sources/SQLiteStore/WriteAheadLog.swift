@@ -146,6 +146,8 @@ enum WriteAheadLog {
         var salts: UInt64?
         /// Where SQLite ends its recovery: behind the last commit all of whose frames are right.
         var end = LogEnd()
+        /// The last frame with the first page of the database that a commit wrote; `nil` where none did.
+        var firstPage: Int64?
         /// The checksum after the frame that was asked for, where the log goes on so far.
         var markedChecksum: UInt64?
         var byteCount: Int64 = 0
@@ -184,6 +186,7 @@ enum WriteAheadLog {
         if markedFrameCount == 0 { content.markedChecksum = start.checksum }
         var checksum = Checksum(stored: start.checksum)
         var index: Int64 = 0
+        var uncommittedFirstPage: Int64?
         while true {
             guard let byteCount = read(framesPerPiece * frameByteCount, at: offset(ofFrame: index)) else {
                 return nil
@@ -197,7 +200,11 @@ enum WriteAheadLog {
                 guard salts == start.salts, found == checksum.stored,
                     head.loadUnaligned(as: UInt32.self) != 0
                 else { return content }
-                if let end = end(ofCommitIn: head, frame: index) { content.end = end }
+                if head.loadUnaligned(as: UInt32.self) == UInt32(1).bigEndian { uncommittedFirstPage = index }
+                if let end = end(ofCommitIn: head, frame: index) {
+                    content.end = end
+                    content.firstPage = uncommittedFirstPage
+                }
                 index += 1
                 if index == markedFrameCount { content.markedChecksum = found }
             }

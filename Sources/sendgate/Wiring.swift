@@ -50,9 +50,12 @@ struct Wiring {
     /// - Parameters:
     ///   - starting: What has proved the bundle, with sockets that this gateway takes over.
     ///   - isListening: `false` for one command of a gateway that is stopped: its endpoint is never started.
+    ///   - clock: Says when everything happens.
+    ///   - notices: Of a service manager, who is told how long a start takes.
     init(
         _ configuration: GatewayConfiguration, environment: [String: String], logger: Logger,
-        starting: StartingGateway? = nil, isListening: Bool = true
+        starting: StartingGateway? = nil, isListening: Bool = true, clock: any Clock = SystemClock(),
+        notices: ServiceNotices? = nil
     ) throws {
         self.starting = starting
         self.configuration = configuration
@@ -82,7 +85,6 @@ struct Wiring {
         var keys = try readKeys()
         let indexKey = HMACKey(try keys.current(.index).secret)
 
-        let clock = SystemClock()
         let proofs = KeptProofs(in: configuration.stateDirectory, key: indexKey)
         let first = try PolicyLoading.configured(configuration, provedIn: proofs, logger: logger).policy
         // A start has no other one to keep, so it says so and goes on: without a gate no notification goes out.
@@ -102,7 +104,8 @@ struct Wiring {
 
         let store = try Self.openStore(
             of: configuration.stateDirectory, readingAgain: &keys, by: readKeys,
-            damageFound: { logger.critical("in the store, \($0)") })
+            damageFound: { logger.critical("in the store, \($0)") },
+            migrating: MigrationNotices(logger: logger, notices: notices).tell)
         // Its lock is held now, so that no other process writes keys.
         try Self.warning(logger) {
             try PrivateKeyDirectory.eraseUnfinished(in: configuration.keysDirectory)
@@ -355,15 +358,18 @@ struct Wiring {
     /// Opens the databases with the keys that are in the key directory once their lock is held: the command that had the
     /// lock until then may have changed them.
     ///
-    /// - Parameter keys: What was read before, so that no state directory is made for keys that are missing.
+    /// - Parameters:
+    ///   - keys: What was read before, so that no state directory is made for keys that are missing.
+    ///   - migrating: Told how far an older state directory is brought up to date; who waits at a terminal is shown it.
     static func openStore(
         of directory: String, readingAgain keys: inout PrivateKeyDirectory,
         by readKeys: () throws -> PrivateKeyDirectory,
-        damageFound: @escaping @Sendable (StoredDamage) -> Void = { _ in }
+        damageFound: @escaping @Sendable (StoredDamage) -> Void = { _ in },
+        migrating: @escaping (MigrationProgress) throws -> Void = MigrationNotices.showing()
     ) throws -> SQLiteStore {
         try CommandFailure.tellingOfRestore(in: directory) {
             try SQLiteStore(
-                directory: directory, damageFound: damageFound,
+                directory: directory, damageFound: damageFound, migrating: migrating,
                 readingKeys: {
                     keys = try readKeys()
                     return (try rowCipher(keys), HMACKey(try keys.current(.index).secret))

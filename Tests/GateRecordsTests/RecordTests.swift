@@ -89,6 +89,56 @@ import Testing
         try check(state)
     }
 
+    /// A record that got a field in versions 4 and 5, beside one that every row has.
+    private struct Grown: Record, StoredValue {
+        var a: Int64 = 0
+        var b: Int64 = 40
+        var c: [Int64] = []
+        var d: Int64 = 0
+
+        static let blank = Self()
+        static let fields = Fields<Self> { fields in
+            fields.kept("a", \.a, "Was always there.")
+            fields.since(4) { $0.kept("b", \.b, "Came with version 4.") }
+            fields.since(5) { $0.kept("c", \.c, "Came with version 5.") }
+            fields.kept("d", \.d, "Was always there.")
+        }
+    }
+
+    @Test
+    func
+        `a row of an earlier version has the fields of its day, and a blank record's in place of the others`()
+        throws
+    {
+        let whole = Grown(a: 1, b: 2, c: [3], d: 4)
+        func bytes(_ values: Int64...) -> [UInt8] {
+            var row = RowWriter(version: 9)
+            for value in values { row.put(value) }
+            return row.bytes
+        }
+        func read(_ bytes: [UInt8], _ version: Int) throws -> Grown {
+            var row = try RowReader(bytes, writtenUnder: version, subject: nil)
+            let value = try Grown.read(row: &row)
+            try row.finish()
+            return value
+        }
+        #expect(try read(bytes(1, 4), 3) == Grown(a: 1, b: 40, c: [], d: 4))
+        #expect(try read(bytes(1, 2, 4), 4) == Grown(a: 1, b: 2, c: [], d: 4))
+        #expect(try read(Self.row(of: whole), 5) == whole)
+        #expect(try read(Self.row(of: whole), 6) == whole)
+        #expect(try Self.read(Self.row(of: whole)) == whole)
+        // One of another version is not read as that.
+        #expect(throws: DamagedRow.self) { try read(bytes(1, 4), 4) }
+        #expect(throws: DamagedRow.self) { try read(bytes(1, 2, 4), 3) }
+        #expect(throws: DamagedRow.self) { try read([], 3) }
+        // Also within another value.
+        var list = RowWriter(version: 9)
+        list.put(raw: UInt32(2))
+        for value in [1, 4, 5, 6] as [Int64] { list.put(value) }
+        var row = try RowReader(list.bytes, writtenUnder: 3, subject: nil)
+        #expect(try [Grown].read(row: &row) == [Grown(a: 1, d: 4), Grown(a: 5, d: 6)])
+    }
+
     @Test func `a row with a value that no record has is damaged`() throws {
         // The platform stands behind the tag and the name.
         let bytes = Self.row(of: Self.device)

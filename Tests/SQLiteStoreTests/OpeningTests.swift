@@ -340,16 +340,17 @@ import Testing
     @Test func `a file that lacks steps is not brought up to date where it may only be read`() throws {
         let folder = try TemporaryFolder()
         let older = Schema(
-            file: "some.db", applicationID: 7, refusedVersionCount: 3, steps: ["CREATE TABLE one (a)"])
+            file: "some.db", applicationID: 7, refusedVersionCount: 3,
+            steps: [.script("CREATE TABLE one (a)")])
         let newer = Schema(
             file: "some.db", applicationID: 7, refusedVersionCount: 3,
-            steps: older.steps + ["CREATE TABLE two (a)"])
+            steps: older.steps + [.script("CREATE TABLE two (a)")])
         try tamper(folder.path + "/some.db") { connection in
-            try older.prepare(connection)
+            try Migration(older).run(on: connection)
             let error = StoreOpeningError.olderSchema(file: "some.db", found: 4, newestKnown: 5)
             #expect(throws: error) { try newer.require(connection) }
             #expect(error.hint.contains("start the gateway once"))
-            try newer.prepare(connection)
+            try Migration(newer).run(on: connection)
             try newer.require(connection)
         }
     }
@@ -406,13 +407,15 @@ import Testing
 
     @Test func `a step of the schema that fails leaves the file at the step before`() throws {
         let folder = try TemporaryFolder()
-        let good = Schema(file: "some.db", applicationID: 7, steps: ["CREATE TABLE one (a)"])
+        let good = Schema(file: "some.db", applicationID: 7, steps: [.script("CREATE TABLE one (a)")])
         let bad = Schema(
             file: "some.db", applicationID: 7,
-            steps: good.steps + ["CREATE TABLE two (a)", "CREATE TABLE three (a); CREATE TABLE one (a)"])
+            steps: good.steps + [
+                .script("CREATE TABLE two (a)"), .script("CREATE TABLE three (a); CREATE TABLE one (a)"),
+            ])
         try tamper(folder.path + "/some.db") { connection in
-            try good.prepare(connection)
-            #expect(throws: StoreError.self) { try bad.prepare(connection) }
+            try Migration(good).run(on: connection)
+            #expect(throws: StoreError.self) { try Migration(bad).run(on: connection) }
             #expect(try connection.pragma("PRAGMA user_version") == "2")
             #expect(try connection.pragma("SELECT group_concat(name) FROM sqlite_schema") == "one,two")
         }

@@ -17,10 +17,12 @@ final class GatewayFixture: Sendable {
 
     /// - Parameter folder: Where `gate/` is made, or found again.
     /// - Parameter signing: What a production configuration may ask for as well.
+    /// - Parameter clock: Says when everything happens.
     /// - Parameter edit: Changes what development makes of it.
     init(
         in folder: String, policies: String = CommandLineRun.policies,
         hop: GatewayConfiguration.NextHop? = nil, signing: GatewayConfiguration.PolicySigning? = nil,
+        clock: any GatewayPipeline.Clock = SystemClock(),
         edit: (inout GatewayConfiguration) -> Void = { _ in }
     ) async throws {
         var configuration = try DevelopmentGateway(
@@ -30,7 +32,7 @@ final class GatewayFixture: Sendable {
         edit(&configuration)
         let wiring = try Wiring(
             configuration, environment: [:],
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: clock)
         try await wiring.core.start(version: Sendgate.version)
         self.wiring = wiring
         core = Task { try await wiring.core.run() }

@@ -69,6 +69,10 @@ package final class CourierJournal: Sendable {
         var lock: Int32
     }
 
+    /// The version of the lines (SG-0083). From the second on, a journal begins with a line that says it; one that does not is of the
+    /// first. Opening a journal writes it anew in the version of the build.
+    fileprivate static let version: Int64 = 1
+
     private let path: String
     private let limits: Limits
     private let now: @Sendable () -> Instant
@@ -115,7 +119,13 @@ package final class CourierJournal: Sendable {
             throw error
         }
         var (loaded, damaged) = (State(), [ArraySlice<UInt8>]())
-        for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: true) {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: true)
+        if let version = lines.first.flatMap(JournalLine.version), version > Self.version {
+            // Nothing was written: a journal that is damaged for this build is all that a newer one knows.
+            Glibc.close(lock)
+            throw .newer(path: path, version: version)
+        }
+        for line in lines {
             if let change = JournalLine.read(line) {
                 Self.apply(change, to: &loaded)
             } else {
@@ -418,6 +428,8 @@ package final class CourierJournal: Sendable {
 package enum JournalFault: Error, Hashable, CustomStringConvertible {
     case system(path: String, errorNumber: Int32)
     case inUse(path: String)
+    /// A later version of the courier wrote it.
+    case newer(path: String, version: Int64)
     case tooLong(path: String, byteCountMax: Int)
     case full(path: String, entryCount: Int)
     case entryTooLong(byteCount: Int, byteCountMax: Int)
@@ -427,6 +439,8 @@ package enum JournalFault: Error, Hashable, CustomStringConvertible {
         case .system(let path, let errorNumber):
             "the journal `\(path)` cannot be used: \(String(cString: strerror(errorNumber)))"
         case .inUse(let path): "another process has the journal `\(path)` open"
+        case .newer(let path, let version):
+            "the journal `\(path)` was written by a newer sendgate-courier, in version \(version) where this build knows \(CourierJournal.version): install the version that wrote it, or a later one"
         case .tooLong(let path, let byteCountMax):
             "the journal `\(path)` has more than \(byteCountMax) bytes; raise its limit"
         case .full(let path, let entryCount):
@@ -455,15 +469,25 @@ private enum JournalLine {
 
     /// - Returns: `nil` for a line that was not written whole, or was damaged.
     static func read(_ line: ArraySlice<UInt8>) -> CourierJournal.Change? {
-        let json = line.dropFirst(9)
-        guard line.count > 9, line.prefix(8).elementsEqual(checksum(json).utf8),
-            case .success(.object(let object)) = Result(catching: { try CanonicalJSON.read(json) }),
-            case .string(let key)? = object["key"]
-        else { return nil }
+        guard let object = content(line), case .string(let key)? = object["key"] else { return nil }
         guard case .integer(let until)? = object["until"], let value = object["value"] else {
             return .remove(key)
         }
         return .put(key, CourierJournal.Entry(value, keptUntil: Instant(milliseconds: until)))
+    }
+
+    private static func content(_ line: ArraySlice<UInt8>) -> JSONObject? {
+        let json = line.dropFirst(9)
+        guard line.count > 9, line.prefix(8).elementsEqual(checksum(json).utf8),
+            case .success(.object(let object)) = Result(catching: { try CanonicalJSON.read(json) })
+        else { return nil }
+        return object
+    }
+
+    /// The version that a line says; `nil` of any other line.
+    static func version(_ line: ArraySlice<UInt8>) -> Int64? {
+        guard let object = content(line), object["key"] == nil else { return nil }
+        return object["version"]?.integerValue
     }
 
     private static func checksum(_ bytes: ArraySlice<UInt8>) -> String {

@@ -27,6 +27,8 @@ package struct Field: Sendable {
     var offset: Int
     /// `nil` of a field that only entries or only answers have.
     let stored: StoredForm?
+    /// The version of the schema from which on rows have it; 0 of a field that every row has.
+    let since: Int
     /// `nil` of evidence.
     let hidden: Hidden?
     /// `nil` of what never enters the trail, and of evidence that other entries tell.

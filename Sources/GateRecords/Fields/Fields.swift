@@ -26,16 +26,23 @@ package struct Fields<Object>: Sendable {
     // One list for each form, with the closures of that form alone: rows, bodies, entries and answers are on the path of every send.
 
     private(set) var stored: [(offset: Int, form: Field.StoredForm)] = []
+    /// Those of ``stored`` that rows have had since a later version than the first, by their places there.
+    private(set) var storedSince: [(place: Int, version: Int)] = []
     /// The fields of an entry in canonical order; `recording` and `showing` are in that order, too.
     private(set) var recorded: [(offset: Int, form: Field.RecordedForm)] = []
     private(set) var recording: [(offset: Int, name: StaticString, write: Field.Write)] = []
     private(set) var showing: [(offset: Int, write: Field.Write)] = []
     private(set) var reading: [(offset: Int, read: Field.GivenForm.Read)] = []
+    /// Of the fields that are being declared.
+    private var version = 0
 
     /// - Precondition: No two fields have one name in one form.
     package init(_ declare: (inout Self) -> Void) {
         declare(&self)
         stored = all.compactMap { field in field.stored.map { (field.offset, $0) } }
+        storedSince = all.filter { $0.stored != nil }.enumerated().filter { $1.since > 0 }.map {
+            ($0, $1.since)
+        }
         recorded = Self.sorted(all.compactMap { field in field.recorded.map { (field.offset, $0) } }) {
             "\($0.form.name)"
         }
@@ -52,6 +59,17 @@ package struct Fields<Object>: Sendable {
     }
 
     // MARK: Declarations
+
+    /// Fields that rows have had since a version of the schema (``Schema`` of SQLiteStore). What reads a row of an earlier one leaves
+    /// them as in a blank record.
+    ///
+    ///     fields.since(4) { $0.kept("seen_count", \.seenCount, "How often it was seen.") }
+    package mutating func since(_ version: Int, _ declare: (inout Self) -> Void) {
+        precondition(version > 0 && self.version == 0, "fields since a version within others")
+        self.version = version
+        declare(&self)
+        self.version = 0
+    }
 
     /// A field that the trail has, and that the gateway keeps.
     ///
@@ -194,7 +212,7 @@ package struct Fields<Object>: Sendable {
         all.append(
             Field(
                 name: name, means: means, secrecy: .private, isOptional: isOptional, offset: 0, stored: nil,
-                hidden: nil, recorded: nil, shown: shown, given: given))
+                since: 0, hidden: nil, recorded: nil, shown: shown, given: given))
     }
 
     private mutating func add<Value: RecordValue & Sendable>(
@@ -205,7 +223,7 @@ package struct Fields<Object>: Sendable {
         all.append(
             Field(
                 name: name, means: means, secrecy: secrecy, isOptional: Value.mayBeAbsent,
-                offset: Self.offset(path), stored: stored,
+                offset: Self.offset(path), stored: stored, since: stored == nil ? 0 : version,
                 hidden: hidden ?? (secrecy == .evidence ? nil : .hidden(Value.self)), recorded: recorded,
                 shown: shown, given: given))
     }

@@ -26,8 +26,23 @@ extension Fields {
     }
 
     package func read(row: inout RowReader, into object: inout Object) throws(DamagedRow) {
+        if let version = row.version, storedSince.contains(where: { $0.version > version }) {
+            return try read(row: &row, writtenUnder: version, into: &object)
+        }
         try withUnsafeMutablePointer(to: &object) { object throws(DamagedRow) in
             for (offset, form) in stored { try form.read(UnsafeMutableRawPointer(object) + offset, &row) }
+        }
+    }
+
+    /// Reads the fields that rows had under an earlier version of the schema.
+    private func read(
+        row: inout RowReader, writtenUnder version: Int, into object: inout Object
+    ) throws(DamagedRow) {
+        let later = Set(storedSince.lazy.filter { $0.version > version }.map(\.place))
+        try withUnsafeMutablePointer(to: &object) { object throws(DamagedRow) in
+            for (place, (offset, form)) in stored.enumerated() where !later.contains(place) {
+                try form.read(UnsafeMutableRawPointer(object) + offset, &row)
+            }
         }
     }
 }

@@ -19,14 +19,26 @@ package struct RowReader {
     private let bytes: [UInt8]
     /// The person whose row it is: a column in clear, and none of the fields.
     package let subject: SubjectID?
+    /// The version of the schema that the row was written under: fields that came later are not in it
+    /// (``Fields/since(_:_:)``). `nil` of a row that has all fields.
+    package let version: Int?
     private var position = 1
 
     /// - Parameter layout: The first byte of the row.
     package init(_ bytes: [UInt8], layout: UInt8, subject: SubjectID? = nil) throws(DamagedRow) {
         self.bytes = bytes
         self.subject = subject
+        version = nil
         guard let found = bytes.first else { throw .cutShort }
         guard found == layout else { throw DamagedRow("a sealed row has layout \(found), not \(layout)") }
+    }
+
+    /// Reads a row of an earlier version, whatever layout it says.
+    package init(_ bytes: [UInt8], writtenUnder version: Int, subject: SubjectID?) throws(DamagedRow) {
+        guard !bytes.isEmpty else { throw .cutShort }
+        self.bytes = bytes
+        self.subject = subject
+        self.version = version
     }
 
     /// Where the next `count` bytes start.

@@ -154,7 +154,8 @@ struct Serve: GateCommand {
             configuration, environment: environment, logger: logger, notices: notices)
         do {
             let wiring = try Wiring(
-                configuration, environment: environment, logger: logger, starting: starting)
+                configuration, environment: environment, logger: logger, starting: starting,
+                notices: notices)
             try await wiring.run(telling: notices) { whenListening(wiring) }
         } catch {
             // Of a gateway that ran they are closed already.

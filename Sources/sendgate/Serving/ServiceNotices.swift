@@ -8,7 +8,7 @@ import UnixSockets
 
 /// What the service manager is told of this gateway, and what `systemctl status` shows of it.
 ///
-///     proving 43 % → ready → reloading → ready … → draining
+///     proving 43 % → bringing … up to date → ready → reloading → ready … → draining
 ///
 /// A manager that does not hear is a warning in the log, once: it would end a gateway that works, and its operator should know why.
 final class ServiceNotices: Sendable {
@@ -43,6 +43,14 @@ final class ServiceNotices: Sendable {
             manager.notify(
                 .status("proving \(percent) %"), .needsTime(milliseconds: Self.provingMilliseconds)))
     }
+
+    /// Called once a second. A start that takes long is not ended for it.
+    func migrating(_ status: String) {
+        warn(manager.notify(.status(status), .needsTime(milliseconds: Self.migratingMilliseconds)))
+    }
+
+    /// How much time each second of a migration asks for: more than one transaction of it takes on a slow disk.
+    private static let migratingMilliseconds: Int64 = 60_000
 
     /// Clients are answered by the engine.
     func ready(_ status: String) { warn(manager.notify(.ready, .status(status))) }
