@@ -13,7 +13,9 @@ extension SQLiteStore {
     /// - Warning: Without keys nothing verifies the answer. It is good for what a person is told, and for no decision.
     package static func hasUnverifiedSetting(_ name: String, in directory: String) -> Bool {
         let limits = SQLiteStoreLimits()
+        // A connection makes a log beside a database, and beside that of a newer build nothing is made.
         guard
+            (try? StateDirectory.requireKnownVersion(of: .gate, in: directory)) != nil,
             let gate = try? Connection(
                 path: "\(directory)/\(Schema.gate.file)", file: Schema.gate.file, role: .reader,
                 cacheByteCount: limits.readerCacheByteCount,

@@ -238,6 +238,7 @@ import Testing
                 #expect("\(error!)".contains("`gate.db` was written by a newer sendgate"))
                 #expect(error!.hint.contains("backup that was made before the upgrade"))
             }
+            #expect(!SQLiteStore.hasUnverifiedSetting("restore", in: path))
             #expect(try bytes(path) == before)
         }
         // The first of them has the number in its log alone.

@@ -1,3 +1,4 @@
+import AuditTrail
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
@@ -11,6 +12,7 @@ import KeyFiles
 import OpenSSLCrypto
 import Synchronization
 import Testing
+import TrailDirectory
 
 @testable import GatewayPipeline
 @testable import SQLiteStore
@@ -177,6 +179,61 @@ private final class StandingClock: Clock {
         #expect(store.damages.isEmpty, "\(store.damages)")
         try await gate.stop()
         try await verify(folder.path("gate/trail"))
+    }
+
+    /// A build that comes after this one: a table more, and every row written again.
+    private static let later: Schemas = {
+        var schemas = Schemas()
+        let tables = [SealedTable.person, .ledger, .send, .outbox, .offered].map { table in
+            var table = table
+            table.relaying = { fields, _, _ in fields }
+            return table
+        }
+        schemas.gate.steps += [.script("CREATE TABLE later (a)"), .rows(tables)]
+        return schemas
+    }()
+
+    @Test(arguments: versions)
+    func `a later build brings a kept state directory up to date, killed between any two transactions`(
+        version: String
+    ) throws {
+        let gate = try unpack(version)
+        let keys = try PrivateKeyDirectory(at: "\(gate)/keys", acceptsThrowaway: true)
+        let index = HMACKey(try keys.current(.index).secret)
+        let dataKeys = try (keys.keys[.data] ?? []).map { try RowCipher.Key($0) }
+        func open(
+            _ state: String, migrating: @escaping (MigrationProgress) throws -> Void = { _ in }
+        ) throws -> SQLiteStore {
+            try SQLiteStore(
+                directory: state, schemas: Self.later,
+                limits: SQLiteStoreLimits(readerCount: 1, migratedRowCountMax: 3), migrating: migrating
+            ) { (RowCipher(current: dataKeys[0], older: Array(dataKeys.dropFirst())), index) }
+        }
+        var killed: [String] = []
+        try open("\(gate)/state") { _ in
+            let copy = folder.path("killed-\(killed.count)")
+            try FileManager.default.copyItem(atPath: "\(gate)/state", toPath: copy)
+            killed.append(copy)
+        }.close()
+        #expect(killed.count > 5)
+
+        let key = try #require(
+            NoteVerifierKey(
+                parsing: try String(contentsOfFile: "\(gate)/trail/trail.pub", encoding: .utf8)
+                    .trimmingCharacters(in: .newlines)))
+        for state in ["\(gate)/state"] + Soak.part(of: killed, 4, "kept directories that are killed") {
+            let store = try open(state)
+            defer { store.close() }
+            #expect(try store.read { try $0.outboxDepth().rowCount } == 2)
+            var compared = 0
+            var comparison = StateComparison(
+                store: store, trail: try TrailDirectoryReader(openingAt: "\(gate)/trail"),
+                trust: TrailTrust(origin: key.name, keys: [key]),
+                clock: StandingClock(Self.recordedAt.advanced(bySeconds: 7_200), boot: "second"))
+            comparison.progress = { if case .comparing(_, let total) = $0 { compared = total } }
+            try comparison.compare(StateFold.Share(index: 0, count: 1)) { Issue.record("\(state): \($0)") }
+            #expect(compared >= 2 && store.damages.isEmpty)
+        }
     }
 
     @Test(arguments: versions)
