@@ -228,7 +228,7 @@ private func report(
                 #expect(report.facts.contains(.wellFormed(withSchema: false)))
             }
             // An earlier version, this one, and one that cannot be compared write what this one knows.
-            for version in ["0.9.9", "0.9.10", "0.9", "v1.0.0", "1.0.0.0", "-1.0.0", "1..0"] {
+            for version in ["0.9.9", "0.9.10", "0.9", "v1.0.0", "1.0.0.0", "1.0.0.x", "-1.0.0", "1..0"] {
                 let report = try report(of: .string(version), later)
                 guard case .schema(index: 10, _, _)? = report.damage else {
                     Issue.record("under `\(version)`: \(report)")
