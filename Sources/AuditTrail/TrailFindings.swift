@@ -1,6 +1,6 @@
 package import CanonicalJSON
 package import GateRecords
-import GateVocabulary
+package import GateVocabulary
 package import OpenSSLCrypto
 import SealedFormat
 
@@ -11,6 +11,11 @@ package enum TrailFact: Hashable, Sendable {
     /// Every entry and every tile was hashed again and leads to the signed root. Says nothing about what the
     /// holder of the signing key may have replaced as a whole.
     case consistent(size: UInt64)
+    /// The same of the entries from `first` on. Those before it are gone but for `kept`, and the tiles over all of them lead to the
+    /// signed root.
+    case consistentFrom(first: UInt64, kept: UInt64, size: UInt64)
+    /// From this entry on none rests on one that is gone.
+    case wholeFrom(UInt64, Instant)
     /// Every entry is canonical, with a dense index and time, and names no policy but the one in force; `withSchema`: and has its kind's members only.
     case wellFormed(withSchema: Bool)
     /// The trail still begins with all that a checkpoint kept elsewhere had signed.
@@ -24,6 +29,10 @@ package enum TrailFact: Hashable, Sendable {
         switch self {
         case .signed(let names): "signed by " + names.map { "`\($0)`" }.joined(separator: ", ")
         case .consistent(let size): "consistent: \(size) entries were rehashed and give the signed root"
+        case .consistentFrom(let first, let kept, let size):
+            "consistent: the entries before \(first) were pruned, but for \(kept) that a signed snapshot keeps; these and the \(size - first) from there on were rehashed and, with the hashes of the others, give the signed root"
+        case .wholeFrom(let index, let time):
+            "whole from entry \(index), \(time.rfc3339), on: what an entry may rest on is there"
         case .wellFormed(let withSchema):
             "well-formed: canonical entries, dense index, time never decreasing but where an operator accepted it, every policy named where it was in force"
                 + (withSchema ? ", only the members of each kind" : "")
@@ -86,12 +95,15 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
     case rolledBack(size: UInt64, externalSize: UInt64)
     /// The trail does not begin with what a checkpoint kept elsewhere signed: history was rewritten.
     case rewritten(since: UInt64)
+    /// The snapshot that stands in for pruned entries.
+    case snapshot(SnapshotDamage)
 
     /// The first entry that is certain to be affected, when there is one.
     package var firstEntry: UInt64? {
         switch self {
         case .missing(let path), .wrongLength(let path, _, _), .trailingBytes(let path, _):
-            path == .checkpoint ? nil : path.entryRange.lowerBound
+            path.entryRange.isEmpty ? nil : path.entryRange.lowerBound
+        case .snapshot(let damage): damage.index
         case .tile(let path, let hash):
             path.entryRange.lowerBound + (UInt64(hash ?? 0) << (8 * path.level))
         case .entry(let index, _), .malformedEntry(let index, _, _), .wrongIndex(let index, _, _),
@@ -110,6 +122,7 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .policy: BundlesInForce.Break.hint
         case .issued: IssuedIDs.Break.hint
+        case .snapshot(let damage): damage.hint
         default: nil
         }
     }
@@ -144,6 +157,7 @@ package enum TrailDamage: Error, Hashable, Sendable, CustomStringConvertible {
         case .externalCheckpoint(let error): "the external checkpoint cannot be used: \(error.message)"
         case .rolledBack(let size, let externalSize):
             "the trail has \(size) entries, but a checkpoint kept elsewhere signed \(externalSize): entries are gone"
+        case .snapshot(let damage): damage.message
         case .rewritten(let size):
             "the trail does not begin with the \(size) entries that a checkpoint kept elsewhere signed: it was rewritten"
         }

@@ -6,6 +6,10 @@ package enum TrailPath: Hashable, Sendable {
     case tile(level: Int, index: UInt64, width: Int)
     /// Entries with their lengths: `index` counts bundles, `width` is 256 for a full bundle.
     case entries(index: UInt64, width: Int)
+    /// What the snapshot in force is, where entries were pruned; no file of C2SP's layout.
+    case snapshot
+    /// A part of the lines of the snapshot of the entries before `size`.
+    case segment(size: UInt64, number: Int)
 
     /// Hashes in a full tile, entries in a full bundle.
     package static let fullWidth = 256
@@ -19,7 +23,21 @@ package enum TrailPath: Hashable, Sendable {
         case .checkpoint: "checkpoint"
         case .tile(let level, let index, let width): "tile/\(level)/" + Self.spell(index, width)
         case .entries(let index, let width): "tile/entries/" + Self.spell(index, width)
+        case .snapshot: "\(Self.snapshots)/head"
+        case .segment(let size, let number): "\(Self.directory(ofSnapshot: size))/\(Self.digits(number))"
         }
+    }
+
+    /// The directory of snapshots.
+    package static let snapshots = "snapshot"
+
+    /// The directory of one snapshot's segments.
+    package static func directory(ofSnapshot size: UInt64) -> String { "\(snapshots)/\(size)" }
+
+    /// Eight digits, so that the order of names is that of the segments.
+    private static func digits(_ number: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, 8 - digits.utf8.count)) + digits
     }
 
     /// - Parameter text: Exactly what ``text`` gives for some file; every other spelling is `nil`, so that
@@ -36,6 +54,7 @@ package enum TrailPath: Hashable, Sendable {
 
     private static func parse(_ parts: [Substring]) -> TrailPath? {
         if parts == ["checkpoint"] { return .checkpoint }
+        if parts.first == snapshots[...] { return snapshot(parts.dropFirst()) }
         guard parts.count >= 3, parts[0] == "tile" else { return nil }
         var numbers = Array(parts[2...])
         var width = fullWidth
@@ -62,6 +81,14 @@ package enum TrailPath: Hashable, Sendable {
         return .tile(level: level, index: index, width: width)
     }
 
+    private static func snapshot(_ parts: ArraySlice<Substring>) -> TrailPath? {
+        if Array(parts) == ["head"] { return .snapshot }
+        guard parts.count == 2, let size = parts.first.flatMap({ UInt64($0) }),
+            let number = parts.last.flatMap({ Int($0) })
+        else { return nil }
+        return .segment(size: size, number: number)
+    }
+
     private static func spell(_ index: UInt64, _ width: Int) -> String {
         var text = group(index % 1_000)
         var rest = index / 1_000
@@ -80,7 +107,7 @@ package enum TrailPath: Hashable, Sendable {
     /// The full tile or bundle that a partial one grows into; itself when it is full.
     package var full: TrailPath {
         switch self {
-        case .checkpoint: self
+        case .checkpoint, .snapshot, .segment: self
         case .tile(let level, let index, _): .tile(level: level, index: index, width: Self.fullWidth)
         case .entries(let index, _): .entries(index: index, width: Self.fullWidth)
         }
@@ -88,7 +115,7 @@ package enum TrailPath: Hashable, Sendable {
 
     package var width: Int {
         switch self {
-        case .checkpoint: Self.fullWidth
+        case .checkpoint, .snapshot, .segment: Self.fullWidth
         case .tile(_, _, let width), .entries(_, let width): width
         }
     }
@@ -96,7 +123,7 @@ package enum TrailPath: Hashable, Sendable {
     /// The entries a tile or bundle covers.
     package var entryRange: Range<UInt64> {
         switch self {
-        case .checkpoint: 0..<0
+        case .checkpoint, .snapshot, .segment: 0..<0
         case .tile(let level, let index, let width):
             Self.range(index, width, shift: UInt64(8 * level))
         case .entries(let index, let width): Self.range(index, width, shift: 0)

@@ -59,6 +59,8 @@ extension TrailPath {
         case .checkpoint: SignedNote.byteCountMax
         case .tile(_, _, let width): width * SHA256Digest.byteCount
         case .entries(_, let width): width * (2 + EntryBundle.entryByteCountMax)
+        case .snapshot: SnapshotHead.byteCountMax
+        case .segment: Snapshot.segmentByteCountMax
         }
     }
 }

@@ -41,6 +41,10 @@ package struct TrailReport: Sendable {
     /// What the last `start` names, where that is a later version than the one that verifies. What is unknown from there on may be of
     /// that version.
     package var laterVersion: BuildVersion?
+    /// What stands in for the entries that are gone; `nil` of a trail that has all of them.
+    package var snapshot: SnapshotHead?
+    /// The first entry that rests on none that is gone; `nil` of a trail that has all of them, and when only hashing.
+    package var firstWhole: (index: UInt64, time: Instant)?
 }
 
 /// One entry on its way past, already authenticated.
@@ -50,6 +54,8 @@ package struct VerifiedEntry {
     package let bytes: ArraySlice<UInt8>
     /// `nil` when only hashing.
     package let entry: TrailEntry?
+    /// When only hashing, ``EntryStanding/kept`` or ``EntryStanding/whole``.
+    package let standing: EntryStanding
 }
 
 /// Rehashes a whole trail.
@@ -118,6 +124,7 @@ package struct TrailVerifier<Reader: TrailReader> {
         var walk = TrailWalk(reader: reader, examination: .hashing)
         do {
             let checkpoint = try openCheckpoint(&walk)
+            try openSnapshot(&walk, under: checkpoint)
             let bundleCount = (checkpoint.size + 255) >> 8
             walk.firstRehashedBundle = bundleCount - min(bundleCount, newestBundleCount)
             try walk.run(under: checkpoint)
@@ -145,9 +152,23 @@ package struct TrailVerifier<Reader: TrailReader> {
         _ walk: inout TrailWalk<Reader>, restores: () -> [(index: UInt64, entry: RestoreEntry?)]
     ) throws {
         let checkpoint = try openCheckpoint(&walk)
+        try openSnapshot(&walk, under: checkpoint)
         try walk.run(under: checkpoint)
+        if let head = walk.report.snapshot,
+            try TileHashes(reader, size: checkpoint.size).citedRoot(head.size) != head.entry.root
+        {
+            throw TrailDamage.snapshot(.otherTree(index: head.index))
+        }
         let restores = restores()
-        walk.report.facts.append(.consistent(size: checkpoint.size))
+        if let snapshot = walk.report.snapshot {
+            walk.report.facts.append(
+                .consistentFrom(first: snapshot.size, kept: snapshot.entry.lineCount, size: checkpoint.size))
+            if let whole = walk.report.firstWhole {
+                walk.report.facts.append(.wholeFrom(whole.index, whole.time))
+            }
+        } else {
+            walk.report.facts.append(.consistent(size: checkpoint.size))
+        }
         switch examination {
         case .hashing: break
         case .envelope: walk.report.facts.append(.wellFormed(withSchema: false))
@@ -232,16 +253,26 @@ struct TrailWalk<Reader: TrailReader> {
     let visit: ((VerifiedEntry) throws -> Void)?
     let progress: ((UInt64, UInt64) -> Void)?
     /// Of the bundles before this one only the lengths are looked at.
-    var firstRehashedBundle: UInt64 = 0
+    var firstRehashedBundle: UInt64 = 0 {
+        didSet { isPartial = true }
+    }
+    /// Whether the lines of a snapshot are passed over, and the entries that sign it.
+    private(set) var isPartial = false
     var report = TrailReport()
 
-    private var size: UInt64 = 0
+    private(set) var size: UInt64 = 0
     private var gateRuns = GateRuns()
     private var bundles = BundlesInForce()
     private var issued = IssuedIDs()
     /// One per level, reused.
     private var tiles: [[UInt8]] = []
-    private var bundle: [UInt8] = []
+    var bundle: [UInt8] = []
+    /// Until the first entry behind the pruned ones.
+    var lines: SnapshotLines<Reader>?
+    var selection: SnapshotSelection?
+    /// The time of the entry before, from the newest pruned one on, and how long the gateway ran since that.
+    var newestBefore: Instant?
+    var ranMilliseconds: Int64 = 0
 
     init(
         reader: Reader, examination: EntryExamination, version: BuildVersion? = nil,
@@ -261,6 +292,10 @@ struct TrailWalk<Reader: TrailReader> {
                 throw TrailDamage.otherTree(signed: checkpoint.root, found: TreeHash.empty)
             }
             return
+        }
+        if let head = report.snapshot, !isPartial {
+            lines = SnapshotLines(reader, head)
+            selection = SnapshotSelection(of: head)
         }
         tiles = Array(repeating: [], count: topLevel + 1)
         let edge = try readEdge(topLevel: topLevel)
@@ -373,8 +408,11 @@ struct TrailWalk<Reader: TrailReader> {
             throw TrailDamage.tile(path, hash: offset)
         }
         if level == 0 {
-            if index < firstRehashedBundle { return try checkPresence(ofBundle: index) }
-            try checkBundle(index, against: tile)
+            let isPruned = report.snapshot.map { index << 8 < $0.size } ?? false
+            if index < firstRehashedBundle {
+                return isPruned ? () : try checkPresence(ofBundle: index)
+            }
+            isPruned ? try checkPruned(index, against: tile) : try checkBundle(index, against: tile)
         } else {
             for child in 0..<UInt64(TrailPath.fullWidth) {
                 let offset = Int(child) * 32
@@ -401,6 +439,7 @@ struct TrailWalk<Reader: TrailReader> {
 
     /// - Parameter tile: At level 0, already authenticated; as wide as the bundle.
     private mutating func checkBundle(_ index: UInt64, against tile: [UInt8]) throws {
+        try finishLines()
         let width = min(TrailPath.fullWidth, Int(size - index << 8))
         let path = TrailPath.entries(index: index, width: width)
         guard let found = try reader.readAnyWidth(path, into: &bundle) else {
@@ -423,7 +462,9 @@ struct TrailWalk<Reader: TrailReader> {
                 return isSigned ? (range, leafHash) : nil
             }
             guard let checked else { throw TrailDamage.entry(index: entryIndex, in: path) }
-            try examine(checked.range, leafHash: checked.leafHash, index: entryIndex, in: path)
+            try examine(
+                bundle[checked.range], leafHash: checked.leafHash, index: entryIndex, in: path,
+                as: .whole)
             report.entryCount += 1
             report.entryByteCount += UInt64(checked.range.count)
         }
@@ -433,16 +474,18 @@ struct TrailWalk<Reader: TrailReader> {
         progress?(report.entryCount, size)
     }
 
-    private mutating func examine(
-        _ range: Range<Int>, leafHash: SHA256Digest, index: UInt64, in path: TrailPath
+    /// - Parameter standing: What is known of it without reading it: ``EntryStanding/kept``, or ``EntryStanding/whole``.
+    mutating func examine(
+        _ bytes: ArraySlice<UInt8>, leafHash: SHA256Digest, index: UInt64, in path: TrailPath,
+        as standing: EntryStanding
     ) throws {
         var entry: TrailEntry?
         switch examination {
         case .hashing: break
         case .envelope:
-            entry = try examineEnvelope(range, index: index, in: path)
+            entry = try examineEnvelope(bytes, index: index, in: path, as: standing)
         case .schema(let schema):
-            let examined = try examineEnvelope(range, index: index, in: path)
+            let examined = try examineEnvelope(bytes, index: index, in: path, as: standing)
             if examined.kind == .start {
                 let writer = examined.members["version"]?.stringValue.flatMap { BuildVersion($0) }
                 report.laterVersion = writer.flatMap { writer in
@@ -466,17 +509,23 @@ struct TrailWalk<Reader: TrailReader> {
             }
             entry = examined
         }
+        if let head = report.snapshot, index == head.index, !isPartial { try requireSigned(head, by: bytes) }
+        let standing = entry.map { self.standing(of: $0, as: standing) } ?? standing
         if let visit {
-            try visit(VerifiedEntry(index: index, leafHash: leafHash, bytes: bundle[range], entry: entry))
+            try visit(
+                VerifiedEntry(
+                    index: index, leafHash: leafHash, bytes: bytes, entry: entry, standing: standing))
         }
     }
 
+    // MARK: Envelopes
+
     private mutating func examineEnvelope(
-        _ range: Range<Int>, index: UInt64, in path: TrailPath
+        _ bytes: ArraySlice<UInt8>, index: UInt64, in path: TrailPath, as standing: EntryStanding
     ) throws -> TrailEntry {
         let entry: TrailEntry
         do throws(TrailEntryError) {
-            entry = try TrailEntry(reading: bundle[range])
+            entry = try TrailEntry(reading: bytes)
         } catch .newerFormat(let format) {
             throw NewerEntry(index: index, sign: .format(format))
         } catch {
@@ -485,7 +534,9 @@ struct TrailWalk<Reader: TrailReader> {
         guard entry.index == index else {
             throw TrailDamage.wrongIndex(index: index, in: path, found: entry.index)
         }
-        if let last = report.lastTime, entry.time < last, !entry.stepsClock(from: last) {
+        // The entry that stood before a kept one may be gone.
+        let mayStep = entry.kind == .clock && standing == .kept
+        if let last = report.lastTime, entry.time < last, !mayStep, !entry.stepsClock(from: last) {
             throw TrailDamage.timeDecreased(index: index, in: path)
         }
         if let found = bundles.follow(entry) { throw TrailDamage.policy(in: path, found) }

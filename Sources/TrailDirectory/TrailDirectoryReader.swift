@@ -6,7 +6,7 @@ package import GateVocabulary
 package struct TrailFile: Hashable, Sendable {
     package var bytes: [UInt8]
     package var contentType: String
-    /// Whether it will never change; only the checkpoint does.
+    /// Whether it will never change; only the checkpoint and the head of the snapshot do.
     package var isImmutable: Bool
 }
 
@@ -39,13 +39,13 @@ package struct TrailDirectoryReader: TrailReader, Sendable {
         return TrailFile(
             bytes: bytes,
             contentType: path == .checkpoint ? "text/plain; charset=utf-8" : "application/octet-stream",
-            isImmutable: path != .checkpoint)
+            isImmutable: path != .checkpoint && path != .snapshot)
     }
 
     /// One entry the checkpoint covers; `nil` when the tree is not that large.
     ///
     /// - Throws: ``TrailError/damaged(_:)`` when the entry is not what its tile says. The tile itself is not
-    ///   authenticated here; ``TrailVerifier`` does that.
+    ///   authenticated here; ``TrailVerifier`` does that. ``TrailError/pruned(index:below:)`` when it is gone.
     package func entry(_ index: UInt64) throws -> [UInt8]? {
         do {
             if let held = bundles.bundle(index >> 8) { return try held.entry(index) }
@@ -54,6 +54,9 @@ package struct TrailDirectoryReader: TrailReader, Sendable {
             bundles.hold(bundle)
             return try bundle.entry(index)
         } catch let damage as TrailDamage {
+            if case .missing = damage, let size = try snapshotHead()?.size, index < size {
+                throw TrailError.pruned(index: index, below: size)
+            }
             throw TrailError.damaged(damage)
         }
     }
@@ -101,7 +104,12 @@ package struct TrailDirectoryReader: TrailReader, Sendable {
     package static func isFolderName(_ name: String) -> Bool {
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
         if parts.count == 1 {
-            return ["tile", PolicyArchive.directory, DurableBatch.temporaryDirectory].contains(name)
+            return [
+                "tile", PolicyArchive.directory, DurableBatch.temporaryDirectory, TrailPath.snapshots,
+            ].contains(name)
+        }
+        if parts[0] == TrailPath.snapshots[...] {
+            return parts.count == 2 && TrailPath(parsing: "\(name)/00000000") != nil
         }
         // Some file in it has a tile's name: the first of a group, or the narrowest partial one.
         return parts[0] == "tile" && ["000", "1"].contains { TrailPath(parsing: "\(name)/\($0)") != nil }

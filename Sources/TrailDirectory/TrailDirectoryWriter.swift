@@ -13,7 +13,7 @@ import OpenSSLCrypto
 /// - Concurrency: one writer for a directory, held by a lock; one call at a time. Readers need no lock: a
 ///   file they find is whole.
 package final class TrailDirectoryWriter {
-    private let files: any DurableFiles
+    let files: any DurableFiles
     private var trust: TrailTrust
     private let lock: FileLock?
     private var batch: DurableBatch
@@ -243,6 +243,19 @@ package final class TrailDirectoryWriter {
     }
 
     // MARK: Inside
+
+    func replace(_ contents: [(path: String, bytes: [UInt8])]) throws {
+        try refuseAfterFatal()
+        try syncing { () throws(TrailError) in try batch.replace(contents) }
+    }
+
+    func syncing(_ body: () throws(TrailError) -> Void) throws {
+        try refuseAfterFatal()
+        try stoppingOnFatal(body)
+    }
+
+    /// A directory that was removed is made again when it is needed again.
+    func forgetDirectory(_ directory: String) { batch.forget(directory) }
 
     private func refuseAfterFatal() throws {
         if let fatal { throw fatal }

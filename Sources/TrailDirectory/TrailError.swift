@@ -29,6 +29,8 @@ package enum TrailError: Error, Hashable, Sendable, CustomStringConvertible {
     case rolledBack(size: UInt64, publishedSize: UInt64)
     /// The directory has entries that the store does not know: the store is an old copy.
     case aheadOfStore(size: UInt64, entryCount: UInt64)
+    /// The entry is one of those that were let go of.
+    case pruned(index: UInt64, below: UInt64)
     /// Entries were handed over that do not follow the last one.
     case gap(expected: UInt64, found: UInt64)
     /// An entry that is already in the tree was handed over with other bytes.
@@ -54,12 +56,16 @@ package enum TrailError: Error, Hashable, Sendable, CustomStringConvertible {
         case .notTrailFile(let path): "`\(path)` is not a file of this trail: too long, or no regular file"
         case .otherOrigin(let expected, let found):
             "the directory holds the trail `\(found)`, and `origin` says `\(expected)`; an origin names one trail for ever: set it back, or give the new one an empty state and trail directory"
+        case .damaged(.snapshot(.newerFormat(let format))):
+            "\(SnapshotDamage.newerFormat(format).message): use the build that wrote the trail, or a newer one"
         case .damaged(let damage):
             "the trail is damaged: \(damage.message); restore the directory from a copy and check it with `sendgate audit verify`"
         case .rolledBack(let size, let publishedSize):
             "the trail directory holds \(size) entries, but \(publishedSize) were published from it; an old copy was put in its place"
         case .aheadOfStore(let size, let entryCount):
             "the trail directory holds \(size) entries, and the databases know \(entryCount): an old copy of them was put in place; put the newer `gate.db` and `subjects.db` back, with their `-wal` files, or, where they are lost, bring the missing entries back with `sendgate restore`"
+        case .pruned(let index, let size):
+            "entry \(index) was pruned: the trail is kept from entry \(size) on"
         case .gap(let expected, let found): "entry \(found) was to be published before entry \(expected)"
         case .conflict(let index):
             "entry \(index) is published with other bytes than the databases have: one of the two was changed, or they are of two copies of a gateway that both went on; put `gate.db` and `subjects.db` back that belong to this trail, or restore them from it with `sendgate restore`"
@@ -86,7 +92,7 @@ package enum TrailError: Error, Hashable, Sendable, CustomStringConvertible {
         case .notTrailFile, .damaged, .wrongPolicyDigest: true
         // A symbolic link and a socket, each in a file's place.
         case .failed(.open, _, ELOOP), .failed(.open, _, ENXIO): true
-        case .failed, .syncFailed, .inUse, .otherOrigin, .rolledBack, .aheadOfStore, .gap,
+        case .failed, .syncFailed, .inUse, .otherOrigin, .rolledBack, .aheadOfStore, .pruned, .gap,
             .conflict, .unacceptableEntry, .signerMismatch, .inconsistent, .malformedVerifierKey:
             false
         }

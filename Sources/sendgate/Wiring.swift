@@ -35,6 +35,7 @@ struct Wiring {
     private let reloads: ReloadLedger
     let policy: PolicyInForce
     let healthChecks: HealthChecks
+    let pruning: TrailPruning
     /// What an auditor pins.
     let trailKey: NoteVerifierKey
     private let keyHolder: KeyHolder
@@ -182,15 +183,31 @@ struct Wiring {
         let health = RelayHealth()
         let ledger = ReloadLedger(clock: clock, logger: logger)
         let persons = PersonCount(store: store, policy: policy, clock: clock)
+        let trust: @Sendable () -> TrailTrust = {
+            TrailTrust(
+                origin: origin,
+                keys: [library.signingKey]
+                    + gateKeys.keyring.earlierTrailKeys(origin: origin, trusted: true))
+        }
         let statePass = StatePass(store, directory: configuration.stateDirectory) {
             StateComparison(
                 store: store, trail: try TrailDirectoryReader(openingAt: configuration.trailDirectory),
-                trust: TrailTrust(
-                    origin: origin,
-                    keys: [library.signingKey]
-                        + gateKeys.keyring.earlierTrailKeys(origin: origin, trusted: true)),
-                clock: clock)
+                trust: trust(), clock: clock)
         }
+        let pruning = try TrailPruning(
+            configuration.pruning,
+            around: TrailPruning.Surroundings(
+                store: store, library: library,
+                reader: try TrailDirectoryReader(openingAt: configuration.trailDirectory),
+                externalSize: {
+                    try configuration.externalCheckpointPath.map {
+                        try ExternalCheckpoint(at: $0, of: configuration.trailOrigin).size(trusting: trust())
+                    }
+                },
+                now: { try engine.performing { try $0.step { try $0.now() } } },
+                record: { entry in
+                    _ = try engine.performing { try $0.step { try $0.recordSnapshot(entry) } }
+                }))
         let keyHolder = try KeyHolder(
             keys, as: keyring, prefix: configuration.isDevelopment ? "dev-" : "",
             trailOrigin: origin,
@@ -199,9 +216,10 @@ struct Wiring {
             store: store, publisher: publisher, policy: policy, clock: clock, health: health, reloads: ledger,
             keys: gateKeys, privateKeys: keyHolder,
             limits: configuration.limits, stateDirectory: configuration.stateDirectory,
-            persons: persons, statePass: statePass,
+            persons: persons, statePass: statePass, pruning: pruning,
             endpoint: { endpointBox.value?.metrics() })
         self.healthChecks = healthChecks
+        self.pruning = pruning
         reloads = ledger
         self.keyHolder = keyHolder
         self.store = store
@@ -237,6 +255,7 @@ struct Wiring {
             retentionMilliseconds: configuration.limits.retentionMilliseconds,
             lapsedReviews: { policy.current.bundle.lapsedReviews(at: clock.now()) },
             checkPages: { try store.checkPages(countMax: $0) }, statePass: statePass,
+            pruning: pruning,
             ledgerEnds: { subject in try store.read { try $0.ledgerEnds(of: subject) } },
             countPersons: { try persons.advance() },
             driftSchedule: configuration.driftSchedule,

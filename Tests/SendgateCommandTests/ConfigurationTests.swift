@@ -383,6 +383,23 @@ import UnixSocketEndpoint
         #expect(found.first?.hint == "did you mean `SENDGATE_STATE`?")
     }
 
+    @Test func `entries are kept for ever, or for longer than anything still rests on them`() throws {
+        #expect(try read(Self.complete).pruning == nil)
+        let year = try read(Self.complete + "trail_keep_days: 400\n").pruning
+        #expect(year == TrailPruning.Terms(keepDays: 400, lookBackDays: 90))
+        let longer = Self.complete.replacingOccurrences(
+            of: "limits:\n", with: "limits:\n  retention_days: 100\n")
+        #expect(try read(longer + "trail_keep_days: 260\n").pruning?.lookBackDays == 130)
+        for (text, keepDays, words) in [
+            (Self.complete, "179", "must be 180 to 36600"), (longer, "259", "must be 260 or more"),
+            (Self.complete, "400d", "no whole number"),
+        ] {
+            let found = try diagnostics(text + "trail_keep_days: \(keepDays)\n")
+            #expect(found.count == 1 && found[0].message.contains(words), "\(found)")
+            #expect(found.first?.place?.contains("gate.yaml:") == true)
+        }
+    }
+
     @Test func `a user nobody knows is refused with its line`() throws {
         let found = try diagnostics(
             Self.complete.replacingOccurrences(of: "[1001]", with: "[nobody-of-this-name]"))

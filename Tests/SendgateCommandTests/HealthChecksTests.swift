@@ -51,7 +51,7 @@ import WireProtocol
             store: real.store, publisher: publisher, policy: real.policy, clock: clock, health: real.health,
             reloads: real.reloads, keys: real.keys, privateKeys: real.privateKeys, limits: real.limits,
             stateDirectory: real.stateDirectory, persons: real.persons, statePass: real.statePass,
-            endpoint: { nil })
+            pruning: real.pruning, endpoint: { nil })
         func trail() -> ReadinessAnswer.Check? { healthChecks.checks().first { $0.name == "trail" } }
         #expect(trail()?.isPassed == true && trail()?.detail == nil)
         // It does not run: what is committed now is never published.

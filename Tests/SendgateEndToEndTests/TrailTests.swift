@@ -33,6 +33,24 @@ extension EndToEnd {
             #expect(with.ending == .exit(0), "\(with.output.suffix(2000))\(with.errors)")
         }
 
+        @Test func `what is left of a pruned trail is proved by its tiles to Go, too`() throws {
+            let scratch = try Scratch()
+            let gate = try populated(scratch)
+            let key = try #require(gate.ready?.trailKey)
+            let copy = try gate.copyOfTrail("pruned")
+            try FileManager.default.removeItem(atPath: "\(copy)/tile/entries/000")
+            func go(_ arguments: String...) throws -> Finished {
+                try Finished.run([Machine.verifyTiles, copy, key] + arguments, in: scratch, within: 60)
+            }
+            let pruned = try go("256")
+            #expect(pruned.ending == .exit(0), "\(pruned.errors)")
+            #expect(try go().ending == .exit(3) && go("255").ending == .exit(3))
+            // Without a snapshot that says what is gone, a bundle is missing.
+            let own = try Finished.run(
+                [Machine.sendgate, "audit", "verify", copy, "--key", key], in: scratch, within: 60)
+            #expect(own.ending == .exit(3) && own.errors.contains("tile/entries/000` is missing"))
+        }
+
         @Test func `one flipped bit in any file is found, named, and found by Go too`() throws {
             let seed = Soak.seed("flipped bits")
             var random = SeededRandom(seed)

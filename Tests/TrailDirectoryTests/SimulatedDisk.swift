@@ -150,7 +150,8 @@ final class SimulatedDisk: DurableFiles {
 
     func list(_ path: String) throws(TrailError) -> [String] {
         if isDown { throw .failed(.list, path: path, code: 5) }
-        return names.keys.filter { Self.parent(of: $0) == path }
+        let inside = Set(names.keys).union(directories.filter { $0 != "" })
+        return inside.filter { Self.parent(of: $0) == path }
             .map { path.isEmpty ? $0 : String($0.dropFirst(path.utf8.count + 1)) }
     }
 

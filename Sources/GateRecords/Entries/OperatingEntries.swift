@@ -1,5 +1,6 @@
 import CanonicalJSON
 package import GateVocabulary
+package import OpenSSLCrypto
 
 // What the gateway and its operators did.
 
@@ -14,6 +15,7 @@ extension EntryKind {
     package static let clock = EntryKind("clock")
     package static let start = EntryKind("start")
     package static let stop = EntryKind("stop")
+    package static let snapshot = EntryKind("snapshot")
 }
 
 extension EntrySchema {
@@ -21,6 +23,7 @@ extension EntrySchema {
     static let operating: [any EntryBody.Type] = [
         StartEntry.self, StopEntry.self, PolicyEntry.self, PolicyRefusedEntry.self, GatewayKeyEntry.self,
         KeysetEntry.self, UnknownPeerEntry.self, ExplainEntry.self, ClockEntry.self, ReviewEntry.self,
+        SnapshotEntry.self,
     ]
 }
 
@@ -335,6 +338,48 @@ package struct ReviewEntry: DeclaredEntry {
         fields.entry("count", \.count, "How many did, on that day until then.")
         fields.entry("since", \.since, "The beginning of the day.")
         fields.entry("usual", \.usual, "A day's mean of the seven before, rounded up.")
+    }
+}
+
+/// The entries that stay of those before ``size`` were written into a snapshot, and the bundles of the others may go once a
+/// checkpoint covers this entry (decision SG-0076).
+package struct SnapshotEntry: DeclaredEntry {
+    package static let kind = EntryKind.snapshot
+    package static let blank = Self(
+        size: 0, root: SHA256.digest([] as [UInt8]), digest: "", byteCount: 0, lineCount: 0, keepDays: 0,
+        lookBackDays: 0)
+
+    /// The index of the first entry that is kept whatever its kind; a multiple of 256.
+    package var size: UInt64
+    /// The root of the tree of that size.
+    package var root: SHA256Digest
+    /// SHA-256 of the snapshot's lines, hexadecimal.
+    package var digest: String
+    package var byteCount: UInt64
+    /// Each is one of the entries before ``size``.
+    package var lineCount: UInt64
+    /// How long entries are kept, as configured.
+    package var keepDays: Int
+    /// How far back an entry may rest on others that are gone.
+    package var lookBackDays: Int
+
+    package init(
+        size: UInt64, root: SHA256Digest, digest: String, byteCount: UInt64, lineCount: UInt64, keepDays: Int,
+        lookBackDays: Int
+    ) {
+        (self.size, self.root, self.digest) = (size, root, digest)
+        (self.byteCount, self.lineCount) = (byteCount, lineCount)
+        (self.keepDays, self.lookBackDays) = (keepDays, lookBackDays)
+    }
+
+    package static let fields = Fields<Self> { fields in
+        fields.entry("bytes", \.byteCount, "How many bytes its lines have.")
+        fields.entry("digest", \.digest, "SHA-256 of its lines.", bound: .text(.sha256))
+        fields.entry("keep_days", \.keepDays, "How long entries are kept.")
+        fields.entry("lines", \.lineCount, "How many entries it keeps.")
+        fields.entry("look_back_days", \.lookBackDays, "How far back an entry may rest on others.")
+        fields.entry("root", \.root, "The root of the tree before it.")
+        fields.entry("size", \.size, "The index of the first entry that is kept whatever its kind.")
     }
 }
 

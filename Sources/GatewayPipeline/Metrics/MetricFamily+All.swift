@@ -146,6 +146,12 @@ extension MetricFamily {
     package static let trailEntries = MetricFamily(.gauge, "trail_entries", "Entries of the trail.")
     package static let publishedEntries = MetricFamily(
         .gauge, "trail_published_entries", "Entries under the newest checkpoint.")
+    package static let firstKeptEntry = MetricFamily(
+        .gauge, "trail_first_kept_entry",
+        "The entry before which the trail was pruned; 0 where it was not.")
+    package static let snapshotTime = MetricFamily(
+        .gauge, "trail_snapshot_timestamp_seconds",
+        "When the snapshot in force was recorded, in Unix seconds; absent where nothing was pruned.")
     package static let outboxRows = MetricFamily(.gauge, "outbox_rows", "Messages waiting to be handed over.")
     package static let outboxBytes = MetricFamily(.gauge, "outbox_bytes", "Bytes of bodies waiting.")
     package static let outboxStates = MetricFamily(
@@ -241,7 +247,7 @@ extension MetricFamily {
         timeToOpen, disables, disablesAfterSend, replies, reviews, reviewsToLookAt, persons, reachablePersons,
         optedInPersons, personsCountAge, drifts, driftRunUnderWay, driftRunAge, batches, operationCount,
         failedBatches, queued, publishLag,
-        trailEntries, publishedEntries,
+        trailEntries, publishedEntries, firstKeptEntry, snapshotTime,
         outboxRows, outboxBytes, outboxStates, outboxDueAge, hopReachable, policyRefused, policyInfo,
         lapsedReviews, reviewsDueSoon, storeDamage, checkedPages, pageChecks, stateDifferences,
         comparedState, stateAudits, dataKeySeals, keysWaiting,

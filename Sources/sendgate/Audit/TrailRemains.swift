@@ -146,7 +146,7 @@ struct TrailRemains {
     /// The file of the same place in the tree as it is signed now.
     private func current(_ path: TrailPath) -> TrailPath {
         switch path {
-        case .checkpoint: path
+        case .checkpoint, .snapshot, .segment: path
         case .tile(let level, let index, _):
             TileLayout.tile(level: level, holding: index << 8, size: size)
         case .entries(let index, _): TileLayout.bundle(holding: index << 8, size: size)
@@ -155,7 +155,7 @@ struct TrailRemains {
 
     private func isWhole(_ bytes: [UInt8], _ path: TrailPath) -> Bool {
         switch path {
-        case .checkpoint: true
+        case .checkpoint, .snapshot, .segment: true
         case .tile(_, _, let width): bytes.count == width * 32
         case .entries(_, let width): EntryBundle.ranges(in: bytes, count: width) != nil
         }

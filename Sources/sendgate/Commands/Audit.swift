@@ -149,6 +149,7 @@ struct AuditVerify: GateCommand {
         }
         if let keyset { object["keyset_version"] = .integer(Int64(keyset.keyset.version)) }
         if let entry = report.damage?.firstEntry { object["first_entry"] = .integer(Int64(entry)) }
+        for (name, value) in report.prunedMembers { object[name] = value }
         if let newer = report.newerEntry { object["newer_entry"] = .integer(Int64(newer.index)) }
         return object
     }
@@ -204,6 +205,10 @@ struct AuditReplay: GateCommand {
             try verifier.verify(
                 visit: { entry in
                     if let read = entry.entry { try EntrySchema.version1.requireKind(of: read) }
+                    guard entry.standing != .kept else {
+                        if fromGenesis { _ = try fold.followed(by: entry, policies: policy) }
+                        return
+                    }
                     let bytes = Array(entry.bytes)
                     var result =
                         if let other {
@@ -213,7 +218,7 @@ struct AuditReplay: GateCommand {
                         }
                     var lines: [ReplaySummary.Line?] = []
                     if fromGenesis {
-                        let found = try fold.followed(by: bytes, at: entry.index, policies: policy)
+                        let found = try fold.followed(by: entry, policies: policy)
                         result.add(found.differences)
                         lines = [found.objection.flatMap { summary.add($0, of: entry.index) }]
                     }
@@ -225,36 +230,18 @@ struct AuditReplay: GateCommand {
                 }, progress: { progress.show($0, of: $1) })
         }
         progress.end()
-        output.json ? Terminal.print(summary.json) : summary.lines.forEach(Terminal.print)
+        if output.json {
+            Terminal.print(JSONObject(Array(summary.json) + Array(report.prunedMembers)))
+        } else {
+            summary.lines.forEach(Terminal.print)
+            if let remark = report.prunedRemark { Terminal.print(remark) }
+        }
         if let damage = report.damage {
             Terminal.error(
                 damage.message, hint: damage.hint ?? "run `sendgate audit verify` on this copy first")
             throw ExitStatus.foundDifference
         }
         if !summary.isClean { throw ExitStatus.foundDifference }
-    }
-}
-
-extension EvidenceFold {
-    /// Applies an entry.
-    ///
-    /// - Returns: The facts it claims that do not follow from the entries before it; and why the gate would have refused
-    ///   what it records.
-    fileprivate mutating func followed(
-        by bytes: [UInt8], at index: UInt64, policies: (PolicyDigest) throws -> CompiledPolicy?
-    ) throws -> (differences: [ReplayDifference], objection: ActObjection?) {
-        do {
-            let differences = try differences(in: bytes, policies: policies)
-            let objection = try objection(to: bytes, policies: policies)
-            try apply(bytes, policies: policies)
-            return (differences, objection)
-        } catch let error as CommandFailure {
-            throw error
-        } catch {
-            throw CommandFailure(
-                "entry \(index) cannot be applied: \(error)",
-                hint: "run `sendgate audit verify` on this copy", status: .foundDifference)
-        }
     }
 }
 
@@ -346,6 +333,9 @@ struct AuditShow: GateCommand {
             path = path.full
             found = try trail.read(path)
         }
+        if found == nil, let size = try trail.snapshotHead()?.size, index < size {
+            throw TrailError.pruned(index: index, below: size)
+        }
         guard let bundle = found else { throw TrailDamage.missing(path) }
         guard let ranges = EntryBundle.ranges(in: bundle, count: path.width), ranges.count > Int(index & 255)
         else {
@@ -396,7 +386,9 @@ struct AuditShow: GateCommand {
         guard count > 0 else {
             throw CommandFailure(
                 "no entry speaks of the send `\(send)`",
-                hint: "a `send_id` is what the gateway answered, not the caller's own id")
+                hint: report.snapshot.map {
+                    "the entries before \($0.size) were pruned; it may have been among them"
+                } ?? "a `send_id` is what the gateway answered, not the caller's own id")
         }
     }
 

@@ -77,7 +77,9 @@ struct ReportCommand: GateCommand {
     ) throws -> (figures: TrailFigures, samples: MetricSamples) {
         let policy = trail.policiesReadOnce()
         var figures = TrailFigures(try period(), countsPeople: !withoutPeople)
-        try trail.readVerified(trust) { try figures.add($0, policies: policy) }
+        try trail.readVerified(trust, since: figures.period.since) {
+            try figures.add($0, isCounted: $1, policies: policy)
+        }
         return (figures, try figures.samples(policies: policy))
     }
 
@@ -93,19 +95,25 @@ struct ReportCommand: GateCommand {
 extension CopiedTrail {
     /// Counts what the entries say, each after it was verified.
     ///
+    /// - Parameters:
+    ///   - since: Entries from then on have to be there; `nil` counts those that are.
+    ///   - standsAlone: Whether an entry counts by itself, without those before it.
+    ///   - count: Also told whether the entry is counted, or followed only: of a pruned trail the first are.
     /// - Throws: ``CommandFailure`` with ``ExitStatus/foundDifference`` for a damaged trail, and for an entry that `count` cannot
-    ///   read.
+    ///   read; and where entries since then were pruned.
     @discardableResult
     func readVerified(
-        _ trust: TrailTrust, _ count: @escaping ([UInt8]) throws -> Void
+        _ trust: TrailTrust, since: Instant?, standsAlone: Bool = false,
+        _ count: @escaping (_ entry: [UInt8], _ isCounted: Bool) throws -> Void
     ) throws -> TrailReport {
         var progress = Progress("reading")
+        var countable = CountableEntries(since: since, standsAlone: standsAlone)
         let verified = try auditing {
             try TrailVerifier(reader, trusting: trust, examining: .envelope).verify(
                 visit: { entry in
                     if let read = entry.entry { try EntrySchema.version1.requireKind(of: read) }
                     do {
-                        try count(Array(entry.bytes))
+                        try count(Array(entry.bytes), countable.counts(entry))
                     } catch let error as CommandFailure {
                         throw error
                     } catch {
@@ -120,6 +128,7 @@ extension CopiedTrail {
             throw CommandFailure(
                 damage.message, hint: "run `sendgate audit verify` on this folder", status: .foundDifference)
         }
+        if let remark = try countable.remark(), since == nil { Terminal.warning(remark) }
         return verified
     }
 }

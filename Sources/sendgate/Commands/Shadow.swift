@@ -58,7 +58,9 @@ struct ShadowReportCommand: GateCommand {
         trust.warnAboutOwnWord()
         let policy = trail.policiesReadOnce()
         var figures = ShadowFigures(try period())
-        let verified = try trail.readVerified(trust.trust) { try figures.add($0, policies: policy) }
+        let verified = try trail.readVerified(
+            trust.trust, since: figures.period.since, standsAlone: true
+        ) { if $1 { try figures.add($0, policies: policy) } }
         let report = ShadowReport(figures, of: trust.trust.origin, entryCount: verified.entryCount)
         if let html { try OutputFile.create(html, with: report.page) }
         if csv {

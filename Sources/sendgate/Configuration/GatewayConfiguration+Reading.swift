@@ -496,6 +496,7 @@ extension GatewayConfiguration {
         }
         set(.driftStaleDays) { drift.staleMilliseconds = Int64($0) * 86_400_000 }
         set(.retentionDays) { limits.retentionMilliseconds = Int64($0) * 86_400_000 }
+        set(.trailKeepDays) { pruning = Self.pruning(keepDays: $0, limits, &sources) }
         set(.eventLoops) { endpoint.eventLoopCount = $0 }
         set(.listenBacklog) { endpoint.listenBacklog = Int32($0) }
         set(.connections) { endpoint.connections.total = $0 }
@@ -507,6 +508,25 @@ extension GatewayConfiguration {
         set(.drainSeconds) { endpoint.drainMilliseconds = Int64($0) * 1000 }
         endpoint.outgoingConnectionCount = hopConcurrency.general + hopConcurrency.security
         reserveForSecurity()
+    }
+
+    /// - Parameter limits: As they were read, the retention among them.
+    private static func pruning(
+        keepDays: Int, _ limits: EngineLimits, _ sources: inout ConfigurationSources
+    ) -> TrailPruning.Terms? {
+        let retentionDays = Int(limits.retentionMilliseconds / 86_400_000)
+        let least = TrailPruning.Terms.keepDaysMin(retentionDays: retentionDays)
+        guard keepDays >= least else {
+            sources.refuse(
+                "`trail_keep_days` is \(keepDays), and with `limits.retention_days` of \(retentionDays) must be \(least) or more",
+                at: sources.place(of: .trailKeepDays),
+                hint:
+                    "an entry may rest on others up to \(least / 2) days before it, and as many days have to be left that can be checked whole"
+            )
+            return nil
+        }
+        return TrailPruning.Terms(
+            keepDays: keepDays, lookBackDays: TrailPruning.Terms.lookBackDays(retentionDays: retentionDays))
     }
 
     /// Gives the security category its share of every bound of the endpoint, as the engine gives it of its own.

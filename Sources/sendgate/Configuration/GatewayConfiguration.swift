@@ -24,6 +24,8 @@ struct GatewayConfiguration: Hashable, Sendable {
     var trailOrigin: String
     /// A checkpoint of the trail that was copied to where the operator of this machine cannot set it back.
     var externalCheckpointPath: String?
+    /// How long entries are kept; `nil` keeps all of them.
+    var pruning: TrailPruning.Terms?
     var listeners: [Listener]
     var callers: [CallerBinding]
     /// Where each caller is named first, for messages.

@@ -7,6 +7,7 @@ import GateVocabulary
 enum Setting: String, CaseIterable, Sendable {
     case state
     case trail
+    case trailKeepDays = "trail_keep_days"
     case policies
     case keys
     case rootKey = "root_key"
@@ -73,6 +74,8 @@ enum Setting: String, CaseIterable, Sendable {
         case .hopProtocol: 1...2
         case .hopRequests: 8...4_096
         case .retentionDays: Int(Retention.daysMin)...3_660
+        case .trailKeepDays:
+            TrailPruning.Terms.keepDaysMin(retentionDays: Int(Retention.daysMin))...36_600
         // 0 never begins an audit by itself.
         case .driftEveryDays: 0...90
         case .driftPersonsPerSecond: 1...10_000

@@ -46,8 +46,17 @@ struct TrailFigures {
 
     /// Entries are given in their order, from the first of the trail.
     ///
+    /// - Parameter isCounted: `false` of one that may be about a message whose send was pruned: it is followed as far as it goes.
     /// - Throws: What ``TrailObservations/observe(_:policies:)`` does.
-    mutating func add(_ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?) throws {
+    mutating func add(
+        _ bytes: [UInt8], isCounted: Bool = true, policies: (PolicyDigest) throws -> CompiledPolicy?
+    ) throws {
+        guard isCounted else {
+            do {
+                _ = try fold.observe(bytes, policies: policies)
+            } catch TrailObservationError.unknownMessage {}
+            return try know(try TrailEntry(reading: bytes).kind, bytes, policies)
+        }
         let (time, kind, observations) = try fold.observe(bytes, policies: policies)
         guard period.until.map({ time < $0 }) ?? true else { return }
         try know(kind, bytes, policies)

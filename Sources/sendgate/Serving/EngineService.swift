@@ -34,6 +34,8 @@ struct EngineService: Service {
     let checkPages: @Sendable (_ countMax: Int) throws -> Bool
     /// Holds everything stored against the trail.
     let statePass: StatePass
+    /// Lets go of entries that are older than they are to be kept.
+    let pruning: TrailPruning
     /// How far the ledgers of a person go.
     let ledgerEnds: @Sendable (SubjectID) throws -> LedgerEnds
     /// Counts the next of all recipients; gives whether that was the last.
@@ -80,6 +82,7 @@ struct EngineService: Service {
         await cancelWhenGracefulShutdown {
             async let checked: Void = checkAllPages()
             async let compared: Void = auditState()
+            async let pruned: Void = pruneTrail()
             async let counted: Void = countAllPersons()
             async let resealed: Void = resealRows()
             async let audited: Void = auditDrift()
@@ -101,6 +104,7 @@ struct EngineService: Service {
             }
             await checked
             await compared
+            await pruned
             await counted
             await resealed
             await audited
@@ -128,6 +132,13 @@ struct EngineService: Service {
             "audit", "what is stored cannot be held against the trail", pause: .seconds(600),
             stop: statePass.stop
         ) { try statePass.advance(found: differ) }
+    }
+
+    /// Lets go of old entries, and makes the snapshot that goes before it.
+    private func pruneTrail() async {
+        await inBackground(
+            "retention", "the trail cannot be pruned", pause: .seconds(600), stop: pruning.stop
+        ) { try pruning.advance() }
     }
 
     /// Does one part of a pass after the other, until the task is cancelled, beside everything that reads and writes.

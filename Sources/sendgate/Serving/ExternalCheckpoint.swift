@@ -50,6 +50,9 @@ struct ExternalCheckpoint {
         )
     }
 
+    /// How many entries it was signed over.
+    func size(trusting trust: TrailTrust) throws -> UInt64 { try checkpoint(trusting: trust).size }
+
     private func checkpoint(trusting trust: TrailTrust) throws -> Checkpoint {
         do {
             let name = try Checkpoint(parsing: SignedNote(parsing: bytes).text).origin

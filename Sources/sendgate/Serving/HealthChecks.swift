@@ -1,3 +1,4 @@
+import AuditTrail
 import SealedFormat
 import BundleModel
 import CompliancePolicy
@@ -33,6 +34,7 @@ struct HealthChecks: Sendable {
     let stateDirectory: String
     let persons: PersonCount
     let statePass: StatePass
+    let pruning: TrailPruning
     let endpoint: @Sendable () -> EndpointMetrics?
 
     /// Lag of the published trail at which the gateway calls itself unready, in milliseconds.
@@ -174,6 +176,8 @@ struct HealthChecks: Sendable {
         let isPassed = lag <= Self.unreadyLagMilliseconds
         var detail = isPassed ? nil : "the published trail is \(lag) ms behind"
         if let failure = publisher.failure { detail = "\(detail ?? "publishing failed"): \(failure)" }
+        detail = [detail, pruning.status.remark].compactMap(\.self).joined(separator: "; ")
+        if detail?.isEmpty == true { detail = nil }
         return .init(name: "trail", isPassed: isPassed, detail: detail)
     }
 
@@ -243,6 +247,9 @@ struct HealthChecks: Sendable {
             }
         }
         page.add(.publishedEntries, [], publisher.publishedSize)
+        let pruned = pruning.status
+        page.add(.firstKeptEntry, [], pruned.head?.size ?? 0)
+        if let at = pruned.snapshotAt { page.add(.snapshotTime, [], .integer(at.seconds)) }
         page.add(.hopReachable, [], isTrue: health.isHopReachable)
         addPolicy(to: &page)
         addKeys(to: &page)

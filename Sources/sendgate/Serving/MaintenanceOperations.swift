@@ -1,9 +1,11 @@
 import CompliancePolicy
+import Dispatch
 import GateRecords
 import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import KeyLifecycle
+import Synchronization
 
 /// What the gateway writes on its own account. Goes through the engine's queue like everything that writes.
 struct MaintenanceOperation: EngineOperation {
@@ -56,6 +58,29 @@ struct MaintenanceOperation: EngineOperation {
         retentionMilliseconds: Int64, finished: @escaping @Sendable (Int) -> Void
     ) -> PruneOperation {
         PruneOperation(retentionMilliseconds: retentionMilliseconds, finished: finished)
+    }
+}
+
+extension Engine {
+    /// Runs `work` as an operation of its own and waits until it is committed. Not for a thread that the engine waits for.
+    func performing<Result: Sendable>(_ work: @escaping @Sendable (_ batch: Batch) throws -> Result) throws
+        -> Result
+    {
+        let done = DispatchSemaphore(value: 0)
+        let found = Mutex<(Result?, EngineFailure?)>((nil, nil))
+        submit(
+            MaintenanceOperation(finished: { failure in
+                found.withLock { $0.1 = failure }
+                done.signal()
+            }) { batch in
+                let result = try work(batch)
+                found.withLock { $0.0 = result }
+            })
+        done.wait()
+        let (result, failure) = found.withLock { $0 }
+        if let failure { throw failure }
+        guard let result else { preconditionFailure("an operation that was committed gave no result") }
+        return result
     }
 }
 

@@ -115,6 +115,28 @@ final class PublishedTrail: TrailLibrary {
         try translating { try state.withLock { try $0.writer.writeKeyset(note) } }
     }
 
+    // MARK: Pruning
+
+    func writeSegment(of size: UInt64, _ number: Int, _ bytes: [UInt8]) throws {
+        try state.withLock { try $0.writer.writeSegment(of: size, number, bytes) }
+    }
+
+    /// Brings a snapshot into force that the newest checkpoint covers.
+    func adopt(_ head: SnapshotHead) throws { try state.withLock { try $0.writer.adopt(head) } }
+
+    /// Removes what the snapshot in force stands in for. The publisher's turn comes in between.
+    func prune(keepingSnapshots sizes: Set<UInt64>) throws {
+        while try state.withLock({ try $0.writer.prune(countMax: Self.prunedCountMax) }) > 0 {}
+        try removeSnapshots(besides: sizes)
+    }
+
+    func removeSnapshots(besides sizes: Set<UInt64>) throws {
+        try state.withLock { try $0.writer.removeSnapshots(besides: sizes) }
+    }
+
+    /// Files removed in one turn, some 20 ms.
+    private static let prunedCountMax = 500
+
     /// The directory's errors in the port's words.
     private func translating<Result>(_ body: () throws -> Result) throws -> Result {
         do {

@@ -102,6 +102,7 @@ struct RestoreWork {
     ) throws -> Plan {
         let count = try store.read { try $0.entryCount() }
         let begun = try store.read { try $0.restoreUnderWay() }
+        try requireKept(from: begun?.entry.backupSize ?? count)
         let (checkpoint, changedKeys) = try verifiedCheckpoint(
             readingFrom: begun?.entry.backupSize ?? count, progress: progress)
         if let underWay = begun {
@@ -138,6 +139,16 @@ struct RestoreWork {
                 RestoreEntry(
                     origin: TrailName.restored(configuration.trailOrigin, at: SystemClock().now()),
                     previous: checkpoint.head, backupSize: count, isTailLost: isTailLost, user: getuid())))
+    }
+
+    /// What the backup lacks has to be in the trail; a snapshot says of the pruned entries only what a verifier needs.
+    private func requireKept(from count: UInt64) throws {
+        guard let size = try auditing({ try trail.reader.snapshotHead()?.size }), count <= size else {
+            return
+        }
+        throw CommandFailure(
+            "the databases end at entry \(count), and the entries before \(size) were pruned from the trail",
+            hint: "nothing was touched; restore from a backup that is younger than `trail_keep_days`")
     }
 
     /// - Parameter first: The archive must have the bundles that this entry and the ones after it were decided under.

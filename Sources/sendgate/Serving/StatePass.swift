@@ -69,20 +69,27 @@ struct StateComparison {
     /// What the published trail tells, all of it verified.
     private func published(_ share: StateFold.Share) throws -> StateFold {
         let strays = try store.read { try StateAudit.strays(in: share, of: $0) }
-        var fold = StateFold(of: share, sendsSince: keptSince, strays: strays)
         // Before its first checkpoint a gateway still holds every entry.
-        guard try trail.byteCount(of: .checkpoint) != nil else { return fold }
-        let report = try TrailVerifier(trail, trusting: trust, examining: .hashing).verify(
-            visit: { entry in
-                try Self.apply(Array(entry.bytes), at: entry.index, to: &fold)
-                if entry.index % UInt64(Self.pieceCount) == 0 {
-                    try progress(.reading(entry.index, of: entry.index))
-                }
-            })
-        guard let damage = report.damage else { return fold }
-        throw CommandFailure(
-            damage.message, hint: damage.hint ?? "run `sendgate audit verify` on this trail first",
-            status: .foundDifference)
+        guard try trail.byteCount(of: .checkpoint) != nil else {
+            return StateFold(of: share, sendsSince: keptSince, strays: strays)
+        }
+        while true {
+            let snapshot = try trail.snapshotHead()
+            var fold = StateFold(of: share, sendsSince: keptSince, strays: strays)
+            let report = try TrailVerifier(trail, trusting: trust, examining: .hashing).verify(
+                visit: { entry in
+                    try Self.apply(Array(entry.bytes), at: entry.index, to: &fold)
+                    if entry.index % UInt64(Self.pieceCount) == 0 {
+                        try progress(.reading(entry.index, of: entry.index))
+                    }
+                })
+            guard let damage = report.damage else { return fold }
+            // What was to be read next went meanwhile, behind another snapshot, which there is once in some days.
+            if try trail.snapshotHead() != snapshot { continue }
+            throw CommandFailure(
+                damage.message, hint: damage.hint ?? "run `sendgate audit verify` on this trail first",
+                status: .foundDifference)
+        }
     }
 
     /// Applies what the store has written since.

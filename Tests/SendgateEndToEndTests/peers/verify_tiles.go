@@ -1,9 +1,10 @@
 // Verifies a trail directory with Go's own transparency log, golang.org/x/mod/sumdb.
 //
-//	verify_tiles TRAIL [KEY]
+//	verify_tiles TRAIL [KEY [MINIMUM]]
 //
 // The checkpoint's signature is checked by sumdb/note, every hash tile and an inclusion proof of every entry by
-// sumdb/tlog. KEY is a verifier key in sumdb's spelling; TRAIL/trail.pub when absent. Prints the number of entries.
+// sumdb/tlog. KEY is a verifier key in sumdb's spelling; TRAIL/trail.pub when absent. MINIMUM is the
+// minimum index of a pruned log (C2SP tlog-tiles, "Pruning"): bundles below it are not read. Prints the number of entries.
 // Exit status: 0 everything holds, 3 something does not, 64 usage.
 package main
 
@@ -74,18 +75,24 @@ func bundle(folder string, number, width int64) [][]byte {
 }
 
 func main() {
-	if len(os.Args) < 2 || len(os.Args) > 3 {
-		fmt.Fprintln(os.Stderr, "usage: verify_tiles TRAIL [KEY]")
+	if len(os.Args) < 2 || len(os.Args) > 4 {
+		fmt.Fprintln(os.Stderr, "usage: verify_tiles TRAIL [KEY [MINIMUM]]")
 		os.Exit(64)
 	}
 	folder := os.Args[1]
 	var key string
-	if len(os.Args) == 3 {
+	if len(os.Args) >= 3 {
 		key = os.Args[2]
 	} else {
 		data, err := os.ReadFile(filepath.Join(folder, "trail.pub"))
 		check(err)
 		key = strings.TrimSpace(string(data))
+	}
+	minimum := int64(0)
+	if len(os.Args) == 4 {
+		parsed, err := strconv.ParseInt(os.Args[3], 10, 64)
+		check(err)
+		minimum = parsed
 	}
 	verifier, err := note.NewVerifier(key)
 	check(err)
@@ -115,6 +122,9 @@ func main() {
 		width := size - first
 		if width > 256 {
 			width = 256
+		}
+		if first+width <= minimum {
+			continue
 		}
 		for i, entry := range bundle(folder, first/256, width) {
 			index := first + int64(i)
