@@ -59,9 +59,31 @@ extension StoredValue where Self: PersonRecord {
     }
 }
 
+extension StoredValue {
+    package static func write(_ elements: [Self], row: inout RowWriter) {
+        row.put(raw: UInt32(elements.count))
+        for element in elements { element.write(row: &row) }
+    }
+
+    package static func readElements(row: inout RowReader) throws(DamagedRow) -> [Self] {
+        let count = try row.count()
+        var elements: [Self] = []
+        elements.reserveCapacity(Swift.min(count, 64))
+        // A wrong count ends the loop with an error after the last byte, not with an allocation.
+        for _ in 0..<count { elements.append(try read(row: &row)) }
+        return elements
+    }
+}
+
 extension UInt8: StoredValue {
     package func write(row: inout RowWriter) { row.put(byte: self) }
     package static func read(row: inout RowReader) throws(DamagedRow) -> UInt8 { try row.byte() }
+
+    // As a whole: they lie as they would one by one. A body has thousands of them.
+    package static func write(_ bytes: [UInt8], row: inout RowWriter) { row.put(bytes) }
+    package static func readElements(row: inout RowReader) throws(DamagedRow) -> [UInt8] {
+        try row.byteArray()
+    }
 }
 
 /// How many of something.
@@ -81,22 +103,12 @@ extension UInt64: StoredValue, ShownValue {}
 
 extension Array: RecordValue {}
 
-/// Lists, after how many elements they have. Bytes are copied as a whole; they lie as they would one by one.
+/// Lists.
 extension Array: StoredValue where Element: StoredValue {
-    package func write(row: inout RowWriter) {
-        if Element.self == UInt8.self, let bytes = self as? [UInt8] { return row.put(bytes) }
-        row.put(raw: UInt32(count))
-        for element in self { element.write(row: &row) }
-    }
+    package func write(row: inout RowWriter) { Element.write(self, row: &row) }
 
     package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
-        if let bytes = try Element.self == UInt8.self ? row.byteArray() as? Self : nil { return bytes }
-        let count = try row.count()
-        var elements: Self = []
-        elements.reserveCapacity(Swift.min(count, 64))
-        // A wrong count ends the loop with an error after the last byte, not with an allocation.
-        for _ in 0..<count { elements.append(try Element.read(row: &row)) }
-        return elements
+        try Element.readElements(row: &row)
     }
 }
 

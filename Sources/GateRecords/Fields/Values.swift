@@ -14,6 +14,10 @@ package protocol RecordValue {
 package protocol StoredValue: RecordValue, Sendable {
     func write(row: inout RowWriter)
     static func read(row: inout RowReader) throws(DamagedRow) -> Self
+
+    /// The elements of a list, behind how many they are.
+    static func write(_ elements: [Self], row: inout RowWriter)
+    static func readElements(row: inout RowReader) throws(DamagedRow) -> [Self]
 }
 
 /// A value that stands in entries.
