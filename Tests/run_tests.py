@@ -79,6 +79,8 @@ SOAK = {
     "fuzz": [f"{PROCESSES}.ContractTests", f"{PROCESSES}.GrantFuzzTests"],
     "pages": [f"{PROCESSES}.EndToEnd/UnsubscribeTests"],
     "recipes": [f"{PROCESSES}.EndToEnd/RecipeRunTests"],
+    # An hour of sends at half of what the machine takes.
+    "hour": [f"{PROCESSES}.EndToEnd/BenchTests"],
     # Release packages on a fresh Debian.
     "packages": [f"{PROCESSES}.EndToEnd/PackageTests"],
 }

@@ -311,7 +311,23 @@ final class BenchGateway {
         }
     }
 
+    /// Empties the file of what was handed over once it is longer; the gateway appends to it.
+    func discardHandedOver(above byteCount: UInt64) throws {
+        guard try handedOverByteCount() > byteCount else { return }
+        guard truncate(onward, 0) == 0 else { throw CommandFailure("cannot empty `\(onward)`") }
+    }
+
     // MARK: What it costs
+
+    /// What proc(5) tells of the process: its `status`, and how many files it has open.
+    func processState() throws -> (status: String, descriptorCount: Int) {
+        guard let process, process.isRunning else { throw CommandFailure("the gateway ended") }
+        let folder = "/proc/\(process.processIdentifier)"
+        return (
+            try String(contentsOfFile: folder + "/status", encoding: .utf8),
+            try FileManager.default.contentsOfDirectory(atPath: folder + "/fd").count
+        )
+    }
 
     /// Processor seconds used so far, by thread name; threads of a pool together.
     func processorSeconds() -> [String: Double] {

@@ -57,6 +57,19 @@ package struct BenchRun {
         }
     }
 
+    /// Sends for so many seconds at one rate, and looks at what the gateway holds.
+    package func soak(seconds: Double, policies: String, directory: String) async throws -> SoakReport {
+        try await withGateway(policies: policies, directory: directory) { gateway in
+            _ = try await gateway.register(recipientCount, seconds: setupSeconds)
+            _ = try await gateway.enrolKeys(keyCount)
+            return try await SoakRun(
+                gateway: gateway, recipientCount: recipientCount, keyCount: keyCount,
+                connections: connections,
+                rate: rate, measuredSeconds: measuredSeconds, seconds: seconds, refusedPercent: refusedPercent
+            ).run()
+        }
+    }
+
     private func withGateway<Report>(
         policies: String, directory: String, _ body: (BenchGateway) async throws -> Report
     ) async throws -> Report {

@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import Testing
 
 extension EndToEnd {
@@ -41,6 +42,45 @@ extension EndToEnd {
                 #expect(measurement.batchTenths > 0)
             }
             #expect(report.deviceKeys == 4 && report.deviceKeyRegistrationsPerSecond > 0)
+        }
+
+        @Test func `a soak holds memory and descriptors flat, and says what a send leaves on disk`() throws {
+            struct Soaked: Decodable {
+                struct Sample: Decodable {
+                    var seconds: Int
+                    var sends: Int
+                    var descriptors: Int
+                    var memoryMebibytes: Int
+                    var trailBytes: Int
+                    var waiting: Int
+                }
+                var answers: [String: Int]
+                var findings: [String]?
+                var samples: [Sample]
+                var trailBytesASend: Int
+                var databaseBytesASend: Int
+            }
+            let scratch = try Scratch()
+            // Whole, an hour; short, what shows that it measures.
+            let minutes = Soak.isWhole ? "60" : "0.05"
+            let finished = try Finished.run(
+                [
+                    Machine.sendgate, "bench", "--json", "--soak", minutes, "--seconds",
+                    Soak.isWhole ? "10" : "0.2", "--recipients", Soak.isWhole ? "20000" : "40", "--keys",
+                    Soak.isWhole ? "500" : "4", "--connections", "8", "--policies", Machine.policies,
+                    "--directory", scratch.folder,
+                ], in: scratch, within: Soak.isWhole ? 5_000 : 120)
+            #expect(finished.ending == .exit(0), "\(finished)")
+            let decoder = JSONDecoder()
+            decoder.keyDecodingStrategy = .convertFromSnakeCase
+            let report = try decoder.decode(Soaked.self, from: Data(finished.output.utf8))
+            #expect(report.findings == (Soak.isWhole ? [] : nil))
+            #expect(Set(report.answers.keys).isSubset(of: ["202", "403"]), "\(report.answers)")
+            let (first, last) = (try #require(report.samples.first), try #require(report.samples.last))
+            #expect(first.sends == 0 && last.sends == report.answers.values.reduce(0, +) && last.sends > 0)
+            #expect(last.trailBytes > first.trailBytes && report.trailBytesASend > 500)
+            #expect(last.waiting == 0 && last.memoryMebibytes > 10 && last.descriptors < 100)
+            #expect(report.samples.map(\.seconds) == report.samples.map(\.seconds).sorted())
         }
 
         @Test func `keys are rotated under the load and no send fails and no envelope is unreadable`() throws

@@ -48,6 +48,12 @@ struct Bench: GateCommand {
             valueName: "purpose"))
     var rotate: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Send for so long at half of what the closed loop reached, or at --rate, and look at memory, descriptors and disk; ends with 3 where one of them grows without end. 0.05 to 1,440.",
+            valueName: "minutes"))
+    var soak: Double?
+
     @Option(help: ArgumentHelp("The folder of the bundle.", valueName: "dir"))
     var policies: String?
 
@@ -81,6 +87,10 @@ struct Bench: GateCommand {
                 "`--rotate` is `\(rotate)`, and takes origin, trail, link, root, data or all")
         }
         if let rate { try check("--rate", rate, 1...1_000_000) }
+        if let soak { try check("--soak", soak, 0.05...1_440) }
+        if soak != nil, rotate != nil {
+            throw ValidationError("`--soak` and `--rotate` are runs of their own")
+        }
     }
 
     func run() async throws {
@@ -96,6 +106,12 @@ struct Bench: GateCommand {
             let report = try await bench.rotate(rotatedPurposes, policies: policies, directory: directory)
             if output.json { Terminal.print(report.json) } else { report.show() }
             guard report.isFlawless else { throw ExitStatus.foundDifference }
+            return
+        }
+        if let soak {
+            let report = try await bench.soak(seconds: soak * 60, policies: policies, directory: directory)
+            if output.json { Terminal.print(report.json) } else { report.show() }
+            guard report.findings?.isEmpty ?? true else { throw ExitStatus.foundDifference }
             return
         }
         let report = try await bench.run(policies: policies, directory: directory)
