@@ -37,7 +37,8 @@ package enum CourierRoutes {
         do {
             let limits = JSONLimits(byteCountMax: DeliveryOrder.bytesMax)
             outcome = await desk.deliver(
-                try DeliveryOrder(try CanonicalJSON.read(request.body, limits: limits)))
+                try DeliveryOrder(try CanonicalJSON.read(request.body, limits: limits)),
+                tracedTo: TraceParent(in: request.headers))
         } catch let error as JSONShapeError {
             log("\(error)")
             outcome = .later(reason: "order_not_understood", seconds: nil, scope: .message)

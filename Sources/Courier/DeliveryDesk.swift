@@ -1,6 +1,6 @@
 package import CourierModel
 package import CourierProviders
-import GateVocabulary
+package import GateVocabulary
 package import Logging
 import Synchronization
 
@@ -40,6 +40,7 @@ package final class DeliveryDesk: Sendable {
     private let jitter: @Sendable () -> Double
     private let metrics: CourierMetrics
     private let logger: Logger
+    private let traces: TraceLog
     private let state: Mutex<State>
 
     /// - Parameter jitter: 0 ..< 1.
@@ -55,17 +56,32 @@ package final class DeliveryDesk: Sendable {
         self.jitter = jitter
         self.metrics = metrics
         self.logger = logger
+        traces = TraceLog(
+            isDebugging: logger.logLevel <= .debug, uptimeMilliseconds: clock.uptimeMilliseconds
+        ) { message, members in
+            logger.info("\(message)", metadata: members.mapValues { .string($0) })
+        }
         state = Mutex(State(recent: RecentMessages(countMax: recentMax)))
     }
 
-    package func deliver(_ order: DeliveryOrder) async -> DeliveryOutcome {
+    /// - Parameter traceParent: Of the request that brings the order.
+    package func deliver(
+        _ order: DeliveryOrder, tracedTo traceParent: TraceParent? = nil
+    ) async -> DeliveryOutcome {
         let lane = ProviderLane(order)
         let began = clock.uptimeMilliseconds()
         var order = order
         order.answerBy = min(
             began + DeliveryOrder.answerMilliseconds, order.handOverBy?.uptimeMilliseconds ?? .max)
         let outcome = await outcome(of: order, on: lane)
-        metrics.delivered(outcome, by: lane, milliseconds: clock.uptimeMilliseconds() - began)
+        let milliseconds = clock.uptimeMilliseconds() - began
+        metrics.delivered(outcome, by: lane, milliseconds: milliseconds)
+        traces.tell(
+            "delivered", of: traceParent,
+            [
+                "send_id": order.send.uuidText, "message_id": order.message.uuidText, "lane": "\(lane)",
+                "outcome": outcome.name, "milliseconds": "\(milliseconds)",
+            ])
         return outcome
     }
 

@@ -1,6 +1,6 @@
 import GateSteps
 package import GatewayPipeline
-import GateVocabulary
+package import GateVocabulary
 package import Logging
 import ServiceLifecycle
 import Synchronization
@@ -40,10 +40,11 @@ package struct DeliveryRelay: Service {
     private let clock: any Clock
     private let logger: Logger
     private let health: RelayHealth
+    private let traces: TraceLog
 
     package init(
         feed: any OutboxFeed, hop: any Hop, concurrency: Concurrency = Concurrency(), clock: any Clock,
-        logger: Logger, health: RelayHealth
+        logger: Logger, health: RelayHealth, traces: TraceLog = .none
     ) {
         places = HopPlaces(concurrency)
         self.feed = feed
@@ -51,6 +52,7 @@ package struct DeliveryRelay: Service {
         self.clock = clock
         self.logger = logger
         self.health = health
+        self.traces = traces
     }
 
     package func run() async throws {
@@ -118,6 +120,12 @@ package struct DeliveryRelay: Service {
         let uptime = clock.reading().uptime
         circuits.take(result, of: delivery, at: uptime)
         health.note(result, of: delivery, at: uptime)
+        traces.tell(
+            "handed over", of: delivery.traceParent,
+            [
+                "send_id": delivery.send.uuidText, "message_id": delivery.message.uuidText,
+                "attempt": "\(delivery.attemptCount + 1)", "result": result.word,
+            ])
         if let fault = health.note(result, at: uptime) {
             logger.error("messages wait: \(fault)")
         }

@@ -81,7 +81,7 @@ package final class UnixHop: Hop {
             return .refused(status: 400, reason: nil)
         }
         while let connection = idle.take() {
-            let result = await exchange(body, on: connection)
+            let result = await exchange(body, of: delivery, on: connection)
             // The server had closed it before anything was written.
             if case .notWritten = result { continue }
             return result
@@ -93,16 +93,20 @@ package final class UnixHop: Hop {
             mayBeDown.withLock { $0 = true }
             return .notWritten(error.description)
         }
-        let result = await exchange(body, on: connection)
+        let result = await exchange(body, of: delivery, on: connection)
         if case .notWritten = result { mayBeDown.withLock { $0 = true } }
         return result
     }
 
     /// Takes one message to the hop. The connection is kept or closed by what the answer says.
-    private func exchange(_ body: [UInt8], on connection: UnixHTTPConnection) async -> HopResult {
+    private func exchange(
+        _ body: [UInt8], of delivery: Delivery, on connection: UnixHTTPConnection
+    ) async -> HopResult {
+        var headers = [("content-type", "application/json")]
+        if let trace = delivery.traceParent { headers.append(("traceparent", trace.text)) }
         do {
             let response = try await connection.request(
-                "POST", "/v1/deliveries", headers: [("content-type", "application/json")], body: body,
+                "POST", "/v1/deliveries", headers: headers, body: body,
                 timeoutMilliseconds: answerMilliseconds)
             if response.header("connection")?.lowercased() == "keep-alive" {
                 idle.put(connection)

@@ -163,8 +163,8 @@ package struct StepEffects {
     package internal(set) var pendingBodies: [PendingBody] = []
     /// Messages that go to the relay from memory once everything is durable.
     package var offers: [MessageOffer] = []
-    /// Alarms for an operator, raised once everything is durable.
-    package var alarms: [String] = []
+    /// What an operator is told once everything is durable.
+    package var notices: [OperatorNotice] = []
     /// What the metrics count once everything is durable.
     package var observations = Observations()
     /// Whether the publisher or the relay has something to do. A step that only reads, or only records the progress

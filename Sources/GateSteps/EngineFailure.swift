@@ -72,4 +72,12 @@ package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible 
         default: false
         }
     }
+
+    /// Whether nothing can be recorded, whatever is asked, until an operator has looked after it.
+    package var keepsEverything: Bool {
+        switch self {
+        case .unavailable, .trailBehind: true
+        default: isOfClock
+        }
+    }
 }

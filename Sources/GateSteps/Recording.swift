@@ -30,6 +30,15 @@ extension StepContext {
         let bytes = try body.bytes(index: index, time: time)
         return try record(StoredEntry(index: index, time: time, bytes: bytes))
     }
+
+    /// Writes one entry that an operator finds in the log as well.
+    @discardableResult
+    package func record<Body: LoggedEntry>(_ body: Body, at time: Instant) throws -> EntryReference {
+        let entry = StoredEntry(
+            index: upcomingIndex, time: time, bytes: try body.bytes(index: upcomingIndex, time: time))
+        memory.affect { $0.notices.append(.recorded(Body.kind, entry)) }
+        return try record(entry)
+    }
 }
 
 extension TrailReference {

@@ -117,6 +117,8 @@ package struct OutboxRecord: Hashable, Sendable {
     package var facts: [UInt8]
     /// What it tells, for a type that declares `dedupe_by`; see ``DedupeRecord``.
     package var eventTag: Tag?
+    /// Of the request that asked for it.
+    package var traceParent: TraceParent?
     package var decidedAt: Instant
     package var notBefore: Instant
     package var expiresAt: Instant
@@ -132,7 +134,8 @@ package struct OutboxRecord: Hashable, Sendable {
         message: MessageID, send: SendID, subject: SubjectID, destination: Tag, request: AttestedRequest,
         category: Category, tier: Tier, state: State, form: BodyForm, interruption: Interruption,
         key: KeyID?, headers: [UInt8], body: [UInt8], facts: [UInt8], eventTag: Tag? = nil,
-        decidedAt: Instant, notBefore: Instant, expiresAt: Instant, attemptCount: Int = 0,
+        traceParent: TraceParent? = nil, decidedAt: Instant, notBefore: Instant, expiresAt: Instant,
+        attemptCount: Int = 0,
         attemptedAt: Instant? = nil, mayHaveArrived: Bool = false
     ) {
         self.message = message
@@ -150,6 +153,7 @@ package struct OutboxRecord: Hashable, Sendable {
         self.body = body
         self.facts = facts
         self.eventTag = eventTag
+        self.traceParent = traceParent
         self.decidedAt = decidedAt
         self.notBefore = notBefore
         self.expiresAt = expiresAt

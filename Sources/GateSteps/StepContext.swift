@@ -46,7 +46,7 @@ package final class StepContext {
     func observe(_ observation: Observation) { memory.affect { $0.observations.append(observation) } }
 
     /// Raises an alarm for an operator once the step is durable.
-    func alarm(_ text: String) { memory.affect { $0.alarms.append(text) } }
+    func alarm(_ text: String) { memory.affect { $0.notices.append(.alarm(text)) } }
 
     /// Writes one entry, whose index is ``upcomingIndex``.
     func record(_ entry: StoredEntry) throws -> EntryReference {

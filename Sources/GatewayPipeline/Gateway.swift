@@ -78,7 +78,7 @@ package final class Gateway: RequestHandler {
         if !isStreamLine, let problem = Self.refusal(of: request, on: .postSend) { return refuse(problem) }
         send(
             request.body, from: caller, peer: peer.credentials, over: mode, isStreamLine: isStreamLine,
-            reply: reply)
+            tracedTo: TraceParent(in: request.headers), reply: reply)
     }
 
     /// Finds the route of a request and carries out its action.
@@ -129,7 +129,8 @@ package final class Gateway: RequestHandler {
         }
         if case .send(let body) = action {
             return send(
-                body, from: caller, peer: peer.credentials, over: mode, isStreamLine: false, reply: reply)
+                body, from: caller, peer: peer.credentials, over: mode, isStreamLine: false,
+                tracedTo: TraceParent(in: request.headers), reply: reply)
         }
         perform(
             action, for: caller, grants, needing: route.description.permission, over: mode, answer: reply)
@@ -150,7 +151,7 @@ package final class Gateway: RequestHandler {
     /// Reads a send and hands it to the engine.
     private func send(
         _ body: [UInt8], from caller: CallerName, peer: PeerCredentials, over listener: ListenerMode,
-        isStreamLine: Bool, reply: @escaping @Sendable (Answer) -> Void
+        isStreamLine: Bool, tracedTo traceParent: TraceParent?, reply: @escaping @Sendable (Answer) -> Void
     ) {
         if listener == .manage { return reply(Problem.sendsNothing.answer) }
         switch SendRequest.readWithContent(body) {
@@ -172,7 +173,7 @@ package final class Gateway: RequestHandler {
                         peer: .init(userID: peer.userID, groupID: peer.groupID, processID: peer.processID),
                         idHash: dependencies.index.idHash(request.id, of: caller),
                         contentMAC: dependencies.index.contentMAC(read.contentToSend),
-                        isSecurity: lane == .security, mode: mode, under: policy),
+                        isSecurity: lane == .security, mode: mode, tracedTo: traceParent, under: policy),
                     in: lane, isStreamLine: isStreamLine, gateway: self, reply: reply))
         }
     }

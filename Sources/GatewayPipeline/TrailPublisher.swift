@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-import GateSteps
+package import GateSteps
 import GateVocabulary
 import OpenSSLCrypto
 import Synchronization
@@ -25,6 +25,7 @@ package final class TrailPublisher: Sendable {
     private let library: any TrailLibrary
     private let clock: any Clock
     private let mark: @Sendable (UInt64) -> Void
+    private let tell: @Sendable (OperatorNotice) -> Void
     private let durabilityLost: @Sendable (String) -> Never
     private let intervalMilliseconds: Int
     private let retryMilliseconds: Int
@@ -46,12 +47,15 @@ package final class TrailPublisher: Sendable {
 
     /// - Parameters:
     ///   - mark: Tells the engine how far the tree is durable.
+    ///   - tell: Tells an operator that nothing can be published, once, and that it is over.
     ///   - durabilityLost: Ends the process.
     package init(
         store: any GateStore, library: any TrailLibrary, clock: any Clock,
         intervalMilliseconds: Int = TrailPublisher.checkpointIntervalMilliseconds,
         retryMilliseconds: Int = TrailPublisher.retryMilliseconds,
-        mark: @escaping @Sendable (UInt64) -> Void, durabilityLost: @escaping @Sendable (String) -> Never
+        mark: @escaping @Sendable (UInt64) -> Void,
+        tell: @escaping @Sendable (OperatorNotice) -> Void = { _ in },
+        durabilityLost: @escaping @Sendable (String) -> Never
     ) {
         self.intervalMilliseconds = intervalMilliseconds
         self.retryMilliseconds = retryMilliseconds
@@ -59,6 +63,7 @@ package final class TrailPublisher: Sendable {
         self.library = library
         self.clock = clock
         self.mark = mark
+        self.tell = tell
         self.durabilityLost = durabilityLost
     }
 
@@ -145,11 +150,13 @@ package final class TrailPublisher: Sendable {
                 let (size, isEverything) = try integrate(from: from, startedAt)
                 if let size {
                     try library.publish()
-                    state.withLock {
-                        $0.publishedSize = size
-                        $0.lastFailure = nil
-                        $0.oldestUnpublished = startedAt
+                    let wasFailing = state.withLock { state in
+                        defer { state.lastFailure = nil }
+                        state.publishedSize = size
+                        state.oldestUnpublished = startedAt
+                        return state.lastFailure != nil
                     }
+                    if wasFailing { tell(.over("the trail is published again")) }
                     mark(size)
                 }
                 if isEverything {
@@ -161,7 +168,11 @@ package final class TrailPublisher: Sendable {
         } catch TrailLibraryError.lostDurability(let what) {
             durabilityLost(what)
         } catch {
-            state.withLock { $0.lastFailure = "\(error)" }
+            let isFirst = state.withLock { state in
+                defer { state.lastFailure = "\(error)" }
+                return state.lastFailure == nil
+            }
+            if isFirst { tell(.alarm("the trail cannot be published; entries wait in the store: \(error)")) }
             return false
         }
     }

@@ -8,6 +8,7 @@ extension OutboxRecord {
         body = content.body
         facts = content.facts
         eventTag = content.eventTag
+        traceParent = content.traceParent
         mayHaveArrived = content.mayHaveArrived
         isCancelled = content.isCancelled
     }

@@ -1,6 +1,6 @@
 package import GateRecords
 package import GateSteps
-import GateVocabulary
+package import GateVocabulary
 
 // How each record's private fields lie in its sealed column.
 
@@ -56,6 +56,18 @@ extension SendRecord {
 
 extension TypeID: StoredValue {}
 
+/// As its ``TraceParent/bytes``.
+extension TraceParent: StoredValue {
+    package func write(row: inout RowWriter) { bytes.withUnsafeBytes { row.put(raw: $0) } }
+
+    package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
+        guard let trace = Self(bytes: try row.bytes(count: Int64(byteCount))) else {
+            throw DamagedRow("a trace does not have \(byteCount) bytes")
+        }
+        return trace
+    }
+}
+
 extension DestinationNames: StoredValue {
     package func write(row: inout RowWriter) { list.write(row: &row) }
     package static func read(row: inout RowReader) throws(DamagedRow) -> Self {
@@ -81,15 +93,19 @@ extension OutboxRecord {
         var body: [UInt8] = []
         var facts: [UInt8] = []
         var eventTag: Tag?
+        var traceParent: TraceParent?
         var mayHaveArrived = false
         var isCancelled = false
 
         var byteCount: Int { headers.count + body.count + facts.count }
 
         static let table = "outbox"
-        static let layout: UInt8 = 4
+        static let layout: UInt8 = 5
         /// Exact: messages that are offered together are parted by it.
-        var fieldByteCount: Int { 1 + 3 * 4 + byteCount + (eventTag == nil ? 1 : 17) + 2 }
+        var fieldByteCount: Int {
+            let optional = (eventTag == nil ? 0 : 16) + (traceParent == nil ? 0 : TraceParent.byteCount)
+            return 1 + 3 * 4 + byteCount + 2 + optional + 2
+        }
 
         static let blank = Self()
         static let fields = Fields<Self> { fields in
@@ -98,6 +114,7 @@ extension OutboxRecord {
                 "body", \.body, "The provider's body; of one that is not composed yet, what was asked.")
             fields.secret("facts", \.facts, "The facts that do not change while it waits.")
             fields.secret("event", \.eventTag, "What it tells, of a type that is told once.")
+            fields.secret("traceparent", \.traceParent, "The trace of the request that asked for it.")
             fields.secret("may_have_arrived", \.mayHaveArrived, "Whether the hop may have it.")
             fields.secret("cancelled", \.isCancelled, "Whether it was cancelled while it was handed over.")
         }
@@ -118,6 +135,7 @@ extension OutboxRecord.Content {
         body = record.body
         facts = record.facts
         eventTag = record.eventTag
+        traceParent = record.traceParent
         mayHaveArrived = record.mayHaveArrived
         isCancelled = record.isCancelled
     }

@@ -162,7 +162,12 @@ struct Wiring {
         let publisher = TrailPublisher(
             store: store, library: library, clock: clock,
             mark: { size in engineBox.value?.submit(MaintenanceOperation.published(size)) },
-            durabilityLost: end)
+            tell: { logger.tell($0) }, durabilityLost: end)
+        let traces = TraceLog(
+            isDebugging: logger.logLevel <= .debug, uptimeMilliseconds: { clock.reading().uptime }
+        ) { message, members in
+            logger.info("\(message)", metadata: members.mapValues { .string($0) })
+        }
         let dependencies = EngineDependencies(
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
             sealers: try SealerPool(threadCount: configuration.sealerCount) { try Sealer() },
@@ -174,7 +179,7 @@ struct Wiring {
             committed: {
                 publisher.entriesWereCommitted()
                 work.raise()
-            }, alarm: { logger.critical("\($0)") }, durabilityLost: end, drift: configuration.drift,
+            }, tell: { logger.tell($0) }, traces: traces, durabilityLost: end, drift: configuration.drift,
             hasRestoredSends: lineage != nil)
         let engine = Engine(store: store, policy: policy, dependencies: dependencies)
         engineBox.fill(engine)
@@ -247,7 +252,7 @@ struct Wiring {
         }
         relay = DeliveryRelay(
             feed: gateway, hop: Self.hop(configuration, clock), concurrency: configuration.hopConcurrency,
-            clock: clock, logger: logger, health: health)
+            clock: clock, logger: logger, health: health, traces: traces)
         core = EngineService(
             engine: engine, publisher: publisher, keys: gateKeys, foundKeys: found,
             pinnedKeys: configuration.pinnedKeys,
@@ -523,7 +528,7 @@ extension Wiring {
                 origin: nil, index: HMACKey(try keys.current(.index).secret), links: links, keyring: keyring),
             unsubscribeURL: configuration.unsubscribeURL, publishLagMilliseconds: { 0 },
             freeDiskByteCount: { try DiskSpace.freeByteCount(at: configuration.stateDirectory) },
-            publishedEntry: { _ in nil }, committed: {}, alarm: { _ in },
+            publishedEntry: { _ in nil }, committed: {}, tell: { _ in },
             durabilityLost: { preconditionFailure("nothing was written that could be lost: \($0)") })
         let engine = Engine(store: store, policy: inForce, dependencies: dependencies)
         // From here on it refuses what it is given.

@@ -31,6 +31,19 @@ import Testing
         #expect(provider.orders == [])
     }
 
+    @Test func `a delivery whose trace is sampled is one line of the log, without its token`() async {
+        let trace = TraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        let desk = desk([Self.main: ScriptedProvider()])
+        _ = await desk.deliver(.push(1))
+        _ = await desk.deliver(.push(2), tracedTo: trace)
+        let line = log.lines.filter { $0.contains("traceparent=") }
+        #expect(line.count == 1 && line[0].hasPrefix("info delivered "), "\(log.lines)")
+        #expect(
+            line[0].contains("outcome=accepted")
+                && line[0].contains("send_id=00000000-0000-4000-8000-000000000002"))
+        #expect(!log.lines.joined().contains("secret-token"))
+    }
+
     @Test func `nothing is written of an expired message`() async {
         let provider = ScriptedProvider()
         var order = DeliveryOrder.push(1)

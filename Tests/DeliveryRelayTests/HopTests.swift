@@ -63,6 +63,18 @@ extension Delivery {
                 == .busy(status: 503, retryAfterMilliseconds: 7_000, scope: .message))
     }
 
+    @Test func `the trace of the request goes along as a header, where there is one`() async throws {
+        let hop = try ScriptedHop(.writeEach("HTTP/1.1 200 X\r\nContent-Length: 0\r\n\r\n"))
+        let unix = UnixHop(path: hop.path, serverUserIDs: [geteuid()], clock: MovedClock())
+        let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        var delivery = Delivery.sample()
+        delivery.traceParent = TraceParent(text)
+        for sent in [delivery, .sample(2)] { _ = await unix.deliver(sent) }
+        let heads = hop.requests.filter { !$0.isEmpty }.map { $0.lowercased() }
+        #expect(heads.map { $0.contains("\r\ntraceparent: \(text)\r\n") } == [true, false], "\(heads)")
+        #expect(!heads[1].contains("traceparent"))
+    }
+
     @Test func `an answer that only a wrong configuration gives keeps messages back until another comes`()
         async throws
     {

@@ -148,6 +148,9 @@ struct EngineEnvironment: Sendable {
     var publishLagMilliseconds: @Sendable () -> Int64 = { 0 }
     var freeDiskByteCount: @Sendable () throws -> Int64 = { 1 << 40 }
     var durabilityLost: @Sendable (String) -> Never = { fatalError("durability lost: \($0)") }
+    /// Told besides ``GatewayHarness/alarms``.
+    var tell: @Sendable (OperatorNotice) -> Void = { _ in }
+    var traces = TraceLog.none
     /// Whether the store was restored before the gateway started.
     var hasRestoredSends = false
     /// Whether the engine ends: not one whose thread a test has stopped for ever.
@@ -259,7 +262,11 @@ final class GatewayHarness: Sendable {
             publishLagMilliseconds: environment.publishLagMilliseconds,
             freeDiskByteCount: environment.freeDiskByteCount,
             publishedEntry: { try library.entry($0) }, committed: { work.raise() },
-            alarm: { alarms.add($0) }, durabilityLost: environment.durabilityLost, drift: drift,
+            tell: {
+                if case .alarm(let text) = $0 { alarms.add(text) }
+                environment.tell($0)
+            },
+            traces: environment.traces, durabilityLost: environment.durabilityLost, drift: drift,
             hasRestoredSends: environment.hasRestoredSends)
         inForce = PolicyInForce(policy)
         let used = environment.store(store)

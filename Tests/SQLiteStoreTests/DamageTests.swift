@@ -103,8 +103,9 @@ import Testing
             type: TypeID("t"), requestID: "r", destinationNames: [.sample(1): "d", .sample(2): "e"])
         #expect(try SendRecord.Details(sealedFields: details.sealedFields) == details)
         let content = OutboxRecord.Content(
-            headers: [1], body: [2, 3], facts: [4], eventTag: .sample(5), mayHaveArrived: true,
-            isCancelled: true
+            headers: [1], body: [2, 3], facts: [4], eventTag: .sample(5),
+            traceParent: TraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+            mayHaveArrived: true, isCancelled: true
         )
         #expect(try OutboxRecord.Content(sealedFields: content.sealedFields) == content)
         #expect(content.sealedFields.count == content.fieldByteCount)

@@ -133,7 +133,7 @@ final class SimulatedGateway {
             limits: limits, clock: environment, identifiers: environment, sealers: parts.sealers,
             trailOrigin: Self.origin, keys: parts.keys, unsubscribeURL: "https://example.com/u/",
             publishLagMilliseconds: { 0 }, freeDiskByteCount: { 1 << 40 },
-            publishedEntry: { try library.entry($0) }, committed: {}, alarm: { _ in },
+            publishedEntry: { try library.entry($0) }, committed: {}, tell: { _ in },
             durabilityLost: { fatalError("durability lost: \($0)") })
         let inForce = PolicyInForce(policy)
         engine = Engine(store: store, policy: inForce, dependencies: dependencies)

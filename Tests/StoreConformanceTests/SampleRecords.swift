@@ -120,7 +120,9 @@ extension OutboxRecord {
                 critical: true),
             category: category, tier: tier, state: .ready, form: .sealed, interruption: .timeSensitive,
             key: .sample(201), headers: Array("{\"apns-priority\":\"10\"}".utf8), body: body,
-            facts: Array("{}".utf8), decidedAt: .sample(), notBefore: notBefore, expiresAt: .sample(3600),
+            facts: Array("{}".utf8),
+            traceParent: TraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+            decidedAt: .sample(), notBefore: notBefore, expiresAt: .sample(3600),
             attemptCount: 2, attemptedAt: .sample(1))
     }
 }

@@ -249,7 +249,7 @@ import Testing
             // Goes with an entry.
             "clock": { $0.clock = ClockReading(wall: .sample(), uptime: 0, boot: nil) },
             // For the engine.
-            "effects": { $0.effects.alarms.append("one") },
+            "effects": { $0.effects.notices.append(.alarm("one")) },
         ]
         let others: [String: (Change) throws -> Void] = [
             "newSubjects": {

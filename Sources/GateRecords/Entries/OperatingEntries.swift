@@ -27,6 +27,9 @@ extension EntrySchema {
     ]
 }
 
+/// An entry that is also a line of the log, because an operator has to hear of it and nothing else says so. Nothing in it is personal.
+package protocol LoggedEntry: DeclaredEntry {}
+
 /// The gateway starts, under this bundle.
 package struct StartEntry: DeclaredEntry {
     package static let kind = EntryKind.start
@@ -201,7 +204,7 @@ package struct ChangedPin: Record, RecordedElement {
 }
 
 /// One of the gateway's own keys came into another state, or a caller proposed to destroy or promote it.
-package struct GatewayKeyEntry: DeclaredEntry {
+package struct GatewayKeyEntry: LoggedEntry {
     package static let kind = EntryKind.gatewayKey
     package static let blank = Self(change: .blank)
 
@@ -222,7 +225,7 @@ package struct GatewayKeyEntry: DeclaredEntry {
 }
 
 /// A list of genuine keys that the authority signed was proposed, or put in force.
-package struct KeysetEntry: DeclaredEntry {
+package struct KeysetEntry: LoggedEntry {
     package static let kind = EntryKind.keyset
     package static let proposed = Code("propose")
     package static let adopted = Code("adopt")
@@ -257,7 +260,7 @@ package struct KeysetEntry: DeclaredEntry {
 }
 
 /// A peer that matched no caller.
-package struct UnknownPeerEntry: DeclaredEntry {
+package struct UnknownPeerEntry: LoggedEntry {
     package static let kind = EntryKind.unknownPeer
     package static let blank = Self(user: 0, count: 0)
 

@@ -27,12 +27,15 @@ package struct Delivery: Sendable, Hashable {
     package var attemptCount: Int
     /// When the gateway gives it to the hop.
     package var handedOverAt: Instant
+    /// Of the request that asked for it.
+    package var traceParent: TraceParent?
 
     package init(
         message: MessageID, send: SendID, destination: DestinationID, channel: Channel, platform: Platform?,
         provider: PushProvider? = nil, app: String?, token: String, headers: [UInt8], body: [UInt8],
         expiresAt: Instant,
-        statedExpiry: Instant? = nil, attemptCount: Int, handedOverAt: Instant
+        statedExpiry: Instant? = nil, attemptCount: Int, handedOverAt: Instant,
+        traceParent: TraceParent? = nil
     ) {
         self.message = message
         self.send = send
@@ -48,6 +51,7 @@ package struct Delivery: Sendable, Hashable {
         self.statedExpiry = statedExpiry ?? expiresAt
         self.attemptCount = attemptCount
         self.handedOverAt = handedOverAt
+        self.traceParent = traceParent
     }
 
     /// Headers and body with the life that is left at the hand-over. The body was composed when the message was decided,
@@ -113,6 +117,22 @@ package enum HopResult: Sendable, Hashable {
         case message
         /// Every message of its app, or of its channel where there is no app.
         case app
+    }
+}
+
+extension HopResult {
+    /// The kind of result in one word, for the log.
+    package var word: String {
+        switch self {
+        case .accepted: "accepted"
+        case .seenBefore: "seen_before"
+        case .refused: "refused"
+        case .tokenGone: "token_gone"
+        case .busy: "busy"
+        case .misconfigured: "misconfigured"
+        case .notWritten: "not_written"
+        case .ambiguous: "ambiguous"
+        }
     }
 }
 

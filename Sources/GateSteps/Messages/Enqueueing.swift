@@ -10,13 +10,15 @@ extension StepContext {
     /// Writes one promised message into the outbox: ready now, sealed or signed by the time of the commit, or
     /// deferred.
     ///
-    /// - Parameter waiting: The row it replaces. Its bytes do not count twice, and it is restored if sealing or signing
-    ///   fails.
+    /// - Parameters:
+    ///   - traceParent: Of the request that asks for it; of one that waited its row has it.
+    ///   - waiting: The row it replaces. Its bytes do not count twice, and it is restored if sealing or signing
+    ///     fails.
     /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
     @discardableResult
     func enqueue(
-        _ draft: DeliveryDraft, of person: RecipientSnapshot, insteadOf waiting: OutboxRecord? = nil,
-        at now: Instant
+        _ draft: DeliveryDraft, of person: RecipientSnapshot, tracedTo traceParent: TraceParent? = nil,
+        insteadOf waiting: OutboxRecord? = nil, at now: Instant
     ) throws -> Bool {
         guard let message = draft.message, let destination = draft.destination,
             let type = policy.type(draft.request.type)
@@ -27,8 +29,9 @@ extension StepContext {
             tier: type.tier, state: .ready, form: draft.decision.form,
             interruption: draft.decision.interruption, key: draft.plan?.key,
             headers: draft.plan?.headers ?? Array("{}".utf8), body: [],
-            facts: draft.decidedFacts.encode().bytes, eventTag: draft.eventTag, decidedAt: now,
-            notBefore: now, expiresAt: draft.expiresAt)
+            facts: draft.decidedFacts.encode().bytes, eventTag: draft.eventTag,
+            traceParent: traceParent ?? waiting?.traceParent, decidedAt: now, notBefore: now,
+            expiresAt: draft.expiresAt)
         guard let plan = draft.plan else {
             // Deferred: what it says is kept, sealed at rest, and composed when it is due, under the
             // policy, the key and the words of that day.

@@ -85,7 +85,7 @@ extension Delivery {
             platform: platform, provider: provider, app: app, token: token,
             headers: row.headers, body: row.body, expiresAt: row.expiresAt,
             statedExpiry: row.statedExpiry(composedAt: composedAt), attemptCount: row.attemptCount,
-            handedOverAt: now)
+            handedOverAt: now, traceParent: row.traceParent)
     }
 }
 

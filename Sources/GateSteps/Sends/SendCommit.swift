@@ -13,12 +13,14 @@ extension StepContext {
     ///   - record: With the index that the next entry will have.
     ///   - drafts: Its decisions, in the order of the entry's deliveries.
     ///   - event: What it tells on its channel, which is told once.
+    ///   - traceParent: Of the request.
     ///   - requiringRoom: Whether the bounds of the outbox are held.
     ///   - isHeldBack: Whether the messages are put in the outbox later in this step.
     func commit(
         _ entry: SendEntry, overall: Decision, as record: consuming SendRecord, _ drafts: [DeliveryDraft],
         of type: NotificationType?, to person: RecipientSnapshot?, telling eventTag: Tag? = nil,
-        requiringRoom: Bool = false, isHeldBack: Bool = false, at now: Instant
+        tracedTo traceParent: TraceParent? = nil, requiringRoom: Bool = false, isHeldBack: Bool = false,
+        at now: Instant
     ) throws -> EntryReference {
         let trail = try self.record(entry, at: now)
         let isShadow = entry.isShadow
@@ -39,20 +41,22 @@ extension StepContext {
         if let type {
             _ = try release(
                 isHeldBack || isShadow ? [] : drafts, of: entry.send, type, to: person,
-                isForward: overall.outcome == .forward, inShadow: isShadow, requiringRoom: requiringRoom,
-                at: now)
+                isForward: overall.outcome == .forward, inShadow: isShadow, tracedTo: traceParent,
+                requiringRoom: requiringRoom, at: now)
         }
         return trail
     }
 
     /// Puts the messages that may go into the outbox, and counts the send once, however many devices it goes to.
     ///
-    /// - Parameter waiting: The row that the message takes the place of.
+    /// - Parameters:
+    ///   - traceParent: Of the request.
+    ///   - waiting: The row that the message takes the place of.
     /// - Returns: Whether they are there; else ``waiting`` is, for a later try.
     func release(
         _ drafts: [DeliveryDraft], of send: SendID, _ type: NotificationType, to person: RecipientSnapshot,
-        isForward: Bool, inShadow isShadow: Bool = false, requiringRoom: Bool = false,
-        insteadOf waiting: OutboxRecord? = nil, at now: Instant
+        isForward: Bool, inShadow isShadow: Bool = false, tracedTo traceParent: TraceParent? = nil,
+        requiringRoom: Bool = false, insteadOf waiting: OutboxRecord? = nil, at now: Instant
     ) throws -> Bool {
         for draft in drafts where draft.message != nil {
             if requiringRoom {
@@ -60,7 +64,9 @@ extension StepContext {
                     for: draft.request.caller, to: person.subject.id,
                     isSecurity: type.category == .security)
             }
-            guard try enqueue(draft, of: person, insteadOf: waiting, at: now) else { return false }
+            guard try enqueue(draft, of: person, tracedTo: traceParent, insteadOf: waiting, at: now) else {
+                return false
+            }
         }
         if isForward {
             memory.countForward(

@@ -33,6 +33,8 @@ package struct SendStep: Sendable {
     package let attested: AttestedRequest
     package let peer: SendEntry.PeerEvidence
     package let mode: SendMode
+    /// Of the request.
+    package let traceParent: TraceParent?
     /// See ``IndexKey``; 16 bytes, and in shadow ``SendRecord/shadowIDHash(_:)``.
     package let idHash: [UInt8]
     /// The caller's id alone, whatever the mode is.
@@ -54,12 +56,15 @@ package struct SendStep: Sendable {
     ///   - idHash: ``IndexKey/idHash(_:of:)``, whatever the mode is.
     package init(
         request: SendRequest, attested: AttestedRequest, peer: SendEntry.PeerEvidence, idHash: [UInt8],
-        contentMAC: [UInt8], isSecurity: Bool, mode: SendMode = .enforced, under policy: CompiledPolicy
+        contentMAC: [UInt8], isSecurity: Bool, mode: SendMode = .enforced,
+        tracedTo traceParent: TraceParent? = nil,
+        under policy: CompiledPolicy
     ) {
         self.request = request
         self.attested = attested
         self.peer = peer
         self.mode = mode
+        self.traceParent = traceParent
         realIDHash = idHash
         let otherHash = mode.otherHash(of: idHash)
         let ownHash = mode == .shadow ? SendRecord.shadowIDHash(idHash) : idHash
@@ -240,7 +245,8 @@ package struct SendStep: Sendable {
         }
         let trail = try step.commit(
             entry, overall: overall, as: record, drafts, of: type, to: person,
-            telling: considered.eventTags[request.channel], requiringRoom: requiringRoom, at: now)
+            telling: considered.eventTags[request.channel], tracedTo: traceParent,
+            requiringRoom: requiringRoom, at: now)
         if let type, !overall.outcome.isPromise, isUnreached, !owed.isEmpty {
             try step.raiseUnreached(
                 type, of: send, by: attested.caller, to: person?.subject.id, at: now)

@@ -13,8 +13,8 @@ package final class CommitHealth: Sendable {
         var workedAt: Int64?
         /// Failures so far. A commit that was written before the newest proves nothing about what came after it.
         var failureCount = 0
-        /// Whether the alarm about a clock that cannot be believed was raised.
-        var isClockTold = false
+        /// Whether the alarm about what keeps everything from being recorded was raised.
+        var isTold = false
         var waiting: [@Sendable (EngineFailure?) -> Void] = []
     }
     private let state = Mutex(State())
@@ -22,22 +22,23 @@ package final class CommitHealth: Sendable {
     var failureCount: Int { state.withLock { $0.failureCount } }
 
     /// - Parameter failureCount: As it was when the commit was written.
-    func committed(at uptime: Int64, after failureCount: Int) {
+    /// - Returns: Whether to say that what an alarm was raised about is over.
+    func committed(at uptime: Int64, after failureCount: Int) -> Bool {
         state.withLock { state in
-            state.isClockTold = false
-            guard state.failureCount == failureCount else { return }
+            guard state.failureCount == failureCount else { return false }
+            defer { state.isTold = false }
             state.workedAt = uptime
+            return state.isTold
         }
     }
 
-    /// - Returns: Whether to raise the alarm about the clock: it is what failed, for the first time since a commit
-    ///   worked.
+    /// - Returns: Whether to raise the alarm: nothing at all can be recorded, for the first time since a commit worked.
     func failed(_ failure: EngineFailure) -> Bool {
         state.withLock { state in
             state.workedAt = nil
             state.failureCount += 1
-            guard failure.isOfClock, !state.isClockTold else { return false }
-            state.isClockTold = true
+            guard failure.keepsEverything, !state.isTold else { return false }
+            state.isTold = true
             return true
         }
     }

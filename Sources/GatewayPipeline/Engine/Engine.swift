@@ -177,11 +177,13 @@ package final class Engine: Sendable {
             complete: { [self] in
                 let hasOffers = inFlight.releaseOldest()
                 observed.count(batch.observations)
-                if batch.provesCommits {
+                if batch.provesCommits,
                     health.committed(at: dependencies.clock.reading().uptime, after: failureCount)
+                {
+                    dependencies.tell(.over("sends are recorded again"))
                 }
                 answer(operations, outcomes, places)
-                for alarm in batch.alarms { dependencies.alarm(alarm) }
+                for notice in batch.notices { dependencies.tell(notice) }
                 if batch.hasNews || hasOffers { dependencies.committed() }
             },
             refuse: { [self] in refuse(operations, $0) })
@@ -252,12 +254,13 @@ package final class Engine: Sendable {
     }
 
     /// Called for a refusal whose cause may affect every send: the next readiness check probes a commit. A clock that
-    /// cannot be believed raises an alarm at once, once, because no entry is written that could say so.
+    /// cannot be believed, and a disk or a trail that takes nothing, raise an alarm at once, once, because no entry is written
+    /// that could say so.
     private func noteFailure(_ failure: EngineFailure) {
         if case .damaged(let damage) = failure { store.note(damage) }
         if health.failed(failure) {
-            dependencies.alarm(
-                "nothing is recorded: \(Problem(failure).detail ?? "the clock cannot be believed")")
+            dependencies.tell(
+                .alarm("nothing is recorded: \(Problem(failure).detail ?? "the clock cannot be believed")"))
         }
     }
 

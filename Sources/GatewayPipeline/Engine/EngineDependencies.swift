@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 package import GateSteps
-import GateVocabulary
+package import GateVocabulary
 import OpenSSLCrypto
 import SendPlanning
 
@@ -29,8 +29,10 @@ package struct EngineDependencies: Sendable {
     /// Called once a commit is durable that leaves something to publish or to hand over, or messages are offered again: wakes
     /// publisher and relay. Must not block.
     package var committed: @Sendable () -> Void
-    /// Called once a commit is durable with the text of an alarm for an operator, which holds no personal data.
-    package var alarm: @Sendable (String) -> Void
+    /// Called once a commit is durable with what an operator is told. Must not block.
+    package var tell: @Sendable (OperatorNotice) -> Void
+    /// Where sends with a `traceparent` are told of.
+    package var traces: TraceLog
     /// Called when a commit's durability is unknown; ends the process.
     package var durabilityLost: @Sendable (String) -> Never
 
@@ -41,7 +43,7 @@ package struct EngineDependencies: Sendable {
         freeDiskByteCount: @escaping @Sendable () throws -> Int64,
         publishedEntry: @escaping @Sendable (UInt64) throws -> [UInt8]?,
         committed: @escaping @Sendable () -> Void,
-        alarm: @escaping @Sendable (String) -> Void,
+        tell: @escaping @Sendable (OperatorNotice) -> Void, traces: TraceLog = .none,
         durabilityLost: @escaping @Sendable (String) -> Never, drift: DriftSettings = DriftSettings(),
         hasRestoredSends: Bool = false
     ) {
@@ -60,7 +62,8 @@ package struct EngineDependencies: Sendable {
         self.freeDiskByteCount = freeDiskByteCount
         self.publishedEntry = publishedEntry
         self.committed = committed
-        self.alarm = alarm
+        self.tell = tell
+        self.traces = traces
         self.durabilityLost = durabilityLost
     }
 }

@@ -56,7 +56,7 @@ extension Gateway {
         do {
             try privateKeys.erase(key)
         } catch {
-            dependencies.alarm("the file of the unused key `\(key.id)` cannot be removed: \(error)")
+            dependencies.tell(.alarm("the file of the unused key `\(key.id)` cannot be removed: \(error)"))
         }
     }
 
@@ -117,7 +117,7 @@ extension Gateway {
         for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void,
         _ step: @escaping @Sendable (StepContext, Instant) throws -> StepContext.GatewayKeyChange
     ) {
-        let (privateKeys, alarm) = (management.privateKeys, dependencies.alarm)
+        let (privateKeys, tell) = (management.privateKeys, dependencies.tell)
         engine.submit(
             EditOperation(
                 caller: caller, permission: CallerAct.changeKey.permission, lane: .security, order: .free,
@@ -129,9 +129,10 @@ extension Gateway {
                             // Before the next batch begins: it already seals and signs with what is in use now.
                             try privateKeys.follow(keyring)
                         } catch {
-                            alarm(
-                                "the keyring is committed and not wholly followed; the next change tries again: \(error)"
-                            )
+                            tell(
+                                .alarm(
+                                    "the keyring is committed and not wholly followed; the next change tries again: \(error)"
+                                ))
                             if !privateKeys.isFollowed(key) {
                                 return Problem(
                                     .unavailable,
@@ -326,7 +327,7 @@ extension Gateway {
     func adoptKeyset(
         _ body: KeysetBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
-        let (library, alarm) = (library, dependencies.alarm)
+        let (library, tell) = (library, dependencies.tell)
         let trust = KeysetTrust(
             authorities: management.authorities, gateway: TrailName.gateway(of: dependencies.trailOrigin))
         engine.submit(
@@ -340,7 +341,8 @@ extension Gateway {
                                 try library.publishKeyset(Array(body.note.utf8))
                             }
                         } catch {
-                            alarm("the keyset is in force and is published by the next start: \(error)")
+                            tell(
+                                .alarm("the keyset is in force and is published by the next start: \(error)"))
                         }
                         return Answer(
                             status: changed.secondCallerBy == nil ? 200 : 202,

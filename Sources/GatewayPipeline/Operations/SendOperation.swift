@@ -55,6 +55,8 @@ final class SendOperation: EngineOperation {
 
     private func answer(_ places: EntryPlaces) {
         guard let decided else { preconditionFailure("a send was to be answered before it was decided") }
+        gateway.dependencies.traces.tell(
+            "decided", of: send.traceParent, decided.answer(places).logged(as: send.attested))
         reply(
             Answer(
                 status: SendAnswer.status(of: decided.outcome, inShadow: send.isShadow),
@@ -84,5 +86,15 @@ final class SendOperation: EngineOperation {
             }
             if !isTaken { refuse(.overloaded) }
         }
+    }
+}
+
+extension SendAnswer {
+    /// What a line of the log says of it.
+    fileprivate func logged(as request: AttestedRequest) -> [String: String] {
+        [
+            "send_id": sendID.uuidText, "caller": request.caller.text, "channel": request.channel.rawValue,
+            "outcome": outcome.name, "reason": reason.rawValue,
+        ]
     }
 }

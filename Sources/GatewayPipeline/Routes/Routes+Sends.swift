@@ -42,6 +42,13 @@ extension Route {
         problems: [.idConflict, .outboxFull, .sealingFailed]
     ) { .send($0.body) }
 
+    /// Any text: a wrong one is passed over (W3C Trace Context, section 4.3).
+    static let traced = Parameter(
+        name: "traceparent", place: .header, schema: ["type": "string"],
+        means:
+            "W3C Trace Context. It goes with the message to the next hop, and into the log where its flag says that the trace is sampled."
+    )
+
     static let streamsLive = Parameter(
         name: "Sendgate-Stream", place: .header, schema: ["enum": ["live"], "type": "string"],
         means: "Answers each line as soon as it is decided.")
@@ -57,7 +64,7 @@ extension Route {
             means:
                 "Each line is a body of `POST /v1/sends` of at most 64 KiB, answered by one line in the same order, as if sent alone, with its `status` inside. With `Content-Length` a batch of at most 10,000 lines and 16 MiB, answered after the body. Chunked with `Sendgate-Stream: live`: full duplex with backpressure, for clients that read while they write.",
             grants: [.send], also: [critical],
-            headers: [streamsLive],
+            headers: [streamsLive, traced],
             body: .lines(of: SendRequest.shape, example: ("A transaction notice", SendRequest.example)),
             answers: [
                 .init(

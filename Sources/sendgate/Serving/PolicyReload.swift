@@ -53,8 +53,10 @@ final class ReloadLedger: Sendable {
         let first = refusal.diagnostics.first?.placed ?? "the bundle cannot be loaded"
         logger.error(
             "the bundle was refused; the one in force stays",
-            metadata: ["problems": "\(refusal.diagnostics.count)", "first": "\(first)"])
-        for diagnostic in refusal.diagnostics.dropFirst().prefix(99) { logger.error("\(diagnostic.placed)") }
+            metadata: [
+                "problems": "\(refusal.diagnostics.count)", "first": "\(first)",
+                "hint": "`sendgate policy check` lists them all",
+            ])
         let now = clock.now()
         state.withLock { $0 = Refusal(at: now, reason: first) }
     }

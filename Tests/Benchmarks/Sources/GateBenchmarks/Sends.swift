@@ -73,7 +73,7 @@ final class Sends: Sendable {
                         id: "link", secret: SecretBytes(copying: [UInt8](repeating: 7, count: 32))))),
             unsubscribeURL: "https://example.com/u/", publishLagMilliseconds: { 0 },
             freeDiskByteCount: { 1 << 40 }, publishedEntry: { _ in nil }, committed: { work.raise() },
-            alarm: { preconditionFailure("an alarm: \($0)") },
+            tell: { preconditionFailure("told: \($0)") },
             durabilityLost: { preconditionFailure("durability lost: \($0)") })
         let inForce = PolicyInForce(policy)
         engine = Engine(store: store, policy: inForce, dependencies: dependencies)
