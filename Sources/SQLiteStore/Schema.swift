@@ -388,7 +388,9 @@ extension Schema {
                             "id": "TEXT NOT NULL", "sealed": "BLOB NOT NULL",
                             "seal_count": "INTEGER NOT NULL DEFAULT 0 CHECK (seal_count >= 0)",
                         ], key: "id"),
-                ].joined())
+                ].joined()),
+            // 4: the trace of the request that asked for a message.
+            .rows([.outbox, .offered]),
         ])
 
     /// The mapping: HMAC-SHA256 of the user id under the index key, the pseudonym, and its key K_s, sealed.

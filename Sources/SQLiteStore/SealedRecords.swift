@@ -114,7 +114,9 @@ extension OutboxRecord {
                 "body", \.body, "The provider's body; of one that is not composed yet, what was asked.")
             fields.secret("facts", \.facts, "The facts that do not change while it waits.")
             fields.secret("event", \.eventTag, "What it tells, of a type that is told once.")
-            fields.secret("traceparent", \.traceParent, "The trace of the request that asked for it.")
+            fields.since(4) {
+                $0.secret("traceparent", \.traceParent, "The trace of the request that asked for it.")
+            }
             fields.secret("may_have_arrived", \.mayHaveArrived, "Whether the hop may have it.")
             fields.secret("cancelled", \.isCancelled, "Whether it was cancelled while it was handed over.")
         }

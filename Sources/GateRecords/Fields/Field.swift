@@ -25,8 +25,8 @@ package struct Field: Sendable {
     package let isOptional: Bool
     /// Bytes from the beginning of the record.
     var offset: Int
-    /// `nil` of a field that only entries or only answers have.
-    let stored: StoredForm?
+    /// As what it lies in a row; `nil` of a field that only entries or only answers have.
+    let stored: (any StoredValue.Type)?
     /// The version of the schema from which on rows have it; 0 of a field that every row has.
     let since: Int
     /// `nil` of evidence.
@@ -40,12 +40,6 @@ package struct Field: Sendable {
 
     /// Writes a member, name and value, unless there is no value.
     typealias Write = @Sendable (UnsafeRawPointer, inout CanonicalWriter) -> Void
-
-    /// How a field lies in a row.
-    struct StoredForm: Sendable {
-        let write: @Sendable (UnsafeRawPointer, inout RowWriter) -> Void
-        let read: @Sendable (UnsafeMutableRawPointer, inout RowReader) throws(DamagedRow) -> Void
-    }
 
     /// What the trail does not have of a field.
     struct Hidden: Sendable {

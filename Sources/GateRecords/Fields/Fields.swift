@@ -25,7 +25,7 @@ package struct Fields<Object>: Sendable {
     package private(set) var all: [Field] = []
     // One list for each form, with the closures of that form alone: rows, bodies, entries and answers are on the path of every send.
 
-    private(set) var stored: [(offset: Int, form: Field.StoredForm)] = []
+    private(set) var stored: [(offset: Int, type: any StoredValue.Type)] = []
     /// Those of ``stored`` that rows have had since a later version than the first, by their places there.
     private(set) var storedSince: [(place: Int, version: Int)] = []
     /// The fields of an entry in canonical order; `recording` and `showing` are in that order, too.
@@ -83,7 +83,7 @@ package struct Fields<Object>: Sendable {
         recordedAs: StaticString? = nil, bound: Shape? = nil, shape: Shape? = nil, isShown: Bool = true
     ) {
         add(
-            name, path, means, .evidence, .stored(Value.self),
+            name, path, means, .evidence, Value.self,
             .recorded(recordedAs ?? name, Value.self, bound),
             isShown ? .shown(name, Value.self, shape) : nil)
     }
@@ -96,7 +96,7 @@ package struct Fields<Object>: Sendable {
         recordedAs: StaticString? = nil, bound: Shape? = nil, shape: Shape? = nil, given: Giving
     ) {
         add(
-            name, path, means, .evidence, .stored(Value.self),
+            name, path, means, .evidence, Value.self,
             .recorded(recordedAs ?? name, Value.self, bound),
             .shown(name, Value.self, shape), .given("\(name)", Value.self, given))
     }
@@ -105,29 +105,29 @@ package struct Fields<Object>: Sendable {
     package mutating func implied<Value: StoredValue & ShownValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, isShown: Bool = true
     ) {
-        add(name, path, means, .evidence, .stored(Value.self), nil, isShown ? .shown(name, Value.self) : nil)
+        add(name, path, means, .evidence, Value.self, nil, isShown ? .shown(name, Value.self) : nil)
     }
 
     package mutating func `private`<Value: StoredValue & ShownValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String
-    ) { add(name, path, means, .private, .stored(Value.self), nil, .shown(name, Value.self)) }
+    ) { add(name, path, means, .private, Value.self, nil, .shown(name, Value.self)) }
 
     package mutating func `private`<Value: StoredValue & ShownValue & GivenValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, given: Giving
     ) {
         add(
-            name, path, means, .private, .stored(Value.self), nil, .shown(name, Value.self),
+            name, path, means, .private, Value.self, nil, .shown(name, Value.self),
             .given("\(name)", Value.self, given))
     }
 
     package mutating func secret<Value: StoredValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String
-    ) { add(name, path, means, .secret, .stored(Value.self)) }
+    ) { add(name, path, means, .secret, Value.self) }
 
     /// What the trail's entries come to, kept so that nobody has to add them up.
     package mutating func kept<Value: StoredValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String
-    ) { add(name, path, means, .evidence, .stored(Value.self)) }
+    ) { add(name, path, means, .evidence, Value.self) }
 
     /// What a caller calls a thing: an answer has the name, which is private, and an entry its tag.
     package mutating func name<Name: StoredValue & ShownValue>(
@@ -149,7 +149,7 @@ package struct Fields<Object>: Sendable {
         moment: StaticString? = nil, given: Giving? = nil
     ) {
         add(
-            moment ?? flag, path, means, .evidence, .stored(Instant?.self),
+            moment ?? flag, path, means, .evidence, Instant?.self,
             .flag(flag, isOptional: !isAlwaysRecorded),
             moment.map { .shown($0, Instant?.self) } ?? .flag(flag),
             given.map { .given("\(moment ?? flag)", Instant?.self, $0) }, hidden: .moment)
@@ -217,7 +217,8 @@ package struct Fields<Object>: Sendable {
 
     private mutating func add<Value: RecordValue & Sendable>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String, _ secrecy: FieldClass,
-        _ stored: Field.StoredForm?, _ recorded: Field.RecordedForm? = nil, _ shown: Field.ShownForm? = nil,
+        _ stored: (any StoredValue.Type)?, _ recorded: Field.RecordedForm? = nil,
+        _ shown: Field.ShownForm? = nil,
         _ given: Field.GivenForm? = nil, hidden: Field.Hidden? = nil
     ) {
         all.append(

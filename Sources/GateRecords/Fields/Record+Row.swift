@@ -21,7 +21,7 @@ extension StoredValue where Self: Record {
 extension Fields {
     package func write(row object: Object, to row: inout RowWriter) {
         withUnsafePointer(to: object) { object in
-            for (offset, form) in stored { form.write(UnsafeRawPointer(object) + offset, &row) }
+            for (offset, type) in stored { type.write(at: UnsafeRawPointer(object) + offset, row: &row) }
         }
     }
 
@@ -30,7 +30,9 @@ extension Fields {
             return try read(row: &row, writtenUnder: version, into: &object)
         }
         try withUnsafeMutablePointer(to: &object) { object throws(DamagedRow) in
-            for (offset, form) in stored { try form.read(UnsafeMutableRawPointer(object) + offset, &row) }
+            for (offset, type) in stored {
+                try type.read(to: UnsafeMutableRawPointer(object) + offset, row: &row)
+            }
         }
     }
 
@@ -40,8 +42,8 @@ extension Fields {
     ) throws(DamagedRow) {
         let later = Set(storedSince.lazy.filter { $0.version > version }.map(\.place))
         try withUnsafeMutablePointer(to: &object) { object throws(DamagedRow) in
-            for (place, (offset, form)) in stored.enumerated() where !later.contains(place) {
-                try form.read(UnsafeMutableRawPointer(object) + offset, &row)
+            for (place, (offset, type)) in stored.enumerated() where !later.contains(place) {
+                try type.read(to: UnsafeMutableRawPointer(object) + offset, row: &row)
             }
         }
     }

@@ -18,6 +18,23 @@ package protocol StoredValue: RecordValue, Sendable {
     /// The elements of a list, behind how many they are.
     static func write(_ elements: [Self], row: inout RowWriter)
     static func readElements(row: inout RowReader) throws(DamagedRow) -> [Self]
+
+    // A record's list of fields has the type of each and calls these: a closure in its place would be counted at every call.
+
+    /// Writes the value that lies at a place.
+    static func write(at place: UnsafeRawPointer, row: inout RowWriter)
+    /// Puts what is read at a place where a value lies.
+    static func read(to place: UnsafeMutableRawPointer, row: inout RowReader) throws(DamagedRow)
+}
+
+extension StoredValue {
+    package static func write(at place: UnsafeRawPointer, row: inout RowWriter) {
+        place.assumingMemoryBound(to: Self.self).pointee.write(row: &row)
+    }
+
+    package static func read(to place: UnsafeMutableRawPointer, row: inout RowReader) throws(DamagedRow) {
+        place.assumingMemoryBound(to: Self.self).pointee = try read(row: &row)
+    }
 }
 
 /// A value that stands in entries.
@@ -86,16 +103,6 @@ extension GivenValue {
 }
 
 // MARK: The forms of a field
-
-extension Field.StoredForm {
-    static func stored<Value: StoredValue>(_: Value.Type) -> Self {
-        Self(
-            write: { $0.assumingMemoryBound(to: Value.self).pointee.write(row: &$1) },
-            read: { place, row throws(DamagedRow) in
-                place.assumingMemoryBound(to: Value.self).pointee = try Value.read(row: &row)
-            })
-    }
-}
 
 extension Field.Hidden {
     static func hidden<Value: Sendable>(_: Value.Type) -> Self {
