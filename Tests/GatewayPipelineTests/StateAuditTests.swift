@@ -24,10 +24,27 @@ import WireProtocol
             var fold = StateFold(
                 of: share, sendsSince: .longAgo,
                 strays: try gate.store.read { try StateAudit.strays(in: share, of: $0) })
-            for entry in entries { try fold.apply(entry) }
+            // A share at a time holds no sends but those that are otherwise; one that holds all of them finds the same.
+            var holding = fold
+            for (number, entry) in entries.enumerated() {
+                try fold.apply(entry)
+                try holding.apply(entry)
+                guard number % 3 == 0 || number == entries.count - 1 else { continue }
+                _ = try gate.store.read { store in
+                    try fold.settle { try StateAudit.isStored($0, $1, in: store) }
+                }
+            }
             return try gate.store.read { store in
-                let audit = StateAudit(fold, store, keptSince: .longAgo)
-                return try audit.items().flatMap { try audit.differences(of: $0) }
+                func differences(_ fold: StateFold) throws -> [StateAudit.Difference] {
+                    let audit = StateAudit(fold, store, keptSince: .longAgo)
+                    return try audit.items().flatMap { try audit.differences(of: $0) }
+                }
+                let found = try differences(fold)
+                #expect(try differences(holding) == found)
+                if found.isEmpty {
+                    #expect(fold.sent.keys.allSatisfy { fold.told.people[holding.sent[$0]!.subject] == nil })
+                }
+                return found
             }
         }
     }

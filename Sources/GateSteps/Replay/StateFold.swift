@@ -56,8 +56,11 @@ package struct StateFold {
 
     package let share: Share
     package private(set) var told = PeopleFold()
-    /// Every send to somebody who was registered then, since ``keptSince``.
+    /// Every send to somebody who was registered then, since ``keptSince``, but for those that were settled.
     package private(set) var sent: [SendID: SentEvidence] = [:]
+    /// Those of ``sent`` that came since the last ``settle(isStored:)``.
+    private var unsettled: [SendID] = []
+    package var hasUnsettled: Bool { !unsettled.isEmpty }
     /// The bundle in force after the newest entry; `nil` before the first start.
     package private(set) var policyInForce: PolicyDigest?
     /// The gateway's own keys, with their states.
@@ -88,6 +91,20 @@ package struct StateFold {
         self.share = share
         self.keptSince = keptSince
         self.strays = strays
+    }
+
+    /// Lets go of sends that are stored as the trail tells, which nothing that comes later changes: those of a month would not fit
+    /// memory. One that is not stays: its person may be forgotten by a later entry.
+    ///
+    /// - Parameter isStored: Asked once of each send that came since the last call.
+    /// - Returns: How many it was asked of.
+    @discardableResult
+    package mutating func settle(isStored: (SendID, SentEvidence) throws -> Bool) rethrows -> Int {
+        defer { unsettled.removeAll(keepingCapacity: true) }
+        for id in unsettled {
+            if let told = sent[id], try isStored(id, told) { sent[id] = nil }
+        }
+        return unsettled.count
     }
 
     /// Applies the next entry.
@@ -123,6 +140,7 @@ package struct StateFold {
             sent[send.send] = SentEvidence(
                 caller: send.caller, subject: subject, channel: send.request.channel, receivedAt: time,
                 entryIndex: index, isShadow: send.isShadow)
+            unsettled.append(send.send)
         case .erasure:
             told.forget(subject)
             firstEntries[subject] = nil

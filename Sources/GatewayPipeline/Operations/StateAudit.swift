@@ -74,7 +74,7 @@ package struct StateAudit {
             guard let send = fold.sent[id], send.receivedAt >= keptSince,
                 fold.told.people[send.subject] != nil, try !isLost(send.subject)
             else { return [] }
-            return try differences(for: send.subject) { try difference(of: id, send) }
+            return try differences(for: send.subject) { try Self.difference(of: id, send, in: store) }
         case .key(let key):
             return try differences(for: nil) {
                 _ = try store.deviceKey(key)
@@ -221,7 +221,20 @@ package struct StateAudit {
 
     // MARK: Sends and settings
 
-    private func difference(of id: SendID, _ told: StateFold.SentEvidence) throws -> String? {
+    /// Whether a send is stored as the trail tells. One that cannot be read is not: ``differences(of:)`` names the damage.
+    package static func isStored(
+        _ id: SendID, _ told: StateFold.SentEvidence, in store: any StoreReading
+    ) throws -> Bool {
+        do {
+            return try difference(of: id, told, in: store) == nil
+        } catch let error as StoreError where error.damage != nil {
+            return false
+        }
+    }
+
+    private static func difference(
+        of id: SendID, _ told: StateFold.SentEvidence, in store: any StoreReading
+    ) throws -> String? {
         guard let stored = try store.send(id) else { return "send \(id.uuidText) is not stored" }
         guard stored.entryIndex == told.entryIndex, stored.subject == told.subject,
             stored.caller == told.caller, stored.channel == told.channel,

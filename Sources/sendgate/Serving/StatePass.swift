@@ -18,7 +18,8 @@ struct StateComparison {
     var progress: (Progress) throws -> Void = { _ in }
 
     enum Progress {
-        case reading(UInt64, of: UInt64)
+        /// So many entries were applied, and the sends in them compared.
+        case reading(UInt64, sends: Int)
         case comparing(Int, of: Int)
     }
 
@@ -36,7 +37,8 @@ struct StateComparison {
         _ share: StateFold.Share, found: ([StateAudit.Difference]) throws -> Void
     ) throws {
         var fold = try published(share)
-        while try !store.read({ try follow(&fold, $0) }) { try progress(.reading(fold.next, of: fold.next)) }
+        while try !store.read({ try follow(&fold, $0) }) { try settle(&fold) }
+        try settle(&fold)
         let items = try store.read { reading in
             let count = try reading.entryCount()
             guard fold.next <= count else {
@@ -57,6 +59,7 @@ struct StateComparison {
             let piece = items[done..<min(done + Self.pieceCount, items.count)]
             let differences = try store.read { reading in
                 while try !follow(&fold, reading) {}
+                try fold.settle { try StateAudit.isStored($0, $1, in: reading) }
                 let audit = StateAudit(fold, reading, keptSince: keptSince)
                 return try piece.flatMap { try audit.differences(of: $0) }
             }.filter { $0.subject != nil || shared.insert($0).inserted }
@@ -79,9 +82,7 @@ struct StateComparison {
             let report = try TrailVerifier(trail, trusting: trust, examining: .hashing).verify(
                 visit: { entry in
                     try Self.apply(Array(entry.bytes), at: entry.index, to: &fold)
-                    if entry.index % UInt64(Self.pieceCount) == 0 {
-                        try progress(.reading(entry.index, of: entry.index))
-                    }
+                    if entry.index % UInt64(Self.pieceCount) == 0 { try settle(&fold) }
                 })
             guard let damage = report.damage else { return fold }
             // What was to be read next went meanwhile, behind another snapshot, which there is once in some days.
@@ -90,6 +91,15 @@ struct StateComparison {
                 damage.message, hint: damage.hint ?? "run `sendgate audit verify` on this trail first",
                 status: .foundDifference)
         }
+    }
+
+    /// Compares the sends that came since the last time, so that memory never holds those of a month.
+    private func settle(_ fold: inout StateFold) throws {
+        let count =
+            fold.hasUnsettled
+            ? try store.read { reading in try fold.settle { try StateAudit.isStored($0, $1, in: reading) } }
+            : 0
+        try progress(.reading(fold.next, sends: count))
     }
 
     /// Applies what the store has written since.
@@ -196,7 +206,9 @@ final class StatePass: Sendable {
         var newest = ContinuousClock.now
         var compared = 0
         comparison.progress = { [self] progress in
-            if case .comparing(let count, _) = progress {
+            switch progress {
+            case .reading(_, let sendCount): found.withLock { $0.comparedCount += Int64(sendCount) }
+            case .comparing(let count, _):
                 found.withLock { $0.comparedCount += Int64(count - compared) }
                 compared = count
             }
