@@ -39,7 +39,8 @@ extension TrailWalk {
         }
         let before = newestBefore ?? entry.time
         newestBefore = entry.time
-        if entry.kind != .start {
+        // Who was down for long is started again, or first accepts what the clock shows, or restores.
+        if ![.start, .clock, .restore].contains(entry.kind) {
             ranMilliseconds += max(0, entry.time.milliseconds - before.milliseconds)
         }
         guard ranMilliseconds > head.lookBackMilliseconds else { return .afterPruned }

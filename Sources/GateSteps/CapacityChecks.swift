@@ -10,8 +10,9 @@ extension StepContext {
         let needed = limits.freeDiskByteCountMin
         let floor = isSecurity ? needed * Int64(limits.securitySharePercent) / 100 : needed
         guard try headroom.freeByteCount.get() >= floor else {
-            throw EngineFailure.unavailable("less than \(floor) bytes of disk are left")
+            throw EngineFailure.diskLow(byteCountMin: floor)
         }
+        if !isSecurity { memory.affect { $0.provesRoom = true } }
     }
 
     /// The last share of the outbox is open to the security category only.

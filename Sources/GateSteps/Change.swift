@@ -172,6 +172,8 @@ package struct StepEffects {
     package var hasNews = false
     /// Whether success of the commit shows that a send would be committed, too.
     package var provesCommits = false
+    /// Whether there was room for a send of any category.
+    package var provesRoom = false
 }
 
 /// The body of a push that the engine has sealed or signed by the origin key while the batch goes on. A class, so that the

@@ -12,6 +12,8 @@ package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible 
     case stopping
     /// 503: the store or the trail takes no writes; the text says what to check.
     case unavailable(String)
+    /// 503: fewer bytes of disk are left than are kept free.
+    case diskLow(byteCountMin: Int64)
     /// 503: a stored row that this needs cannot be read. Operators are told which; a caller is not.
     case damaged(StoredDamage)
     /// 503: the published trail is this far behind, in milliseconds.
@@ -51,6 +53,8 @@ package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible 
         case .outboxFull: "the next hop does not take what waits; send the same id again later"
         case .stopping: "send the same id again when the gateway is back"
         case .unavailable(let what): "\(what); nothing was recorded, send the same id again later"
+        case .diskLow(let byteCountMin):
+            "less than \(byteCountMin) bytes of disk are left; send the same id again later"
         case .damaged:
             "something stored that this needs is damaged; the gateway's log and `sendgate status` name it for its operator"
         case .trailBehind(let milliseconds):
@@ -73,11 +77,11 @@ package enum EngineFailure: Error, Equatable, Sendable, CustomStringConvertible 
         }
     }
 
-    /// Whether nothing can be recorded, whatever is asked, until an operator has looked after it.
-    package var keepsEverything: Bool {
+    /// Whether sends are refused until there is room again, while other things may still be recorded.
+    package var isOfRoom: Bool {
         switch self {
-        case .unavailable, .trailBehind: true
-        default: isOfClock
+        case .trailBehind, .diskLow: true
+        default: false
         }
     }
 }

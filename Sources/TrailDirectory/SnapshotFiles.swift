@@ -31,13 +31,18 @@ extension TrailDirectoryWriter {
     /// - Returns: How many went; none where all are gone.
     package func prune(countMax: Int) throws -> Int {
         guard let size = try snapshotHead()?.size else { return 0 }
+        // An earlier process may have ended before the name of the head was durable; what it stands in for must not go before.
+        try syncing { () throws(TrailError) in try files.syncDirectory(TrailPath.snapshots) }
         return try prune(in: "tile/entries", below: size, countMax: countMax)
     }
 
     private func prune(in directory: String, below size: UInt64, countMax: Int) throws -> Int {
         var count = 0
         var isTouched = false
-        for name in try files.list(directory).sorted() where count < countMax {
+        // Partial bundles first: one without its full bundle is what no copy of a trail has.
+        let names = try files.list(directory).sorted()
+        for name in names.filter({ $0.hasSuffix(".p") }) + names.filter({ !$0.hasSuffix(".p") })
+        where count < countMax {
             let path = "\(directory)/\(name)"
             if let bundle = TrailPath(parsing: path) {
                 guard bundle.full.entryRange.upperBound <= size else { continue }
@@ -72,14 +77,23 @@ extension TrailDirectoryWriter {
     }
 
     /// Removes the segments of other snapshots than these.
-    package func removeSnapshots(besides sizes: Set<UInt64>) throws {
-        for name in try files.list(TrailPath.snapshots).sorted() {
+    ///
+    /// - Parameter countMax: As ``prune(countMax:)`` has it.
+    /// - Returns: How many went; none where all are gone.
+    package func removeSnapshots(besides sizes: Set<UInt64>, countMax: Int) throws -> Int {
+        var count = 0
+        for name in try files.list(TrailPath.snapshots).sorted() where count < countMax {
             guard let size = UInt64(name), !sizes.contains(size) else { continue }
             let directory = "\(TrailPath.snapshots)/\(name)"
-            for segment in try files.list(directory).sorted() { try files.remove("\(directory)/\(segment)") }
+            for segment in try files.list(directory).sorted().prefix(countMax - count) {
+                try files.remove("\(directory)/\(segment)")
+                count += 1
+            }
+            guard try files.list(directory).isEmpty else { continue }
             try files.removeDirectory(directory)
             forgetDirectory(directory)
         }
+        return count
     }
 }
 

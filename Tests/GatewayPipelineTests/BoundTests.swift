@@ -246,7 +246,7 @@ private struct IdleOperation: EngineOperation {
         }
         #expect(ask(1_000))
         health.probed(.overloaded)
-        #expect(!health.committed(at: 1_000, after: health.failureCount))
+        #expect(!health.committed(at: 1_000, after: health.mark, provesRoom: true))
         #expect(!ask(1_000) && !ask(60_999))
         #expect(answers.all == ["not ready", "ready", "ready"])
         // A time since boot that went back is no proof either.
@@ -254,32 +254,40 @@ private struct IdleOperation: EngineOperation {
         #expect(answers.all.count == 3)
         health.probed(nil)
         #expect(answers.all.count == 6 && answers.all.last == "ready")
-        let failureCount = health.failureCount
-        #expect(!health.committed(at: 62_000, after: failureCount))
+        let mark = health.mark
+        #expect(!health.committed(at: 62_000, after: mark, provesRoom: true))
         #expect(!ask(62_000))
         _ = health.failed(.overloaded)
         #expect(ask(62_001))
         health.probed(nil)
         // A commit that was written before the failure, and is durable after it.
-        #expect(!health.committed(at: 62_002, after: failureCount))
+        #expect(!health.committed(at: 62_002, after: mark, provesRoom: true))
         #expect(ask(62_003))
         health.probed(nil)
-        #expect(!health.committed(at: 62_004, after: health.failureCount))
+        #expect(!health.committed(at: 62_004, after: health.mark, provesRoom: true))
         #expect(!ask(62_004))
     }
 
-    @Test func `an alarm is raised once for what keeps everything from being recorded, until it is over`() {
+    @Test func `an alarm is raised once for an outage, and its end is said by what proves it`() {
         let health = CommitHealth()
-        let before = health.failureCount
-        #expect([.overloaded, .outboxFull, .stopping, .sealingFailed("x")].allSatisfy { !health.failed($0) })
+        let before = health.mark
         #expect(
-            health.failed(.unavailable("the disk is full")) && !health.failed(.trailBehind(milliseconds: 9)))
-        // A commit of before the failure says nothing of it.
-        #expect(!health.committed(at: 1, after: before))
-        #expect(!health.failed(.clockJumped(milliseconds: 1)))
-        #expect(health.committed(at: 2, after: health.failureCount))
-        #expect(!health.committed(at: 3, after: health.failureCount))
-        #expect(health.failed(.clockWentBack(milliseconds: 5)))
+            [.overloaded, .outboxFull, .stopping, .unavailable("x")].allSatisfy { health.failed($0) == nil })
+        #expect(health.failed(.diskLow(byteCountMin: 9)) == .room)
+        #expect(health.failed(.trailBehind(milliseconds: 9)) == nil)
+        // A commit of before, and a registration or a security send of after, say nothing of the room.
+        #expect(!health.committed(at: 1, after: before, provesRoom: true))
+        #expect(!health.committed(at: 1, after: health.mark, provesRoom: false))
+        #expect(health.failed(.trailBehind(milliseconds: 9)) == nil)
+        let mark = health.mark
+        // A refusal of another kind, between the commit and its answer, keeps nothing open.
+        _ = health.failed(.outboxFull)
+        #expect(health.committed(at: 2, after: mark, provesRoom: true))
+        #expect(!health.committed(at: 3, after: health.mark, provesRoom: true))
+        #expect(health.failed(.unavailable("the disk is full"), isOfStore: true) == .everything)
+        #expect(health.failed(.clockJumped(milliseconds: 1)) == nil)
+        #expect(health.committed(at: 4, after: health.mark, provesRoom: false))
+        #expect(health.failed(.clockWentBack(milliseconds: 5)) == .everything)
     }
 
     // MARK: The outbox

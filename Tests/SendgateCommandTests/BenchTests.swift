@@ -61,6 +61,8 @@ import Testing
     private static let growths: [(String, @Sendable (Double, inout SoakReport.Sample) -> Void)] = [
         ("memory", { $1.memoryMebibytes += Int($0 * 120) }),
         ("descriptors", { $1.descriptorCount += Int($0 * 60) }),
+        ("threads", { $1.threadCount += Int($0 * 60) }),
+        ("log", { $1.logByteCount += Int64($0 * 1e9) }),
         ("database", { $1.databaseByteCount += Int64($0 * $0 * 4e9) }),
         ("trail", { $1.trailByteCount += Int64($0 * $0 * 4e9) }),
     ]

@@ -58,7 +58,7 @@ package struct StateFold {
     package private(set) var told = PeopleFold()
     /// Every send to somebody who was registered then, since ``keptSince``, but for those that were settled.
     package private(set) var sent: [SendID: SentEvidence] = [:]
-    /// Those of ``sent`` that came since the last ``settle(isStored:)``.
+    /// Those of ``sent`` that came since the last ``settle(_:isStored:)``.
     private var unsettled: [SendID] = []
     package var hasUnsettled: Bool { !unsettled.isEmpty }
     /// The bundle in force after the newest entry; `nil` before the first start.
@@ -96,15 +96,20 @@ package struct StateFold {
     /// Lets go of sends that are stored as the trail tells, which nothing that comes later changes: those of a month would not fit
     /// memory. One that is not stays: its person may be forgotten by a later entry.
     ///
-    /// - Parameter isStored: Asked once of each send that came since the last call.
+    /// - Parameters:
+    ///   - countMax: How many at most; ``hasUnsettled`` says whether more are left.
+    ///   - isStored: Asked once of each send that came since.
     /// - Returns: How many it was asked of.
     @discardableResult
-    package mutating func settle(isStored: (SendID, SentEvidence) throws -> Bool) rethrows -> Int {
-        defer { unsettled.removeAll(keepingCapacity: true) }
-        for id in unsettled {
+    package mutating func settle(
+        _ countMax: Int = .max, isStored: (SendID, SentEvidence) throws -> Bool
+    ) rethrows -> Int {
+        let piece = unsettled.suffix(countMax)
+        for id in piece {
             if let told = sent[id], try isStored(id, told) { sent[id] = nil }
         }
-        return unsettled.count
+        unsettled.removeLast(piece.count)
+        return piece.count
     }
 
     /// Applies the next entry.
@@ -143,6 +148,8 @@ package struct StateFold {
             unsettled.append(send.send)
         case .erasure:
             told.forget(subject)
+            // They went with their person. Of those that were settled none is here.
+            sent = sent.filter { $0.value.subject != subject }
             firstEntries[subject] = nil
             lost.remove(subject)
             if strays.contains(subject) { erased.insert(subject) }

@@ -248,6 +248,7 @@ package final class Batch {
 
     var hasNews: Bool { memory.applied.contains { $0.effects.hasNews } }
     var provesCommits: Bool { memory.applied.contains { $0.effects.provesCommits } }
+    var provesRoom: Bool { memory.applied.contains { $0.effects.provesRoom } }
     var notices: [OperatorNotice] { memory.applied.flatMap(\.effects.notices) }
     /// The observations of each kept step, in order.
     var observations: some Sequence<Observations> { memory.applied.lazy.map(\.effects.observations) }

@@ -12,34 +12,65 @@ package final class CommitHealth: Sendable {
         /// Time since boot of the last commit that left an entry or a probe; `nil` after a failure.
         var workedAt: Int64?
         /// Failures so far. A commit that was written before the newest proves nothing about what came after it.
-        var failureCount = 0
-        /// Whether the alarm about what keeps everything from being recorded was raised.
-        var isTold = false
+        var mark = Mark()
+        /// What an alarm was raised about that is not over.
+        var told: Outage?
         var waiting: [@Sendable (EngineFailure?) -> Void] = []
     }
     private let state = Mutex(State())
 
-    var failureCount: Int { state.withLock { $0.failureCount } }
+    /// What keeps sends from being recorded until an operator has looked after it.
+    enum Outage: Hashable, Sendable {
+        /// The clock cannot be believed, or the store takes nothing.
+        case everything
+        /// There is no room for sends. Other things may still be recorded, and say nothing about it.
+        case room
 
-    /// - Parameter failureCount: As it was when the commit was written.
-    /// - Returns: Whether to say that what an alarm was raised about is over.
-    func committed(at uptime: Int64, after failureCount: Int) -> Bool {
-        state.withLock { state in
-            guard state.failureCount == failureCount else { return false }
-            defer { state.isTold = false }
-            state.workedAt = uptime
-            return state.isTold
+        fileprivate init?(_ failure: EngineFailure, isOfStore: Bool) {
+            if failure.isOfRoom {
+                self = .room
+            } else if isOfStore || failure.isOfClock {
+                self = .everything
+            } else {
+                return nil
+            }
         }
     }
 
-    /// - Returns: Whether to raise the alarm: nothing at all can be recorded, for the first time since a commit worked.
-    func failed(_ failure: EngineFailure) -> Bool {
+    /// How many failures, and outages among them, there were when a commit was written.
+    struct Mark: Hashable, Sendable {
+        fileprivate var failureCount = 0
+        fileprivate var outageCount = 0
+    }
+
+    var mark: Mark { state.withLock { $0.mark } }
+
+    /// - Parameters:
+    ///   - mark: Of when the commit was written.
+    ///   - provesRoom: Whether there was room for a send.
+    /// - Returns: Whether to say that what an alarm was raised about is over.
+    func committed(at uptime: Int64, after mark: Mark, provesRoom: Bool) -> Bool {
+        state.withLock { state in
+            if state.mark.failureCount == mark.failureCount { state.workedAt = uptime }
+            guard let told = state.told, state.mark.outageCount == mark.outageCount,
+                told == .everything || provesRoom
+            else { return false }
+            state.told = nil
+            return true
+        }
+    }
+
+    /// - Parameter isOfStore: Whether the store failed, for everything that is asked.
+    /// - Returns: What to raise an alarm about: the first outage since the last was over.
+    func failed(_ failure: EngineFailure, isOfStore: Bool = false) -> Outage? {
         state.withLock { state in
             state.workedAt = nil
-            state.failureCount += 1
-            guard failure.keepsEverything, !state.isTold else { return false }
-            state.isTold = true
-            return true
+            state.mark.failureCount += 1
+            guard let outage = Outage(failure, isOfStore: isOfStore) else { return nil }
+            state.mark.outageCount += 1
+            guard state.told == nil else { return nil }
+            state.told = outage
+            return outage
         }
     }
 

@@ -172,13 +172,14 @@ package final class Engine: Sendable {
     ) -> CommitAnswering.CommittedBatch {
         // The thread that answers has it from now on, by itself: it reads what the steps noted, and frees all that was loaded.
         nonisolated(unsafe) let batch = batch
-        let failureCount = health.failureCount
+        let mark = health.mark
         return CommitAnswering.CommittedBatch(
             complete: { [self] in
                 let hasOffers = inFlight.releaseOldest()
                 observed.count(batch.observations)
                 if batch.provesCommits,
-                    health.committed(at: dependencies.clock.reading().uptime, after: failureCount)
+                    health.committed(
+                        at: dependencies.clock.reading().uptime, after: mark, provesRoom: batch.provesRoom)
                 {
                     dependencies.tell(.over("sends are recorded again"))
                 }
@@ -256,12 +257,15 @@ package final class Engine: Sendable {
     /// Called for a refusal whose cause may affect every send: the next readiness check probes a commit. A clock that
     /// cannot be believed, and a disk or a trail that takes nothing, raise an alarm at once, once, because no entry is written
     /// that could say so.
-    private func noteFailure(_ failure: EngineFailure) {
+    private func noteFailure(_ failure: EngineFailure, isOfStore: Bool = false) {
         if case .damaged(let damage) = failure { store.note(damage) }
-        if health.failed(failure) {
-            dependencies.tell(
-                .alarm("nothing is recorded: \(Problem(failure).detail ?? "the clock cannot be believed")"))
-        }
+        guard let outage = health.failed(failure, isOfStore: isOfStore) else { return }
+        let what =
+            switch outage {
+            case .everything: "nothing is recorded"
+            case .room: "sends are refused"
+            }
+        dependencies.tell(.alarm("\(what): \(failure.detail)"))
     }
 
     private func refuse(_ operations: [any EngineOperation], _ error: any Error) {
@@ -271,11 +275,14 @@ package final class Engine: Sendable {
             // anything now could be a lie; a restart reads what is true.
             dependencies.durabilityLost(what)
         }
-        refuse(operations, EngineFailure(error))
+        let isOfStore = (error as? StoreError).map { $0.damage == nil } ?? false
+        refuse(operations, EngineFailure(error), isOfStore: isOfStore)
     }
 
-    private func refuse(_ operations: [any EngineOperation], _ failure: EngineFailure) {
-        noteFailure(failure)
+    private func refuse(
+        _ operations: [any EngineOperation], _ failure: EngineFailure, isOfStore: Bool = false
+    ) {
+        noteFailure(failure, isOfStore: isOfStore)
         for operation in operations { operation.refuse(failure) }
     }
 }

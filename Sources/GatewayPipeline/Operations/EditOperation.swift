@@ -51,7 +51,7 @@ extension Problem {
             case .overloaded: .tooManyInFlight
             case .outboxFull, .outboxFullForRecipient: .outboxFull
             case .stopping: .draining
-            case .unavailable, .damaged: .unavailable
+            case .unavailable, .diskLow, .damaged: .unavailable
             case .trailBehind: .trailBehind
             case .clockWentBack, .uptimeWentBack: .clockWentBack
             case .clockJumped: .clockJumped

@@ -55,13 +55,13 @@ final class SendOperation: EngineOperation {
 
     private func answer(_ places: EntryPlaces) {
         guard let decided else { preconditionFailure("a send was to be answered before it was decided") }
-        gateway.dependencies.traces.tell(
-            "decided", of: send.traceParent, decided.answer(places).logged(as: send.attested))
         reply(
             Answer(
                 status: SendAnswer.status(of: decided.outcome, inShadow: send.isShadow),
                 contentType: SendAnswer.contentType(of: decided.outcome, inShadow: send.isShadow),
                 making: { [self] in decided.answer(places).bytes(isStreamLine: isStreamLine) }))
+        gateway.dependencies.traces.tell(
+            "decided", of: send.traceParent, decided.answer(places).logged(as: send.attested))
     }
 
     /// Answers a repeated send. The writer only finds out that it is a repeat: reading the entry and rebuilding the

@@ -12,7 +12,7 @@ extension Route {
         "postSend", .post, "/v1/sends", tag: "Sends", "Decide one send",
         means:
             "202 when at least one destination will get it: now, later or in a summary. 403 when none will. Both are recorded before the answer is given. The same `id` with the same content is answered the same way again and sent once, for at least 31 days; 400, 401, 422, 429 and 503 bind nothing.",
-        grants: [.send], also: [critical], grantIsDecided: true,
+        grants: [.send], also: [critical], grantIsDecided: true, headers: [traced],
         body: .unread(
             SendRequest.self, "A transaction notice",
             adding: (

@@ -131,7 +131,9 @@ final class PublishedTrail: TrailLibrary {
     }
 
     func removeSnapshots(besides sizes: Set<UInt64>) throws {
-        try state.withLock { try $0.writer.removeSnapshots(besides: sizes) }
+        while try state.withLock({
+            try $0.writer.removeSnapshots(besides: sizes, countMax: Self.prunedCountMax)
+        }) > 0 {}
     }
 
     /// Files removed in one turn, some 20 ms.

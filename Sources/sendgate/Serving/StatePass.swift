@@ -95,11 +95,14 @@ struct StateComparison {
 
     /// Compares the sends that came since the last time, so that memory never holds those of a month.
     private func settle(_ fold: inout StateFold) throws {
-        let count =
-            fold.hasUnsettled
-            ? try store.read { reading in try fold.settle { try StateAudit.isStored($0, $1, in: reading) } }
-            : 0
-        try progress(.reading(fold.next, sends: count))
+        repeat {
+            let count =
+                fold.hasUnsettled
+                ? try store.read { reading in
+                    try fold.settle(Self.pieceCount) { try StateAudit.isStored($0, $1, in: reading) }
+                } : 0
+            try progress(.reading(fold.next, sends: count))
+        } while fold.hasUnsettled
     }
 
     /// Applies what the store has written since.

@@ -99,7 +99,7 @@ final class TrailPruning: Sendable {
         let recorded = try around.store.read { try $0.recordedSnapshot() }
         let pending = recorded.flatMap { $0.size > head?.size ?? 0 ? $0 : nil }
         if let pending {
-            guard try isCovered(pending) else { return true }
+            guard try mayGo(pending, terms) else { return true }
             try requireLines(of: pending, after: head)
             try around.library.adopt(pending)
             isTidy.store(false, ordering: .relaxed)
@@ -114,14 +114,18 @@ final class TrailPruning: Sendable {
         return true
     }
 
-    /// Whether an entry cannot be taken back any more.
-    private func isCovered(_ pending: SnapshotHead) throws -> Bool {
+    /// Whether what a snapshot stands in for may go: its entry cannot be taken back any more, and the time is what it was.
+    private func mayGo(_ pending: SnapshotHead, _ terms: Terms) throws -> Bool {
         var waitsFor: String?
         if try publishedSize() <= pending.index {
             waitsFor = "the next checkpoint"
         } else if let size = try around.externalSize(), size <= pending.index {
             waitsFor =
                 "`external_checkpoint`, which is of \(size) entries and has to be of more than \(pending.index)"
+        } else if let newest = try time(of: pending.size - 1),
+            try around.now() < newest.advanced(bySeconds: Int64(terms.keepDays) * 86_400)
+        {
+            waitsFor = "`trail_keep_days`, which was raised since"
         }
         state.withLock { $0.waitsFor = waitsFor }
         return waitsFor == nil
@@ -170,7 +174,13 @@ final class TrailPruning: Sendable {
         else { return }
         // What was begun and never recorded may be of fewer entries.
         try around.library.removeSnapshots(besides: Set([head?.size].compactMap(\.self)))
-        try around.record(write(plan, with: maker, terms.keepDays, terms.lookBackDays))
+        do {
+            try around.record(write(plan, with: maker, terms.keepDays, terms.lookBackDays))
+        } catch {
+            // A disk that it filled is given back at once: sends need the room.
+            try? around.library.removeSnapshots(besides: Set([head?.size].compactMap(\.self)))
+            throw error
+        }
         state.withLock { $0.waitsFor = "the next checkpoint" }
     }
 
