@@ -2,7 +2,7 @@ import CanonicalJSON
 package import GateRecords
 import GateVocabulary
 
-/// What of a pruned trail stands in for the entries that are gone (decision SG-0076).
+/// The entries of a pruned trail that stand in for those that are gone (decision SG-0076).
 ///
 /// A snapshot is the entries before ``SnapshotEntry/size`` that are still needed, as they are and in their order, one a line. Each
 /// is proved by its tile, which stays, so a snapshot can leave something out and make nothing up; what it leaves out is bound by the
@@ -37,7 +37,7 @@ package enum Snapshot {
 
 /// Which snapshot is in force: the file `snapshot/head`.
 package struct SnapshotHead: Hashable, Sendable {
-    /// Of the lines, and of the rule that chooses them.
+    /// The version of the lines and of the rule that chooses them.
     package static let format: Int64 = 1
     package static let byteCountMax = 4_096
 
@@ -79,7 +79,7 @@ package struct SnapshotHead: Hashable, Sendable {
     }
 }
 
-/// What is wrong with the snapshot of a pruned trail.
+/// A snapshot that a verifier does not take in place of pruned entries.
 package enum SnapshotDamage: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { message }
 

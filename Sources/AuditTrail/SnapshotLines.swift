@@ -9,7 +9,7 @@ struct SnapshotLines<Reader: TrailReader> {
     private let head: SnapshotHead
     private var segment: [UInt8] = []
     private var offset = 0
-    /// Of the segment in memory.
+    /// The number of the segment in memory.
     private var number = -1
     private var lineOfSegment = 0
     private var hasher = SHA256.Hasher()
@@ -50,7 +50,7 @@ struct SnapshotLines<Reader: TrailReader> {
         self.peeked = nil
     }
 
-    /// What the line that was read last is called in a message.
+    /// The error that names the line that was read last.
     var damage: TrailDamage { .snapshot(.line(lineOfSegment, in: path)) }
 
     private mutating func readSegment() throws {
@@ -76,8 +76,8 @@ struct SnapshotLines<Reader: TrailReader> {
 
 /// Follows which of the entries before a snapshot are among its lines, where they are there still.
 ///
-/// Whoever kept the bundles can hold the snapshot against them: an entry that should have stayed and is not there is of somebody who
-/// was forgotten before the snapshot was made, or was left out.
+/// A verifier that has the bundles still holds the snapshot against them: an entry that should have stayed and is no line is of somebody
+/// who was forgotten before the snapshot was made, or was left out.
 struct SnapshotSelection {
     private let size: UInt64
     /// People some entry of whom was left out, with the first of these entries.

@@ -14,7 +14,7 @@ package struct SnapshotMaker<Reader: TrailReader> {
     /// Called after each bundle and each segment read. May pause, and may throw to end it.
     private let step: () throws -> Void
 
-    /// What goes.
+    /// The entries that a snapshot of this size stands in for.
     package struct Plan: Sendable {
         /// The entries before it go but for those that the snapshot keeps.
         package let size: UInt64
@@ -53,7 +53,7 @@ package struct SnapshotMaker<Reader: TrailReader> {
             try step()
         }
         guard let newest else { return nil }
-        try forEachLine { entry, _ in follow(entry) }
+        try forEachLine(of: head) { entry, _ in follow(entry) }
         return Plan(size: size, newest: newest, forgotten: forgotten)
     }
 
@@ -75,13 +75,13 @@ package struct SnapshotMaker<Reader: TrailReader> {
         }
         func add(_ entry: TrailEntry, _ bytes: [UInt8]) throws {
             let isForgotten = Snapshot.subject(of: entry).map(plan.forgotten.contains) ?? false
-            // What comes next is judged by the entry before it, whichever that is.
+            // The first entry behind the snapshot is judged by the one before it, whatever that is.
             guard entry.index == plan.size - 1 || Snapshot.keeps(entry) && !isForgotten else { return }
             held += bytes + [0x0A]
             lineCount += 1
             if held.count >= Snapshot.segmentByteCount { try flush() }
         }
-        try forEachLine(add)
+        try forEachLine(of: head, add)
         for index in (head?.size ?? 0) >> 8..<plan.size >> 8 {
             for bytes in try bundle(index) { try add(Self.read(bytes), bytes) }
             try step()
@@ -96,15 +96,13 @@ package struct SnapshotMaker<Reader: TrailReader> {
 
     /// Requires that the lines of a snapshot are there, and are the ones that its entry says.
     package func check(_ head: SnapshotHead) throws {
-        var lines = SnapshotLines(reader, head)
-        while try lines.next() != nil {
-            lines.pass()
-            if lines.lineCount % 1_024 == 0 { try step() }
-        }
-        try lines.finish()
+        try forEachLine(of: head) { _, _ in }
     }
 
-    private func forEachLine(_ body: (TrailEntry, [UInt8]) throws -> Void) throws {
+    /// - Parameter head: `nil` has no lines.
+    private func forEachLine(
+        of head: SnapshotHead?, _ body: (TrailEntry, [UInt8]) throws -> Void
+    ) throws {
         guard let head else { return }
         var lines = SnapshotLines(reader, head)
         while let line = try lines.next() {

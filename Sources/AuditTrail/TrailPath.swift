@@ -6,7 +6,7 @@ package enum TrailPath: Hashable, Sendable {
     case tile(level: Int, index: UInt64, width: Int)
     /// Entries with their lengths: `index` counts bundles, `width` is 256 for a full bundle.
     case entries(index: UInt64, width: Int)
-    /// What the snapshot in force is, where entries were pruned; no file of C2SP's layout.
+    /// The head of the snapshot in force, where entries were pruned; no file of C2SP's layout.
     case snapshot
     /// A part of the lines of the snapshot of the entries before `size`.
     case segment(size: UInt64, number: Int)

@@ -38,8 +38,7 @@ package struct TrailReport: Sendable {
     /// The first entry of a newer sendgate: it and others like it have results of gates, facts, or a kind, that this build
     /// does not know and did not check. The rest of these entries was checked as in any other.
     package var newerEntry: NewerEntry?
-    /// What the last `start` names, where that is a later version than the one that verifies. What is unknown from there on may be of
-    /// that version.
+    /// The version in the last `start`, where it is later than the one that verifies. Unknown kinds from there on may be of that version.
     package var laterVersion: BuildVersion?
     /// What stands in for the entries that are gone; `nil` of a trail that has all of them.
     package var snapshot: SnapshotHead?
