@@ -134,3 +134,14 @@ final class GatewayFixture: Sendable {
         "at": "2026-11-21T05:00:00Z",
     ]
 }
+
+/// Whether a condition comes true that a thread of the gateway makes true and tells nobody of.
+///
+/// - Parameter lookCount: Looks, 5 ms apart.
+func eventually(_ lookCount: Int = 2_000, _ condition: () throws -> Bool) async throws -> Bool {
+    for _ in 0..<lookCount {
+        if try condition() { return true }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+    return false
+}

@@ -249,14 +249,6 @@ private final class StandingClock: Clock {
         }
     }
 
-    private func eventually(_ condition: () throws -> Bool) async throws -> Bool {
-        for _ in 0..<2_000 {
-            if try condition() { return true }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        return false
-    }
-
     private func isSealed(_ gate: GatewayFixture, under key: String) async throws -> Bool {
         try await eventually {
             try gate.wiring.store.read { try $0.resealedDataKey() == key && $0.laggingRowCount() == 0 }

@@ -66,11 +66,10 @@ import WireProtocol
     }
 
     private func published(_ gate: GatewayFixture, beyond index: UInt64) async throws {
-        for _ in 0..<2_000 {
-            if try gate.wiring.store.read({ try $0.publishedSize() }) > index { return }
-            try await Task.sleep(for: .milliseconds(5))
+        let isPublished = try await eventually {
+            try gate.wiring.store.read { try $0.publishedSize() } > index
         }
-        Issue.record("entry \(index) was never published")
+        #expect(isPublished, "entry \(index) was never published")
     }
 
     private func run(_ arguments: String...) async throws -> CommandLineRun {

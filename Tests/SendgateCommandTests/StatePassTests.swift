@@ -49,7 +49,7 @@ import Testing
         #expect(!found.isEmpty && found.allSatisfy { $0.subject != nil }, "\(found)")
         #expect(own.differences == found)
         gate.wiring.core.differ(found)
-        let closed = try await eventually {
+        let closed = try await eventually(1_000) {
             try gate.wiring.store.read {
                 try $0.state(of: try #require(found[0].subject))?.preferences.filter(\.isClosing).count
             } == Channel.allCases.count
@@ -60,14 +60,6 @@ import Testing
         #expect(try own.advance { again += $0 })
         #expect(again.map(\.what) == found.map(\.what))
         try await gate.stop()
-    }
-
-    private func eventually(_ condition: () throws -> Bool) async throws -> Bool {
-        for _ in 0..<1_000 {
-            if try condition() { return true }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        return false
     }
 
     @Test func `a pass that was ended goes on with its share in the next process`() async throws {
