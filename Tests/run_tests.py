@@ -73,7 +73,7 @@ SOAK = {
     # Every page and every sealed value.
     "bytes": [
         "GatewayPipelineTests.FlippedPageTests", "SQLiteStoreTests.MigrationTests", "SQLiteStoreTests.ResealingTests",
-        "SendgateCommandTests.KeptStateTests",
+        "SendgateCommandTests.KeptStateTests", f"{PROCESSES}.EndToEnd/MigrationKillTests",
     ],
     "kills": [f"{ALONE}/KillTests"],
     "fuzz": [f"{PROCESSES}.ContractTests", f"{PROCESSES}.GrantFuzzTests"],
