@@ -14,7 +14,7 @@ package enum FieldClass: String, CaseIterable, Sendable {
 /// One field of a record, and what follows from its declaration: how it is stored, recorded, shown and given.
 ///
 /// The forms work on the place of the value in a record's memory (`offset`), not through its key path: a key path that is not known when
-/// a function is compiled is walked at run time, some 200 instructions a field: for a person with three devices, a tenth of a send. Only ``Fields`` makes fields,
+/// a function is compiled is walked at run time, some 200 instructions a field: for a person with three devices, a tenth of a send. Only ``FieldDeclarations`` makes fields,
 /// from the key path of a stored property, so that a place always holds a value of the type that the forms were made for.
 package struct Field: Sendable {
     package let name: StaticString

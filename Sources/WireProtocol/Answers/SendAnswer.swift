@@ -168,7 +168,7 @@ package struct SendAnswer: Hashable, Sendable {
     }
 
     /// What all forms have.
-    private static func declareCommon(as form: Form, in fields: inout Fields<Self>) {
+    private static func declareCommon(as form: Form, in fields: inout FieldDeclarations<Self>) {
         fields.joined(
             "deliveries", \.deliveries, "One per destination; empty when the send itself was refused.",
             shape: .list(of: Delivery.shownShape, countMax: WireLimits.destinationCountMax))
@@ -199,11 +199,11 @@ package struct SendAnswer: Hashable, Sendable {
         }
     }
 
-    private static func declareStatus(in fields: inout Fields<Self>) {
+    private static func declareStatus(in fields: inout FieldDeclarations<Self>) {
         fields.joined("status", "In a line of a stream.", shape: .integer(202...202)) { Optional($0.status) }
     }
 
-    private static func declareViolations(in fields: inout Fields<Self>) {
+    private static func declareViolations(in fields: inout FieldDeclarations<Self>) {
         fields.joined(
             "violations",
             "For `invalid_params`: everything in `params` that does not fit the type. Never a value.",

@@ -237,7 +237,7 @@ package struct DeviceKeysRevokeBody: WireBody, GivenRecord {
     ]
 }
 
-extension Fields where Object: Record {
+extension FieldDeclarations where Object: Record {
     fileprivate mutating func dryRun(_ path: WritableKeyPath<Object, Bool>) {
         given("dry_run", path, "Says what would become of it, and changes nothing.", .leftOut)
     }

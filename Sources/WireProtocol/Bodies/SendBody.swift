@@ -72,7 +72,7 @@ extension SendRequest: WireBody, GivenRecord {
     }
 }
 
-extension Fields where Object: Record {
+extension FieldDeclarations where Object: Record {
     fileprivate mutating func recipient(
         _ send: WritableKeyPath<Object, SendRequest>, _ means: String, isOptional: Bool
     ) {
