@@ -55,7 +55,7 @@ from mutations import check, read_list
 
 HERE = pathlib.Path(__file__).resolve().parent
 # As `make test` builds, or all would be built again.
-BUILD = "swift build --explicit-target-dependency-import-check error -debug-info-format none --build-tests"
+BUILD = "swift build --explicit-target-dependency-import-check error -debug-info-format none --disable-index-store --build-tests"
 PRODUCTS = ["sendgatePackageTests.xctest", "sendgate"]
 # A run that takes this many times as long as without a mutation hangs; a slow test, beside other work, has longer.
 PATIENCE, PATIENCE_SECONDS_MIN, SLOW_SECONDS_MIN = 6, 30, 120
