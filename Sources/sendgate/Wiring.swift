@@ -106,7 +106,7 @@ struct Wiring {
         let store = try Self.openStore(
             of: configuration.stateDirectory, readingAgain: &keys, by: readKeys,
             damageFound: { logger.critical("in the store, \($0)") },
-            migrating: MigrationNotices(logger: logger, notices: notices).tell)
+            migrating: MigrationNotices(logger: logger, notices: notices, starting: starting?.handler).tell)
         // Its lock is held now, so that no other process writes keys.
         try Self.warning(logger) {
             try PrivateKeyDirectory.eraseUnfinished(in: configuration.keysDirectory)

@@ -10,13 +10,13 @@ import GatewayPipeline
 import KeyFiles
 import Logging
 import PolicyProof
-import SQLiteStore
 import Testing
 import TrailDirectory
 import UnixSocketEndpoint
 import UnixSockets
 import WireProtocol
 
+@testable import SQLiteStore
 @testable import sendgate
 
 @Suite struct ServingTests {
@@ -75,6 +75,13 @@ import WireProtocol
         #expect(readiness.body.contains(#""ready":false"#), "\(readiness)")
         let send = await Self.ask(handler, "/v1/sends")
         #expect(send.status == 503 && send.body.contains("proving 43 %"), "\(send)")
+        // What an older state directory still needs comes after the proof.
+        MigrationNotices(
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, notices: nil, starting: handler
+        ).tell(MigrationProgress(file: "gate.db", version: 4, work: .rows, done: 3, total: 4))
+        let migrating = await Self.ask(handler, "/readyz").body
+        #expect(migrating.contains("version 4, 75 % of 4 rows") && migrating.contains(#""name":"store""#))
+        #expect(!migrating.contains("proving"), "\(migrating)")
         // The gateway takes the same sockets over.
         let gate = try await GatewayFixture(in: folder.root)
         handler.handOver(to: gate.wiring.gateway)

@@ -2,13 +2,14 @@ import CommandTerminal
 import Logging
 import SQLiteStore
 
-/// What the log and the service manager are told while a state directory of an earlier version is brought up to date: a line when it
+/// What the log, the service manager and who asks at an open socket are told while a state directory of an earlier version is brought up to date: a line when it
 /// begins, and one each second.
 final class MigrationNotices {
     private static let interval = Duration.seconds(1)
 
     private let logger: Logger
     private let notices: ServiceNotices?
+    private let starting: StartingHandler?
     private let now: () -> ContinuousClock.Instant
     private var last: (moment: ContinuousClock.Instant, step: Step)?
 
@@ -18,12 +19,14 @@ final class MigrationNotices {
         var work: MigrationProgress.Work
     }
 
-    /// - Parameter now: Of a clock that a test moves.
+    /// - Parameters:
+    ///   - starting: What answers meanwhile, where the sockets are open already.
+    ///   - now: Of a clock that a test moves.
     init(
-        logger: Logger, notices: ServiceNotices?,
+        logger: Logger, notices: ServiceNotices?, starting: StartingHandler? = nil,
         now: @escaping () -> ContinuousClock.Instant = { ContinuousClock.now }
     ) {
-        (self.logger, self.notices, self.now) = (logger, notices, now)
+        (self.logger, self.notices, self.starting, self.now) = (logger, notices, starting, now)
     }
 
     func tell(_ progress: MigrationProgress) {
@@ -33,6 +36,7 @@ final class MigrationNotices {
         last = (moment, step)
         logger.notice("\(progress)")
         notices?.migrating("\(progress)")
+        starting?.migrating("\(progress)")
     }
 
     /// For a command: a bar, where there is a terminal.

@@ -10,8 +10,8 @@ import Synchronization
 import UnixSocketEndpoint
 import WireProtocol
 
-/// The sockets of a gateway whose bundle this build has still to prove: they are open, say how far the proof is, and take
-/// nothing.
+/// The sockets of a gateway whose bundle this build has still to prove: they are open, say how far the proof is, and then how far an
+/// older state directory is brought up to date, and take nothing.
 ///
 ///     no proof is kept → sockets open → proof → Wiring (store, trail, engine) → the gateway answers on the same sockets
 ///
@@ -88,22 +88,26 @@ struct StartingGateway: Sendable {
 /// What answers on the sockets until the gateway does.
 final class StartingHandler: RequestHandler {
     private struct State {
-        var done: UInt64 = 0
-        var total: UInt64 = 0
+        var stateCount: UInt64 = 0
+        /// What is still to be done, and the check of `/readyz` that fails for it.
+        var work = (check: "policy", progress: "proving the bundle")
         var gateway: (any RequestHandler)?
     }
 
     private let state = Mutex(State())
 
     /// States that were decided so far.
-    var stateCount: UInt64 { state.withLock { $0.done } }
+    var stateCount: UInt64 { state.withLock { $0.stateCount } }
 
     func proved(_ done: UInt64, of total: UInt64) {
         state.withLock { state in
-            state.done = done
-            state.total = total
+            state.stateCount = done
+            if total > 0 { state.work.progress = "proving \(min(done * 100 / total, 100)) %" }
         }
     }
+
+    /// - Parameter progress: Which file, and how far.
+    func migrating(_ progress: String) { state.withLock { $0.work = ("store", progress) } }
 
     /// From the next request on the gateway answers, on open connections too.
     func handOver(to gateway: some RequestHandler) { state.withLock { $0.gateway = gateway } }
@@ -123,22 +127,14 @@ final class StartingHandler: RequestHandler {
     }
 
     private func answer(to target: String) -> Answer {
+        let (check, progress) = state.withLock { $0.work }
         switch target {
         case "/healthz": return Answer(HealthAnswer())
         case "/readyz":
-            let answer = ReadinessAnswer(checks: [
-                .init(name: "policy", isPassed: false, detail: progress)
-            ])
+            let answer = ReadinessAnswer(checks: [.init(name: check, isPassed: false, detail: progress)])
             return Answer(status: 503, answer)
         default:
             return Problem(.unavailable, detail: "the gateway is starting: \(progress)").answer
-        }
-    }
-
-    private var progress: String {
-        state.withLock { state in
-            state.total == 0
-                ? "proving the bundle" : "proving \(min(state.done * 100 / state.total, 100)) %"
         }
     }
 }
