@@ -8,22 +8,20 @@ import Testing
 
 @testable import CourierProviders
 
-/// Journals that released couriers wrote, kept in the repository beside the state directory of their gateway: this build goes on
-/// with each of them (SG-0083).
+/// Journals of each version of their lines, kept in the repository: this build goes on with each of them (SG-0083).
 ///
-/// `SENDGATE_RECORD_STATE=1` records one of this version, unless there is one; `Tests/Fixtures/States/README.md` says when.
+/// `SENDGATE_RECORD_STATE=1` records one of this version, unless there is one; `Tests/Fixtures/README.md` says when.
 @Suite struct KeptJournalTests {
     private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "../Fixtures/States").standardizedFileURL.path
+        .appending(path: "../Fixtures/Journals").standardizedFileURL.path
     private static let recordedAt = Instant(rfc3339: "2026-11-29T12:00:00Z")!
-    private static let version = "0.1.0"
+    private static let newest = "\(fixtures)/version-\(CourierJournal.version)"
     private static let ticket = "6f0d1e9c-2f2e-4d0a-8f6b-1f1f5b1d7a10"
     private static let reply =
         #"{"kind":"reply","id":"m-1","channel":"sms","from":"+4790000000","text":"STOP"}"#
 
     private static let versions =
-        (try! FileManager.default.contentsOfDirectory(atPath: fixtures))
-        .filter { $0 != "README.md" }.sorted()
+        try! FileManager.default.contentsOfDirectory(atPath: fixtures).sorted()
 
     private let folder: TestFolder
 
@@ -57,7 +55,7 @@ import Testing
         async throws
     {
         let path = folder.file("journal")
-        try FileManager.default.copyItem(atPath: "\(Self.fixtures)/\(version)/courier.journal", toPath: path)
+        try FileManager.default.copyItem(atPath: "\(Self.fixtures)/\(version)", toPath: path)
         let clock = Self.clock(secondsLater: 1_200)
         let journal = try CourierJournal(path: path, now: clock.now)
         #expect(journal.damage == nil)
@@ -94,16 +92,14 @@ import Testing
             try await record()
             Issue.record("recorded; run again without SENDGATE_RECORD_STATE")
         }
-        #expect(FileManager.default.fileExists(atPath: "\(Self.fixtures)/\(Self.version)/courier.journal"))
+        #expect(FileManager.default.fileExists(atPath: Self.newest))
     }
 
     /// Has the parts of a courier write what they write, and ends them in the middle.
     private func record() async throws {
-        let target = "\(Self.fixtures)/\(Self.version)/courier.journal"
         try #require(
-            !FileManager.default.fileExists(atPath: target), "what a version wrote is never recorded anew")
-        try FileManager.default.createDirectory(
-            atPath: "\(Self.fixtures)/\(Self.version)", withIntermediateDirectories: true)
+            !FileManager.default.fileExists(atPath: Self.newest),
+            "what a version wrote is never recorded anew")
         let clock = Self.clock(secondsLater: 0)
         let path = folder.file("journal")
         let journal = try CourierJournal(path: path, now: clock.now)
@@ -122,7 +118,7 @@ import Testing
         _ = await once.deliver(TestClock.order(number: 1)) { begin in
             _ = await begin()
             #expect(throws: Never.self) {
-                try Data(contentsOf: URL(filePath: path)).write(to: URL(filePath: target))
+                try Data(contentsOf: URL(filePath: path)).write(to: URL(filePath: Self.newest))
             }
             return .accepted(providerID: nil)
         }

@@ -36,18 +36,18 @@ private final class StandingClock: Clock {
     }
 }
 
-/// State directories that released builds wrote, kept in the repository: this build opens each of them, brings it up to date, and
+/// State directories of each version of the layout, kept in the repository: this build opens each of them, brings it up to date, and
 /// goes on with it (SG-0083).
 ///
-/// `SENDGATE_RECORD_STATE=1` records one of this version, unless there is one; `Tests/Fixtures/States/README.md` says when.
+/// `SENDGATE_RECORD_STATE=1` records one of this version, unless there is one; `Tests/Fixtures/README.md` says when.
 @Suite struct KeptStateTests {
     private static let fixtures = CommandLineRun.repository.appending(path: "Tests/Fixtures/States").path
     private static let recordedAt = Instant(rfc3339: "2026-11-29T10:00:00Z")!
     private static let isRecording = ProcessInfo.processInfo.environment["SENDGATE_RECORD_STATE"] == "1"
 
-    private static let versions =
-        (try! FileManager.default.contentsOfDirectory(atPath: fixtures))
-        .filter { !$0.contains("README") }.sorted()
+    private static let newest = "\(fixtures)/schema-\(Schema.gate.version)"
+
+    private static let versions = try! FileManager.default.contentsOfDirectory(atPath: fixtures).sorted()
 
     private let folder: TemporaryFolder
 
@@ -82,8 +82,8 @@ private final class StandingClock: Clock {
             Issue.record("recorded; run again without SENDGATE_RECORD_STATE")
         }
         #expect(
-            FileManager.default.fileExists(atPath: "\(Self.fixtures)/\(Sendgate.version)/gate.tar.gz"),
-            "a released version keeps one: \(Self.fixtures)/README.md")
+            FileManager.default.fileExists(atPath: "\(Self.newest)/gate.tar.gz"),
+            "each version of the layout keeps one: Tests/Fixtures/README.md")
     }
 
     // MARK: What is in it
@@ -260,7 +260,7 @@ private final class StandingClock: Clock {
     /// Has a gateway of this version do a little of everything, and keeps its directory as it is when the process has ended with one
     /// message at the hop.
     private func record() async throws {
-        let target = "\(Self.fixtures)/\(Sendgate.version)"
+        let target = Self.newest
         try #require(
             !FileManager.default.fileExists(atPath: "\(target)/gate.tar.gz"),
             "what a version wrote is never recorded anew")

@@ -10,8 +10,7 @@ extension EndToEnd {
     @Suite struct MigrationKillTests {
         private static let fixtures = "\(Machine.repository)/Tests/Fixtures/States"
         private static let versions =
-            (try! FileManager.default.contentsOfDirectory(atPath: fixtures))
-            .filter { !$0.contains("README") }.sorted()
+            try! FileManager.default.contentsOfDirectory(atPath: fixtures).sorted()
         /// The calls that change a file, and the files of the database that is brought up to date.
         private static let calls = ["pwrite64", "fdatasync", "ftruncate", "unlink"]
         private static let files = ["gate.db", "gate.db-wal"]

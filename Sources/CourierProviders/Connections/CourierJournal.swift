@@ -71,7 +71,7 @@ package final class CourierJournal: Sendable {
 
     /// The version of the lines (SG-0083). From the second on, a journal begins with a line that says it; one that does not is of the
     /// first. Opening a journal writes it anew in the version of the build.
-    fileprivate static let version: Int64 = 1
+    static let version: Int64 = 1
 
     private let path: String
     private let limits: Limits
