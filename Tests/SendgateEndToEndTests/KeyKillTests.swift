@@ -2,7 +2,7 @@ import Foundation
 import GateTestKit
 import Testing
 
-extension Alone {
+extension EndToEnd {
     /// What each command on a key leaves when it, or the gateway that does it, is killed.
     @Suite struct KeyKillTests {
         /// The way of one origin key, each command with what it then says, the first time or again.

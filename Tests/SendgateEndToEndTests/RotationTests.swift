@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import Testing
 
-extension Alone {
+extension EndToEnd {
     /// The gateway's own keys are rotated while sends go on: none fails, and nothing that was written becomes unreadable.
     @Suite struct RotationTests {
         /// Sends one after another until it is told to stop; counts the answers by status.

@@ -140,6 +140,31 @@ extension EndToEnd {
             #expect(try gate.stop() == .exit(0))
         }
 
+        @Test func `a unit without its credential does not start, and says what is missing`() throws {
+            let scratch = try Scratch(isShared: true)
+            let production = try Production(in: scratch)
+            let path = try production.write("root_key: root\n" + production.template)
+            func start(_ environment: [String: String]) throws -> String {
+                let finished = try Finished.run(
+                    [Machine.sendgate, "serve", "--config", path], environment: environment, in: scratch,
+                    within: 20)
+                #expect(finished.ending == .exit(1), "\(finished)")
+                #expect(!FileManager.default.fileExists(atPath: scratch.path("state/gate.db")))
+                return finished.errors
+            }
+            // No line `LoadCredential=` at all, another one, and a folder that is not there.
+            let none = try start([:])
+            #expect(
+                none.contains("config.yaml:1:1: ") && none.contains("`LoadCredential=root:/path`"), "\(none)")
+            let credentials = scratch.path("credentials")
+            try FileManager.default.createDirectory(
+                atPath: credentials, withIntermediateDirectories: false)
+            for folder in [credentials, scratch.path("nowhere")] {
+                let other = try start(["CREDENTIALS_DIRECTORY": folder])
+                #expect(other.contains("`\(folder)/root`"), "\(other)")
+            }
+        }
+
         @Test func `a start says in its log what the pages lack, and one that lacks nothing does not`() throws
         {
             let scratch = try Scratch(isShared: true)
