@@ -41,16 +41,26 @@ extension Notice {
         package var basis: String
         /// Days after which a yes to it ends at the latest; `nil` for one that lasts until it is taken back.
         package var endsAfterDays: Int?
+        /// The day on which each version was first shown, in whatever place it was that day first. A version that is not here
+        /// may have been shown at any time.
+        package var firstShown: [String: CalendarDate]
 
         package init(
             purposes: [Purpose], channels: [Channel], methods: [ConsentMethod], basis: String,
-            endsAfterDays: Int? = nil
+            endsAfterDays: Int? = nil, firstShown: [String: CalendarDate] = [:]
         ) {
             self.purposes = purposes
             self.channels = channels
             self.methods = methods
             self.basis = basis
             self.endsAfterDays = endsAfterDays
+            self.firstShown = firstShown
+        }
+
+        /// The first day of a version, where nobody can have agreed to it at a moment; `nil` where somebody can.
+        package func firstDay(of version: String, after moment: Instant) -> CalendarDate? {
+            // Where a day begins first it is fourteen hours ahead of UTC.
+            firstShown[version].flatMap { moment < $0.instant.advanced(bySeconds: -14 * 3600) ? $0 : nil }
         }
     }
 
@@ -82,7 +92,14 @@ extension Notice {
                 endsAfterDays: row.optional(
                     "ends_after_days",
                     "Days after which a yes to it ends; without it, it lasts until it is taken back.")?
-                    .integer(1...3650))
+                    .integer(1...3650),
+                firstShown: row.optional(
+                    "first_shown",
+                    "By version, the day on which its text was first shown; a yes to it of an earlier day is refused.")
+                    .map { days in
+                        let days = days.members().others().map { ($0.key, $0.value.date()) }
+                        return Dictionary(days, uniquingKeysWith: { first, _ in first })
+                    } ?? [:])
             if scope.purposes.isEmpty { node.problem("asks for nothing") }
             if scope.channels.isEmpty { node.problem("asks for no channel") }
             if scope.methods.isEmpty { node.problem("can be agreed to in no way") }

@@ -124,6 +124,19 @@ extension ActRules {
                     "the notice `\(notice.id)` asks about \(asked) on \(channels), not about `\(record.purpose)` on \(record.channel.rawValue)"
             )
         }
+        // By the page in force, which may name the first day of a text that it has no more.
+        if record.state == .given,
+            let first = policy.scope(of: notice)?.firstDay(of: shown.version, after: record.eventTime)
+        {
+            throw StepRefusal(
+                .invalid,
+                violations: [
+                    Violation(
+                        .body(JSONPointer(["event_time"])),
+                        "expected \(first) or later: version `\(shown.version)` of the notice `\(notice.id)` was shown to nobody before"
+                    )
+                ])
+        }
         if record.state == .given, !scope.methods.contains(record.method) {
             let known = scope.methods.map { "`\($0.rawValue)`" }.joined(separator: ", ")
             throw StepRefusal(
