@@ -113,6 +113,10 @@ import WireProtocol
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let starting = try #require(
             try await StartingGateway.proving(configuration, environment: [:], logger: logger))
+        // Nobody lacks a grant yet.
+        let status = try await CommandLineRun("status", "--socket", folder.path("gate/gate.sock"))
+        #expect(status.status == 1 && status.output.contains("not ready"), "\(status)")
+        #expect(!status.errors.contains("metrics.read"), "\(status)")
         let policy = try PolicyLoading.signed(configuration)
         let whole = ProvedBundles.run(of: policy, grain: ProvedBundles.grain)
         #expect(starting.handler.stateCount == whole.stateCount)
