@@ -300,10 +300,25 @@ import WireProtocol
                     ]
                 ]
             ),
+            (
+                "u_4",
+                [
+                    "preferences": [
+                        [
+                            "scope": "marketing", "channel": "push", "source": "admin_override",
+                            "state": "user_off", "event_time": "2026-05-01T00:00:00Z",
+                        ]
+                    ]
+                ]
+            ),
         ] as [(String, JSONObject)] {
             let reply = try await Self.take(Self.line(user, in: gate, part), into: gate)
-            #expect(reply.status == 404 || reply.status == 422, "\(reply.json)")
-            #expect(try gate.store.read { try $0.subject(of: UserID(user)) } == nil)
+            #expect(
+                reply.status == 200 && Self.count(reply, "recorded", of: "consents") == 0, "\(reply.json)")
+            #expect(Self.count(reply, "recorded", of: "devices") == 1, "\(reply.json)")
+            let refused = Self.refused(reply).map { $0[0] }
+            #expect(refused.prefix(2) == ["/consents/0", "/consents/1"], "\(refused)")
+            #expect(refused.count == 3 && refused[2].hasPrefix("/\(part.members[0].key)/"), "\(refused)")
         }
         // What cannot be read may end any of them.
         let unread = try await Self.take(
@@ -314,6 +329,117 @@ import WireProtocol
         #expect(Self.count(unread, "recorded", of: "devices") == 1)
         #expect(Self.refused(unread).contains(["/consents/0", "invalid_request"]), "\(unread.json)")
         try Self.audit(gate)
+    }
+
+    /// A word of a person, as a member of a line.
+    private enum Word: String, CaseIterable {
+        case yes, mayOff, julyOff, offWithoutTime
+
+        func line(_ user: String, on channel: String?, in gate: GatewayHarness) throws -> JSONObject {
+            func off(_ time: String?) -> JSONObject {
+                var choice: JSONObject = [
+                    "scope": "marketing", "source": "in_app_settings", "state": "user_off",
+                ]
+                choice["channel"] = channel.map { .string($0) }
+                choice["event_time"] = time.map { .string($0) }
+                return ["preferences": [.object(choice)]]
+            }
+            switch self {
+            case .mayOff: return off("2026-05-01T00:00:00Z")
+            case .julyOff: return off("2026-07-01T00:00:00Z")
+            case .offWithoutTime: return off(nil)
+            case .yes:
+                var consent = try gate.consentBody("c-\(user)", at: "2026-06-01T00:00:00Z")
+                if channel != "push" { (consent["channel"], consent["address"]) = ("email", "a_1") }
+                return ["consents": [.object(consent)]]
+            }
+        }
+
+        /// What counts of words, in whatever order they come.
+        static func isYes(_ words: [Word]) -> Bool {
+            words.contains(.yes) && !words.contains(.julyOff) && !words.contains(.offWithoutTime)
+        }
+    }
+
+    private static func orders(_ words: [Word]) -> [[Word]] {
+        if words.isEmpty { return [[]] }
+        return words.indices.flatMap { index in
+            var rest = words
+            let word = rest.remove(at: index)
+            return orders(rest).map { [word] + $0 }
+        }
+    }
+
+    /// On a channel whose consent is of an address too, and on every channel at once.
+    @Test(arguments: ["push", "email", nil])
+    func `the latest word counts, in whatever order a person's words come over`(channel: String?) async throws
+    {
+        let gate = try Self.gate()
+        let sets: [[Word]] = [
+            [.yes, .mayOff], [.yes, .julyOff], [.yes, .mayOff, .julyOff], [.yes, .mayOff, .offWithoutTime],
+        ]
+        for (number, words) in sets.flatMap(Self.orders).enumerated() {
+            let user = "u_\(number)"
+            try await Self.take(Self.line(user, in: gate, ["consents": .null]), into: gate)
+            for word in words {
+                let line = try word.line(user, on: channel, in: gate)
+                let reply = try await Self.take(
+                    JSONObject([("user", .string(user))] + line.members.map { ($0.key, $0.value) }),
+                    into: gate)
+                #expect(reply.status == 200 && Self.refused(reply).isEmpty, "\(reply.json)")
+            }
+            gate.clock.advance(seconds: 5)
+            var send = try await gate.promo("p-\(number)", to: user)
+            if channel != "push" { send["channel"] = "email" }
+            let sent = try await gate.call("marketing", "POST", "/v1/sends", send)
+            #expect((sent.status == 202) == Word.isYes(words), "\(words): \(sent.json)")
+        }
+        try Self.audit(gate)
+    }
+
+    @Test func `an off without a time counts again where it may be newer than what is known`() async throws {
+        let gate = try Self.gate()
+        try await Self.take(Self.line("u_1", in: gate, ["consents": .null]), into: gate)
+        func off(_ word: Word) async throws -> Int64? {
+            let line = try word.line("u_1", on: "push", in: gate)
+            return try await Self.count(
+                Self.take(
+                    JSONObject([("user", "u_1")] + line.members.map { ($0.key, $0.value) }), into: gate),
+                "recorded", of: "preferences")
+        }
+        #expect(try await off(.julyOff) == 1)
+        #expect(try await off(.julyOff) == 0)
+        #expect(try await off(.mayOff) == 0)
+        #expect(try await off(.offWithoutTime) == 1)
+        #expect(try await off(.offWithoutTime) == 0)
+        gate.clock.advance(seconds: 2 * 86_400)
+        #expect(try await off(.offWithoutTime) == 1)
+        try Self.audit(gate)
+    }
+
+    /// The notice that people were shown is the file's word: the bundle knows when there was one.
+    @Test func `a yes to a text that nobody was shown yet is refused`() async throws {
+        let gate = try GatewayHarness(
+            at: "2026-11-21T08:00:00Z",
+            edit: { pages in
+                guard case .object(var page)? = pages["notices.yaml"]?.json,
+                    case .object(var notices)? = page["notices"], case .object(var notice)? = notices["promo"]
+                else { return }
+                notice["first_shown"] = ["3": "2026-11-21"]
+                notices["promo"] = .object(notice)
+                page["notices"] = .object(notices)
+                pages["notices.yaml"] = PolicyNode(json: .object(page))
+            })
+        try await gate.register("u_1")
+        for (id, time, isTaken) in [
+            // Where the day begins first it is fourteen hours ahead.
+            ("c_1", "2026-11-20T09:59:59Z", false), ("c_2", "2026-11-20T10:00:00Z", true),
+        ] {
+            let reply = try await gate.call(
+                "product", "POST", "/v1/recipients/u_1/consents", gate.consentBody(id, at: time))
+            #expect((reply.status == 200) == isTaken, "\(reply.json)")
+            if !isTaken { #expect("\(reply.json)".contains("2026-11-21 or later"), "\(reply.json)") }
+        }
     }
 
     @Test func `what follows from an import keeps its own caller in the entry`() throws {

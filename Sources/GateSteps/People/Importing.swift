@@ -31,6 +31,12 @@ struct ImportedChanges {
     var changes: [(change: PersonChange, caller: CallerName)] = []
 }
 
+/// A withdrawal or an off of a line was refused, and the line has consents, which may be recorded already. The step begins anew
+/// without them.
+package struct LostNo: Error {
+    package init() {}
+}
+
 /// Bringing people over from another system.
 extension StepContext {
     /// Records one person with all that is known of them, in one entry (decision SG-0080).
@@ -39,9 +45,10 @@ extension StepContext {
     /// nothing, and the others are recorded. What is recorded already is not recorded again, so a line may come twice. What is
     /// registered otherwise stays: an export is older than what an app has said since.
     ///
+    /// - Parameter isLosingNo: Whether an earlier try of the line threw ``LostNo``.
     /// - Throws: ``StepRefusal`` where nothing of the line can be recorded.
     package func importPerson(
-        _ read: ImportLine.Read, by caller: CallerName, at now: Instant
+        _ read: ImportLine.Read, isLosingNo: Bool = false, by caller: CallerName, at now: Instant
     ) throws -> ImportedPerson {
         let (line, rules) = (read.line, rules(at: now))
         try rules.require(.importPerson, of: caller)
@@ -74,14 +81,15 @@ extension StepContext {
                 try importDevice(device, line, by: caller, at: now)
             }
         }
-        // What cannot be read of a no may end any of the line's consents, so none is taken.
-        let losesNo = read.refused.contains { Self.isNo($0.pointer) }
+        // What cannot be taken of a no may end any of the line's consents, so none is taken.
+        let losesNo = isLosingNo || read.refused.contains { Self.isNo($0.pointer) }
+        let isKeepingNoes = !losesNo && !line.consents.isEmpty
         if losesNo {
             for consent in line.consents {
                 result.refused.append(
                     ImportRefusal(
                         consent.pointer, .invalidRequest,
-                        "a withdrawal or a choice of the line cannot be read, and a yes does not stand without the no beside it"
+                        "a withdrawal or a choice of the line cannot be taken, and a yes does not stand without the no beside it"
                     ))
             }
         }
@@ -94,14 +102,13 @@ extension StepContext {
         }
         for withdrawal in line.withdrawals {
             let pointer = JSONPointer(["withdrawals", withdrawal.name])
-            // A yes of the line must not stand without the no beside it.
-            try take(\.withdrawals, pointer, in: &result, isNeeded: !line.consents.isEmpty) {
+            try take(\.withdrawals, pointer, in: &result, isNo: isKeepingNoes) {
                 try importWithdrawal(withdrawal, of: line.user, by: caller, at: now)
             }
         }
         for choice in line.preferences {
-            let isNo = choice.body.choice.choice.storedState.isOff
-            try take(\.preferences, choice.pointer, in: &result, isNeeded: isNo && !line.consents.isEmpty) {
+            let isNo = choice.body.choice.choice.storedState.isOff && isKeepingNoes
+            try take(\.preferences, choice.pointer, in: &result, isNo: isNo) {
                 try importChoice(choice.body, of: line.user, by: caller, at: now)
             }
         }
@@ -123,10 +130,13 @@ extension StepContext {
 
     /// Takes one part of a line.
     ///
-    /// - Parameter isNeeded: Whether nothing else of the line can be recorded without it.
+    /// - Parameters:
+    ///   - isNeeded: Whether nothing else of the line can be recorded without it.
+    ///   - isNo: Whether the consents of the line cannot be recorded without it.
     private func take(
         _ count: WritableKeyPath<ImportCounts, Int>, _ pointer: JSONPointer,
-        in result: inout ImportedPerson, isNeeded: Bool = false, _ body: () throws -> Outcome
+        in result: inout ImportedPerson, isNeeded: Bool = false, isNo: Bool = false,
+        _ body: () throws -> Outcome
     ) throws {
         let before = writtenCount
         do {
@@ -135,6 +145,8 @@ extension StepContext {
             case .unchanged: result.unchanged[keyPath: count] += 1
             case .kept: result.kept.append(pointer)
             }
+        } catch is StepRefusal where isNo {
+            throw LostNo()
         } catch let refusal as StepRefusal {
             // What a refused part has written before it was refused goes only with the whole line.
             guard !isNeeded, writtenCount == before else {
@@ -251,8 +263,12 @@ extension StepContext {
             let named = person.subject.tag(.consent, withdrawal.name)
             let undone = Set(person.consents.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
             let isRecorded = person.consents.contains {
-                $0.state == .withdrawn && $0.withdraws == named && !undone.contains($0.idTag)
-                    && (body.eventTime == nil || body.eventTime == $0.statedTime ?? $0.eventTime)
+                guard $0.state == .withdrawn, $0.withdraws == named, !undone.contains($0.idTag) else {
+                    return false
+                }
+                // One without a time counts from when it is imported: only one that was imported like it covers as much.
+                return body.eventTime.map { [stated = $0.statedTime ?? $0.eventTime] in $0 == stated }
+                    ?? ($0.source == caller && $0.eventTime == $0.receivedAt)
             }
             // One that says more than its consent is said again.
             if isRecorded, !body.isForEveryChannel, body.reply == nil { return .unchanged }
@@ -285,8 +301,14 @@ extension StepContext {
             }
             guard let known else { return choice.storedState == .default }
             // The newer word stands, and at one time the no.
-            return known.state == choice.storedState && known.source == choice.source
-                || known.at > said.counts || known.at == said.counts && known.state.isOff
+            if known.at > said.counts || known.at == said.counts && known.state.isOff { return true }
+            // The same said again is newer than what was said between the two, whenever that is reported. One without a time
+            // counts from when it is imported, and is the same where the importer said so on this day.
+            let isSame = known.state == choice.storedState && known.source == choice.source
+            return isSame
+                && (imported.eventTime == nil
+                    ? known.caller == caller && known.at >= now.advanced(bySeconds: -86_400)
+                    : known.at == said.counts)
         }
         if isStanding { return .unchanged }
         let recorded = try setPreference(

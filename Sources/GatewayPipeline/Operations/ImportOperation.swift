@@ -32,12 +32,20 @@ struct ImportOperation: EngineOperation {
     private struct Tried: Error { var person: ImportedPerson }
 
     func perform(in batch: Batch) throws -> Completion {
-        let person: ImportedPerson
-        do {
-            person = try batch.step { step in
-                let person = try step.importPerson(line, by: importer, at: step.now())
+        func attempt(isLosingNo: Bool) throws -> ImportedPerson {
+            try batch.step { step in
+                let person = try step.importPerson(
+                    line, isLosingNo: isLosingNo, by: importer, at: step.now())
                 if line.line.isDryRun { throw Tried(person: person) }
                 return person
+            }
+        }
+        let person: ImportedPerson
+        do {
+            do {
+                person = try attempt(isLosingNo: false)
+            } catch is LostNo {
+                person = try attempt(isLosingNo: true)
             }
         } catch let refusal as StepRefusal {
             return { [reply] _ in reply(Problem(refusal).answer) }

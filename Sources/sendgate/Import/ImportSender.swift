@@ -136,7 +136,7 @@ final class ImportSender: ImportSending {
                 CommandFailure(
                     "the gateway takes no import from this process: \(refused["detail"]?.stringValue ?? "")",
                     hint:
-                        "use the socket of a caller with the grant `consents.import`; the handbook's page \"Moving here\" makes one"
+                        "use the socket of a caller with the grant `consents.import` and those for what the lines have; the handbook's page \"Moving here\" makes one. The import goes on where it is"
                 ))
         }
         return .success(answers)
