@@ -95,11 +95,12 @@ extension Notice {
                     .integer(1...3650),
                 firstShown: row.optional(
                     "first_shown",
-                    "By version, the day on which its text was first shown; a yes to it of an earlier day is refused.")
-                    .map { days in
-                        let days = days.members().others().map { ($0.key, $0.value.date()) }
-                        return Dictionary(days, uniquingKeysWith: { first, _ in first })
-                    } ?? [:])
+                    "By version, the day on which its text was first shown; a yes to it of an earlier day is refused."
+                )
+                .map { days in
+                    let days = days.members().others().map { ($0.key, $0.value.date()) }
+                    return Dictionary(days, uniquingKeysWith: { first, _ in first })
+                } ?? [:])
             if scope.purposes.isEmpty { node.problem("asks for nothing") }
             if scope.channels.isEmpty { node.problem("asks for no channel") }
             if scope.methods.isEmpty { node.problem("can be agreed to in no way") }
