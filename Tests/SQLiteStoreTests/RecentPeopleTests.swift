@@ -209,6 +209,11 @@ import Testing
         long.shorten()
         #expect(long.since > moment(3) && long.since <= moment(4))
         #expect(long.records == (4...Int64(countMax) + 3).reversed().map(record))
+
+        // What was loaded for a window with many forwards is given back.
+        let much = KnownForwards(since: moment(1), records: (1...Int64(countMax) * 10).reversed().map(record))
+        much.shorten()
+        #expect(much.records.count == countMax && much.records.capacity <= 2 * countMax)
     }
 
     @Test func `what is asked for stays, and no more is kept than the bound`() {

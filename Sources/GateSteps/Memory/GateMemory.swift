@@ -329,9 +329,9 @@ package final class KnownForwards {
     /// Keeps the newest, and from when on none is missing.
     func shorten() {
         guard records.count > Self.keptCountMax else { return }
-        since = Instant(milliseconds: records[Self.keptCountMax].at.milliseconds + 1)
-        records.removeSubrange(Self.keptCountMax...)
-        records.removeAll { $0.at < since }
+        let first = Instant(milliseconds: records[Self.keptCountMax].at.milliseconds + 1)
+        // A new list: one that is cut keeps the memory of what was loaded.
+        (since, records) = (first, records.prefix(Self.keptCountMax).filter { $0.at >= first })
     }
 }
 
