@@ -67,6 +67,30 @@ import Testing
     private static let file = "hop: {file: /var/lib/sendgate/onward.ndjson}"
     private static let managing = "  - path: /run/m/gate.sock\n    mode: manage"
 
+    @Test func `the page's caller for copies of the security team's sends may use a socket in shadow`() throws
+    {
+        let page = try String(
+            contentsOf: CommandLineRun.repository.appending(path: "Sources/sendgate/Sendgate.docc/Shadow.md"),
+            encoding: .utf8)
+        let caller = try #require(
+            page.components(separatedBy: "```yaml\n").map { $0.components(separatedBy: "```")[0] }
+                .first { $0.contains("security_copy:") })
+        let bundle = "\(folder.root)/bundle"
+        try FileManager.default.copyItem(atPath: CommandLineRun.policies, toPath: bundle)
+        let callers = try String(contentsOfFile: "\(bundle)/callers.yaml", encoding: .utf8)
+        try "\(callers)\n\(caller)".write(toFile: "\(bundle)/callers.yaml", atomically: true, encoding: .utf8)
+        let critical = try String(contentsOfFile: "\(bundle)/critical.yaml", encoding: .utf8)
+        try #require(page.contains("'s/callers: \\[security\\]/callers: [security, security_copy]/'"))
+        try critical.replacing("callers: [security]", with: "callers: [security, security_copy]")
+            .write(toFile: "\(bundle)/critical.yaml", atomically: true, encoding: .utf8)
+        let policy = try CompiledPolicy(PolicyLoading.bundle(at: bundle))
+        #expect(policy.grants(of: CallerName("security_copy")).contains(.sendCritical))
+        try read(Self.bound("security_copy")).requireCallers(in: policy)
+        #expect {
+            try read(Self.bound("security")).requireCallers(in: policy)
+        } throws: { "\($0)".contains("its caller `security` holds `preferences.step_up`") }
+    }
+
     @Test func `a listener says what becomes of its sends, and its socket's mode beside`() throws {
         let configuration = try read(
             """
