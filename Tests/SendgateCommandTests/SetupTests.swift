@@ -1,6 +1,7 @@
 import CommandTerminal
 import Foundation
 import Testing
+import UnixSockets
 
 @testable import sendgate
 
@@ -89,6 +90,16 @@ import Testing
         (["--caller", "payments=daemon", "--app", "a b"], "`--app` is `a b`"),
         (["--caller", "payments=daemon", "--sockets", "run"], "`--sockets` is `run`"),
         (["--caller", "payments=daemon", "--hop-user", "nosuchuser"], "no user `nosuchuser`"),
+        (["--caller", "payments=0"], "cannot be root"),
+        (["--caller", "payments=4294967295"], "no user `4294967295`"),
+        (["--caller", "payments=daemon", "--caller", "product=1"], "is named for"),
+        // What only the configuration as a whole shows.
+        (["--caller", "payments=65534"], "which the kernel reports for every user without a mapping"),
+        (["--caller", "payments=daemon", "--origin", "a b"], "`origin` is `a b`"),
+        (
+            ["--caller", "payments=daemon", "--unsubscribe-url", "http://example.com"],
+            "must start with `https://`"
+        ),
     ])
     func `an answer that cannot be right stops it before anything is written`(more: [String], says: String)
         async throws
@@ -98,6 +109,55 @@ import Testing
         #expect(refused.status == 64 || refused.status == 1, "\(refused.errors)")
         #expect(refused.errors.contains(says) && refused.errors.contains("hint:"), "\(refused.errors)")
         #expect(!FileManager.default.fileExists(atPath: folder.root + "/etc"))
+    }
+
+    @Test func `a group that the socket needs is missing before anything is written`() async throws {
+        try #require(
+            UnixAccounts.groupID(named: SetupPlan.callersGroup) == nil, "the machine has the package")
+        let folder = try TemporaryFolder()
+        let refused = try await CommandLineRun(
+            Self.arguments(folder, ["--caller", "payments=daemon", "--sockets", "\(folder.root)/run"]))
+        #expect(
+            refused.status == 1 && refused.errors.contains("no group `sendgate-callers`"), "\(refused.errors)"
+        )
+        #expect(refused.errors.contains("groupadd --system sendgate-callers"), "\(refused.errors)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.root).isEmpty)
+    }
+
+    @Test func `a caller and who serves the hop may be numbers, as in a container`() async throws {
+        let folder = try TemporaryFolder()
+        let made = try await CommandLineRun(
+            Self.arguments(
+                folder, ["--caller", "payments=61001", "--caller", "product=2", "--hop-user", "61002"]))
+        try #require(made.status == 0, "\(made.errors)")
+        let text = try String(contentsOfFile: folder.root + "/etc/gate.yaml", encoding: .utf8)
+        #expect(
+            text.contains("payments: {users: [61001]}") && text.contains("users: [daemon, 61002]"), "\(text)")
+        // A number that has a name here joins the group by it; another has no group on this machine.
+        #expect(made.output.contains("usermod --append --groups sendgate-callers bin."), "\(made.output)")
+        #expect(
+            made.output.contains("Start what runs as 61001 with the supplementary group"), "\(made.output)")
+    }
+
+    @Test func `a gateway without a delivery layer is set up by the page about shadow`() async throws {
+        let page = try String(
+            contentsOf: CommandLineRun.repository.appending(path: "Sources/sendgate/Sendgate.docc/Shadow.md"),
+            encoding: .utf8)
+        #expect(page.contains("`sendgate init --hop /run/sendgate/none.sock --hop-user sendgate"))
+        let parts = page.components(separatedBy: "```yaml\n")[1].components(separatedBy: "```")[0]
+            .replacing("[payments]", with: "[daemon]").replacing("group: payments", with: "group: daemon")
+            .components(separatedBy: "listeners:\n")
+        let folder = try TemporaryFolder()
+        let made = try await CommandLineRun(Self.arguments(folder, ["--caller", "payments=daemon"]))
+        try #require(made.status == 0, "\(made.errors)")
+        let path = folder.root + "/etc/gate.yaml"
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+            .replacing(/hop:\n(  .*\n)+/, with: parts[0]).replacing("  - systemd: gate\n", with: parts[1])
+        try text.write(toFile: path, atomically: false, encoding: .utf8)
+        let configuration = try GatewayConfiguration.read(
+            environment: [Setting.rootKey.environmentName: folder.root + "/etc/root.key"], filePath: path)
+        #expect(
+            configuration.isShadow && text.contains("file: /var/lib/sendgate/state/onward.ndjson"), "\(text)")
     }
 
     /// A person's answers, one a line.

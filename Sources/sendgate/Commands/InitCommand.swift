@@ -35,7 +35,7 @@ struct InitCommand: GateCommand {
     var unsubscribeURL: String?
     @Option(
         help: ArgumentHelp(
-            "A caller of the bundle, and the Unix user whose processes it is. Repeatable.",
+            "A caller of the bundle, and the Unix user whose processes it is, by name or number. Repeatable.",
             valueName: "name=user"))
     var caller: [String] = []
     @Option(help: ArgumentHelp("An app that gets pushes, by its bundle id. Repeatable.", valueName: "app"))

@@ -99,7 +99,7 @@ extension GatewayConfiguration {
         {
             sources.refuse(
                 "`unsubscribe_url` must start with `https://`, have no space and at most 512 bytes",
-                at: sources.place(of: .unsubscribeURL))
+                at: sources.place(of: .unsubscribeURL), hint: "write it as `https://example.com/u/`")
         }
         return url
     }

@@ -101,13 +101,13 @@ struct SetupPlan: Sendable {
             }
             try Self.requireUser(binding.user, "`\(binding.caller)`")
         }
-        if let other = Dictionary(grouping: answers.callers, by: \.user).first(where: { $0.value.count > 1 })
-        {
+        let bindings = Dictionary(grouping: answers.callers) { Self.userID($0.user) }
+        if let other = bindings.first(where: { $0.value.count > 1 }) {
             throw CommandFailure.usage(
-                "`\(other.key)` is named for \(other.value.map { "`\($0.caller)`" }.joined(separator: " and "))",
+                "`\(other.value[0].user)` is named for \(other.value.map { "`\($0.caller)`" }.joined(separator: " and "))",
                 hint: "a process is one caller: give each a Unix user of its own")
         }
-        guard let userID = UnixAccounts.userID(named: user) else {
+        guard let userID = Self.userID(user) else {
             throw CommandFailure(
                 "there is no user `\(user)`", hint: "the package makes it; else `useradd --system \(user)`")
         }
@@ -121,7 +121,7 @@ struct SetupPlan: Sendable {
         apps = answers.apps
         hasCourier = answers.hop == nil
         hop = answers.hop ?? .init(path: Self.courierSocket, users: [Self.courierUser, "root"])
-        for name in hop.users where UnixAccounts.userID(named: name) == nil {
+        for name in hop.users where Self.userID(name) == nil {
             throw CommandFailure(
                 "there is no user `\(name)`, who is to serve the hop",
                 hint: hasCourier
@@ -129,6 +129,15 @@ struct SetupPlan: Sendable {
                     : "create it, or name another with `--hop-user`")
         }
         guard !hop.users.isEmpty else { throw Self.missing("--hop-user USER") }
+        guard places.sockets == nil || UnixAccounts.groupID(named: Self.callersGroup) != nil else {
+            throw CommandFailure(
+                "there is no group `\(Self.callersGroup)`, whose members may use the gateway's socket",
+                hint: "the package makes it; else `groupadd --system \(Self.callersGroup)`")
+        }
+        guard geteuid() == 0 || geteuid() == userID else {
+            throw CommandFailure(
+                "only root can give keys to `\(user)`", hint: "run `sendgate init` as root")
+        }
         self.places = places
         self.user = user
         self.userID = userID
@@ -139,8 +148,15 @@ struct SetupPlan: Sendable {
         .usage("`\(option)` is needed", hint: "give it, or run `sendgate init` at a terminal, which asks")
     }
 
+    /// Of a name of this machine, or of a number, which a container's user may have without a name here.
+    private static func userID(_ text: String) -> UInt32? {
+        guard let number = ConfigurationSources.digits(text) else { return UnixAccounts.userID(named: text) }
+        // The largest number means "leave as it is" to chown(2) and is no user.
+        return UInt32(exactly: number).flatMap { $0 == UInt32.max ? nil : $0 }
+    }
+
     private static func requireUser(_ name: String, _ caller: String) throws {
-        guard let id = UnixAccounts.userID(named: name) else {
+        guard let id = userID(name) else {
             throw CommandFailure(
                 "there is no user `\(name)` for \(caller)",
                 hint:
@@ -250,11 +266,25 @@ struct SetupPlan: Sendable {
     /// What only people can do, in the order in which they should.
     func left(_ made: SetupWork.Made) -> [String] {
         var left: [String] = []
-        let users = callers.map(\.user)
-        left.append(
-            "Let each caller's user connect: "
-                + users.map { "usermod --append --groups \(Self.callersGroup) \($0)" }.joined(separator: "; ")
-                + ". A service that runs already is started again for it.")
+        if UnixAccounts.groupID(named: Self.callersGroup) == nil {
+            left.append("Make the group of the callers: groupadd --system \(Self.callersGroup)")
+        }
+        let names = callers.map { binding in
+            ConfigurationSources.digits(binding.user) == nil
+                ? binding.user : Self.userID(binding.user).flatMap(MachineState.userName)
+        }
+        let commands = names.compactMap(\.self).map { "usermod --append --groups \(Self.callersGroup) \($0)" }
+        if !commands.isEmpty {
+            left.append(
+                "Let each caller's user connect: \(commands.joined(separator: "; ")). A service that runs already is started again for it."
+            )
+        }
+        let nameless = zip(callers, names).filter { $0.1 == nil }.map(\.0.user)
+        if !nameless.isEmpty {
+            left.append(
+                "Start what runs as \(nameless.joined(separator: ", ")) with the supplementary group \(Self.callersGroup): users without a name here are in no group of this machine."
+            )
+        }
         left.append(
             "Carry the keys of the roles in \(places.roles) to \(ApprovalRole.allCases.map(\.rawValue).joined(separator: ", ")), each on a medium of its own, and remove them here: whoever has all three can put any bundle in force."
         )

@@ -2,6 +2,7 @@ import AuditTrail
 import BundleModel
 import CommandTerminal
 import CompliancePolicy
+import ConfigurationPages
 import Foundation
 import GateVocabulary
 import KeyFiles
@@ -28,6 +29,7 @@ struct SetupWork {
     init(_ plan: SetupPlan) { self.plan = plan }
 
     consuming func run() throws -> Made {
+        try check()
         for (path, mode) in [
             (plan.places.directory, 0o755), (plan.places.roles, 0o700), (plan.places.state, 0o711),
         ] {
@@ -44,8 +46,30 @@ struct SetupWork {
         {
             try write(plan.places.courier, plan.courierText)
         }
-        try checkConfiguration()
+        try checkConfiguration(at: plan.configurationPath)
         return made
+    }
+
+    /// Finds, before anything is written, what would stop the work in the middle or keep the gateway from starting.
+    private func check() throws {
+        try ProvedBundles.demand(CompiledPolicy(PolicyLoading.bundle(at: plan.places.policies)))
+        // The keys of the roles are made later; others stand for them.
+        var signers: [ApprovalRole: String] = [:]
+        for role in ApprovalRole.allCases {
+            signers[role] = try Self.signer(PrivateKeyFile.generate(.policy, at: SystemClock().now()))
+                .verifierKey
+                .text
+        }
+        let path = NSTemporaryDirectory() + "sendgate-init-\(UUID().uuidString).yaml"
+        try OutputFile.create(path, with: Array(plan.configurationText(signers: signers).utf8))
+        defer { unlink(path) }
+        do {
+            try checkConfiguration(at: path)
+        } catch let error as ConfigurationDiagnostics {
+            // A line of a file that is gone helps nobody.
+            throw ConfigurationDiagnostics(
+                error.diagnostics.map { ConfigurationDiagnostic($0.message, hint: $0.hint) })
+        }
     }
 
     private mutating func write(_ path: String, _ text: String) throws {
@@ -90,13 +114,18 @@ struct SetupWork {
         }
     }
 
+    private static func signer(_ key: PrivateKeyFile) throws -> NoteSigner {
+        guard let signer = NoteSigner(name: key.id, key: try Ed25519PrivateKey(seed: key.secret)) else {
+            preconditionFailure("the id of a key that was just made cannot name a signature: \(key.id)")
+        }
+        return signer
+    }
+
     /// - Returns: The verifier key to pin.
     private mutating func sign(as role: ApprovalRole) throws -> String {
         let key = try PrivateKeyFile.generate(.policy, at: SystemClock().now())
         made.paths.append(try PrivateKeyDirectory.initialize(at: plan.rolePath(role), with: key))
-        guard let signer = NoteSigner(name: key.id, key: try Ed25519PrivateKey(seed: key.secret)) else {
-            preconditionFailure("the id of a key that was just made cannot name a signature: \(key.id)")
-        }
+        let signer = try Self.signer(key)
         let bundle = try PolicyLoading.bundle(at: plan.policiesPath)
         // What no gateway would put in force is not signed. Proved once, for the first role.
         if role == ApprovalRole.allCases.first { try ProvedBundles.demand(CompiledPolicy(bundle)) }
@@ -137,9 +166,8 @@ struct SetupWork {
     }
 
     /// What a start would refuse is found here, while whoever answered is still at the terminal.
-    private func checkConfiguration() throws {
+    private func checkConfiguration(at path: String) throws {
         _ = try GatewayConfiguration.read(
-            environment: [Setting.rootKey.environmentName: plan.rootKeyPath], filePath: plan.configurationPath
-        )
+            environment: [Setting.rootKey.environmentName: plan.rootKeyPath], filePath: path)
     }
 }
