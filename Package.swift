@@ -220,7 +220,8 @@ let package = Package(
                 "UnixSockets", "WireProtocol", nio, nioPosix, nioHTTP1, logging, lifecycle,
             ], computes: false),
         module(
-            "ImportFiles", ["BundleModel", "CanonicalJSON", "ConfigurationPages", "GateVocabulary"]),
+            "ImportFiles",
+            ["BundleModel", "CanonicalJSON", "ConfigurationPages", "GateVocabulary", "WireProtocol"]),
         module(
             "GateBench",
             [

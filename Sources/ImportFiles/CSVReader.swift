@@ -14,8 +14,9 @@ package struct CSVReader: ~Copyable {
         text = ImportText(descriptor: descriptor, encoding: encoding)
         self.separator = separator
         try text.fill()
-        switch Self.record(in: &text, separator) {
-        case .success(let names):
+        switch Self.record(in: text, separator) {
+        case .success((let names, let end)):
+            text.advance(to: end)
             guard !text.isEmpty || !names.isEmpty, names != [""] else { throw .header("the file is empty") }
             guard !names.contains(where: { $0.contains("\0") }) else {
                 throw .header(
@@ -27,8 +28,43 @@ package struct CSVReader: ~Copyable {
                 throw .header("two columns are named `\(twice)`")
             }
             columns = names
-        case .failure(let problem): throw .header(problem.detail)
+        case .failure(let problem):
+            let first = text.bytes[text.start...].first { !Self.spaces.contains($0) }
+            if first == UInt8(ascii: "{") || first == UInt8(ascii: "[") {
+                throw .header("it looks like JSON; say `reads: ndjson` in the map, with one document a line")
+            }
+            // The quotation marks may be right under another separator.
+            for (name, other) in Self.separators.sorted(by: { $0.key < $1.key }) where other != separator {
+                if case .success((let names, _)) = Self.record(in: text, other), names.count > 1 {
+                    throw .header("\(problem.detail); \(Self.hint(name))")
+                }
+            }
+            throw .header(problem.detail)
         }
+    }
+
+    private static let spaces: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
+
+    /// What may stand between two fields, as a map says it.
+    static let separators = [
+        ",": UInt8(ascii: ","), ";": UInt8(ascii: ";"), "|": UInt8(ascii: "|"), "tab": UInt8(ascii: "\t"),
+    ]
+
+    private static func hint(_ separator: String) -> String {
+        "it is read with another separator: say `separator: \"\(separator)\"` in the map"
+    }
+
+    /// - Returns: What to do about a header that is one column and has another separator in it; `nil` of every other header.
+    static func separatorHint(_ header: [String], _ separator: UInt8) -> String? {
+        guard header.count == 1 else { return nil }
+        let counts = separators.filter { $0.value != separator }.map { name, byte in
+            (name: name, count: header[0].utf8.count { $0 == byte })
+        }
+        guard let most = counts.max(by: { ($0.count, $1.name) < ($1.count, $0.name) }), most.count > 0 else {
+            return nil
+        }
+        let name = most.name == "tab" ? "tabs" : "`\(most.name)`"
+        return "; its header is one column with \(name) in it: say `separator: \"\(most.name)\"` in the map"
     }
 
     /// - Returns: `nil` at the end of the file.
@@ -37,8 +73,9 @@ package struct CSVReader: ~Copyable {
             try text.fill()
             if text.isEmpty { return nil }
             let line = text.lineCount + 1
-            switch Self.record(in: &text, separator) {
-            case .success(let fields):
+            switch Self.record(in: text, separator) {
+            case .success((let fields, let end)):
+                text.advance(to: end)
                 // A blank line is none.
                 if fields == [""], columns.count > 1 { continue }
                 guard fields.count == columns.count else {
@@ -55,15 +92,19 @@ package struct CSVReader: ~Copyable {
         }
     }
 
-    /// Reads the record that begins here. One that breaks the rules is not used up.
+    /// Reads the record that begins here, and uses nothing up.
+    ///
+    /// - Returns: Its fields, and where it ends.
     private static func record(
-        in text: inout ImportText, _ separator: UInt8
-    ) -> Result<[String], RecordProblem> {
+        in text: borrowing ImportText, _ separator: UInt8
+    ) -> Result<(fields: [String], end: Int), RecordProblem> {
         let (quote, lineFeed, carriageReturn) = (UInt8(ascii: "\""), UInt8(ascii: "\n"), UInt8(ascii: "\r"))
         var fields: [String] = []
         var place = text.start
         let limit = min(text.bytes.count, text.start + ImportLimits.recordByteCountMax)
-        func failure(_ reason: String, _ detail: String) -> Result<[String], RecordProblem> {
+        func failure(
+            _ reason: String, _ detail: String
+        ) -> Result<(fields: [String], end: Int), RecordProblem> {
             .failure(RecordProblem(reason, detail))
         }
         while true {
@@ -121,8 +162,7 @@ package struct CSVReader: ~Copyable {
                 return failure("bare_quote", "a quoted field goes on behind its closing quotation mark")
             }
         }
-        text.advance(to: place)
-        return .success(fields)
+        return .success((fields, place))
     }
 }
 
@@ -131,7 +171,25 @@ package struct NDJSONReader: ~Copyable {
     private var text: ImportText
 
     /// - Parameter descriptor: Closed with the reader.
-    package init(descriptor: Int32) { text = ImportText(descriptor: descriptor, encoding: .utf8) }
+    /// - Throws: Where none of the first lines can be a document: a file of another kind is told once, and not line by line.
+    package init(descriptor: Int32, encoding: TextEncoding = .utf8) throws(ImportFileError) {
+        text = ImportText(descriptor: descriptor, encoding: encoding)
+        try text.fill()
+        let lines = text.bytes[text.start...].split(
+            separator: UInt8(ascii: "\n"), maxSplits: Self.lookedAtCount, omittingEmptySubsequences: true)
+        let beginnings = lines.prefix(Self.lookedAtCount).compactMap { line in
+            line.first { ![0x20, 0x09, 0x0D].contains($0) }
+        }
+        if beginnings.first == UInt8(ascii: "[") { throw .noLines("it begins as one JSON array") }
+        if beginnings.isEmpty || beginnings.contains(UInt8(ascii: "{")) { return }
+        let line = String(decoding: (lines.first ?? []).prefix(Self.shownByteCount), as: UTF8.self)
+        throw .noLines("its first line is `\(line.filter { $0 != "\r" })`")
+    }
+
+    /// Lines that are looked at: one that is broken is refused by itself.
+    private static let lookedAtCount = 3
+    /// Bytes of a line that are shown.
+    private static let shownByteCount = 60
 
     /// - Returns: `nil` at the end of the file.
     package mutating func next() throws(ImportFileError) -> ImportRecord? {

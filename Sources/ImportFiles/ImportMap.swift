@@ -34,6 +34,9 @@ package struct ImportMap: Sendable {
     /// The columns that the map asks for, in the order of the page.
     package let columns: [String]
 
+    /// Whether somebody wrote it, of an export; otherwise a file has lines as the gateway takes them.
+    package var isPage: Bool { if case .record = line { false } else { true } }
+
     /// What a file of lines is read by that are written for the gateway.
     package static let lines = ImportMap(
         name: "lines of an import", format: .ndjson, separator: UInt8(ascii: ","), encoding: .utf8,
@@ -58,23 +61,21 @@ package struct ImportMap: Sendable {
         let name = root.required("map", hint: "say what the map is of")
         let format: Format = root.choice("reads")
         let separator = root.text("separator") ?? ","
-        let separators = [",": UInt8(ascii: ","), ";": UInt8(ascii: ";"), "tab": UInt8(ascii: "\t")]
+        let separators = CSVReader.separators
         if separators[separator] == nil {
-            root.refuse("separator", "is `\(separator)`", hint: "one of `,` `;` and `tab`")
+            root.refuse("separator", "is `\(separator)`", hint: "one of `,` `;` `|` and `tab`")
+        }
+        if format == .ndjson, root.has("separator") {
+            root.refuse("separator", "says nothing of `ndjson`", hint: "leave it out, or say `reads: csv`")
         }
         let encoding: TextEncoding = root.choice("encoding", standard: .utf8)
-        var missing: Set<String> = [""]
-        if let node = root.node("missing") {
-            if case .list(let texts) = node.value {
-                missing.formUnion(texts.compactMap { $0.json.stringValue })
-            } else {
-                root.refuse("missing", "must be a list of texts, and is \(node.shapeName)")
-            }
-        }
         var columns = MapColumns(problems: problems)
+        var missing: Set<String> = [""]
+        if let node = root.node("missing") { missing.formUnion(columns.texts("missing", node)) }
         var line = MapTemplate.record
         if let node = root.node("line") {
             line = MapTemplate(node, isLine: true, in: &columns)
+            MapCheck(format: format, problems: problems).check(line: node)
         } else {
             root.refuse("line", "is not set", hint: "say what each member of a line comes from")
         }
@@ -90,7 +91,9 @@ package struct ImportMap: Sendable {
         var places: [Int] = []
         for column in columns {
             guard let place = header.firstIndex(of: column) else {
-                let near = NearestName.to(column, among: header).map { "; it has `\($0)`" } ?? ""
+                let near =
+                    NearestName.to(column, among: header).map { "; it has `\($0)`" }
+                    ?? CSVReader.separatorHint(header, separator) ?? ""
                 return .failure(
                     .header("the map asks for the column `\(column)`, and the file has none\(near)"))
             }
@@ -107,19 +110,34 @@ package struct ImportMap: Sendable {
         switch row {
         case .fields(let fields): record = .fields(fields, places: places)
         case .json(let bytes):
-            guard let value = try? CanonicalJSON.read(bytes, limits: JSONLimits(byteCountMax: bytes.count))
-            else {
-                return .failure(RecordProblem("malformed_json", "the line is no JSON without fractions"))
+            let value: JSONValue
+            do throws(JSONError) {
+                value = try CanonicalJSON.read(bytes, limits: JSONLimits(byteCountMax: bytes.count))
+            } catch {
+                return .failure(RecordProblem("malformed_json", "the line is no JSON: \(error.message)"))
             }
             guard let object = value.objectValue else {
-                return .failure(RecordProblem("malformed_json", "the line is no JSON object"))
+                return .failure(
+                    RecordProblem("malformed_json", "the line is \(value.article), and must be a JSON object")
+                )
             }
             record = .json(object, names: columns)
         }
-        guard let line = self.line.value(of: record, missing: missing)?.objectValue else {
-            return .failure(RecordProblem("malformed_json", "the line is no JSON object"))
+        // A record with nothing in it is a line with nothing in it, so the gateway names what is missing.
+        let line = self.line.value(of: record, missing: missing) ?? .object(JSONObject())
+        guard let line = line.objectValue else {
+            return .failure(
+                RecordProblem("malformed_json", "`line` comes to \(line.article), and must come to an object")
+            )
         }
         return .success(line)
+    }
+}
+
+extension JSONValue {
+    /// What kind of value it is, with its article.
+    fileprivate var article: String {
+        isNull ? "`null`" : (["integer", "array", "object"].contains(shapeName) ? "an " : "a ") + shapeName
     }
 }
 

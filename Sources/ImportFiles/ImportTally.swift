@@ -150,7 +150,7 @@ extension ImportTally {
         }
         if unprovenCount > 0 {
             words.append(
-                "\(unprovenCount) opt-ins came without the text that was shown, a time or a way of saying it. They prove no consent (GDPR Art. 7(1)) and \(done) refused: ask these people again."
+                "\(unprovenCount) opt-ins came without the text that was shown, with one that the bundle does not have, without a time or without a way of saying it. They prove no consent (GDPR Art. 7(1)) and \(done) refused: ask these people again."
             )
         }
         if refusedCount > 0 {
@@ -163,6 +163,11 @@ extension ImportTally {
             }
         } else {
             words.append("Nothing \(isDryRun ? "would be" : "was") refused.")
+        }
+        if isDryRun {
+            words.append(
+                "Each line was tried alone: a person on lines that do not follow each other was counted once for each, and nothing of an earlier line was known."
+            )
         }
         if let firstEntry, let lastEntry {
             words.append("Evidence: entries \(firstEntry) to \(lastEntry) of the trail.")

@@ -9,13 +9,19 @@ indirect enum MapTemplate: Sendable {
     case record
     case constant(JSONValue)
     case column(Int, MapConversion, values: [String: JSONValue], otherwise: JSONValue?)
-    case object([(key: String, value: MapTemplate)], when: [MapCondition])
+    case object([(key: String, value: MapTemplate)])
+    case conditional([MapCondition], MapTemplate)
     case list([MapTemplate])
     /// Elements by one of their members, as a line has devices and addresses.
     case keyed([(name: MapTemplate, value: MapTemplate)])
 
+    static let columnKey = "column"
+    static let constantKey = "constant"
+    static let conditionKey = "when"
+    /// What a mapping with `column` may say.
+    static let columnKeys = [columnKey, "as", "values", "otherwise"]
     /// Members of a line that are objects by a name, and which member of an element on the page is the name.
-    private static let keys = ["devices": "id", "addresses": "id", "withdrawals": "consent"]
+    static let keys = ["devices": "id", "addresses": "id", "withdrawals": "consent"]
 
     init(_ node: PolicyNode, isLine: Bool = false, in columns: inout MapColumns) {
         columns.count(node)
@@ -28,21 +34,34 @@ indirect enum MapTemplate: Sendable {
             var made: [MapTemplate] = []
             for element in elements { made.append(MapTemplate(element, in: &columns)) }
             self = .list(made)
-        case .mapping(let members) where members.contains { $0.key == "column" }:
-            self = Self.column(members, at: node, in: &columns)
         case .mapping(let members):
-            var made: [(key: String, value: MapTemplate)] = []
-            var conditions: [MapCondition] = []
-            for member in members {
-                if member.key == "when" {
-                    conditions = MapCondition.all(member.value, in: &columns)
-                } else if isLine, let name = Self.keys[member.key] {
-                    made.append((member.key, Self.keyed(member.value, by: name, in: &columns)))
-                } else {
-                    made.append((member.key, MapTemplate(member.value, in: &columns)))
+            let rest = members.filter { $0.key != Self.conditionKey }
+            let template: MapTemplate
+            if rest.contains(where: { $0.key == Self.columnKey }) {
+                template = Self.column(rest, at: node, in: &columns)
+            } else if let constant = rest.first(where: { $0.key == Self.constantKey }) {
+                template = .constant(constant.value.json)
+                for other in rest where other.key != Self.constantKey {
+                    columns.refuse(
+                        "`\(other.key)` is nothing that a constant has", at: other.value,
+                        hint: "beside `constant` there is only `when`")
                 }
+            } else {
+                var made: [(key: String, value: MapTemplate)] = []
+                for member in rest {
+                    if isLine, let name = Self.keys[member.key] {
+                        made.append((member.key, Self.keyed(member.value, by: name, in: &columns)))
+                    } else {
+                        made.append((member.key, MapTemplate(member.value, in: &columns)))
+                    }
+                }
+                template = .object(made)
             }
-            self = .object(made, when: conditions)
+            if let when = members.first(where: { $0.key == Self.conditionKey }) {
+                self = .conditional(MapCondition.all(when.value, in: &columns), template)
+            } else {
+                self = template
+            }
         }
     }
 
@@ -76,7 +95,6 @@ indirect enum MapTemplate: Sendable {
         var conversion = MapConversion.text
         var values: [String: JSONValue] = [:]
         var otherwise: JSONValue?
-        let known = ["column", "as", "values", "otherwise"]
         for member in members {
             switch (member.key, member.value.value) {
             case ("column", .text(let name)): column = columns.place(of: name)
@@ -95,9 +113,14 @@ indirect enum MapTemplate: Sendable {
             case ("values", _): columns.refuse("`values` must be a mapping", at: member.value)
             default:
                 columns.refuse(
-                    "`\(member.key)` is nothing that a value of a column has", among: known, member.key,
+                    "`\(member.key)` is nothing that a value of a column has", among: columnKeys, member.key,
                     at: member.value)
             }
+        }
+        if let otherwise = members.first(where: { $0.key == "otherwise" }), values.isEmpty {
+            columns.refuse(
+                "`otherwise` says nothing without `values`", at: otherwise.value,
+                hint: "say which texts have values of their own")
         }
         return .column(column, conversion, values: values, otherwise: otherwise)
     }
@@ -116,8 +139,10 @@ indirect enum MapTemplate: Sendable {
             if let text, let named = values[text] { return named.isNull ? nil : named }
             if !values.isEmpty, let otherwise { return otherwise.isNull ? nil : otherwise }
             return conversion.convert(value, text)
-        case .object(let members, let conditions):
+        case .conditional(let conditions, let template):
             guard conditions.allSatisfy({ $0.holds(for: record, missing: missing) }) else { return nil }
+            return template.value(of: record, missing: missing)
+        case .object(let members):
             var object = JSONObject()
             for member in members {
                 if let value = member.value.value(of: record, missing: missing) { object[member.key] = value }
@@ -129,10 +154,10 @@ indirect enum MapTemplate: Sendable {
         case .keyed(let elements):
             var object = JSONObject()
             for element in elements {
-                guard let name = element.name.value(of: record, missing: missing),
-                    let value = element.value.value(of: record, missing: missing)
-                else { continue }
-                object[name.stringValue ?? name.integerValue.map(String.init) ?? ""] = value
+                guard let value = element.value.value(of: record, missing: missing) else { continue }
+                // An element without a name stays, under none: the gateway refuses it, and nothing is lost without a word.
+                let name = element.name.value(of: record, missing: missing)
+                object[name?.stringValue ?? name?.integerValue.map(String.init) ?? ""] = value
             }
             return object.members.isEmpty ? nil : .object(object)
         }
@@ -157,14 +182,19 @@ struct MapCondition: Sendable {
             }
             var condition = MapCondition(column: columns.place(of: name))
             for member in members where member.key != "column" {
-                guard ["is", "is_not"].contains(member.key), case .list(let texts) = member.value.value else {
+                guard ["is", "is_not"].contains(member.key) else {
                     columns.refuse(
-                        "`\(member.key)` is nothing that a condition has; `is` and `is_not` are lists",
-                        among: ["is", "is_not"], member.key, at: member.value)
+                        "`\(member.key)` is nothing that a condition has", among: ["column", "is", "is_not"],
+                        member.key, at: member.value)
                     continue
                 }
+                if condition.values != nil {
+                    columns.refuse(
+                        "a condition has `is` or `is_not`, not both", at: member.value,
+                        hint: "write two conditions: `when` takes a list of them")
+                }
                 condition.isNegated = member.key == "is_not"
-                condition.values = Set(texts.map { $0.json.stringValue ?? $0.word })
+                condition.values = columns.texts(member.key, member.value)
             }
             return condition
         }
@@ -192,6 +222,9 @@ enum MapConversion: String, CaseIterable, Sendable {
     case instant
     case unixSeconds = "unix_seconds"
     case unixMilliseconds = "unix_milliseconds"
+
+    /// Whether what it makes is a text.
+    var isText: Bool { self != .integer && self != .boolean }
 
     func convert(_ value: JSONValue, _ text: String?) -> JSONValue {
         guard let text else { return value }
@@ -238,25 +271,52 @@ extension MapColumns {
         }
     }
 
-    fileprivate func refuse(
-        _ message: String, among known: [String] = [], _ word: String = "", at node: PolicyNode
-    ) {
-        let hint =
-            known.isEmpty
-            ? nil
-            : NearestName.to(word, among: known).map { "did you mean `\($0)`?" }
-                ?? "one of \(known.map { "`\($0)`" }.joined(separator: ", "))"
+    fileprivate func refuse(_ message: String, at node: PolicyNode, hint: String? = nil) {
         problems.add(message, at: node.location.map { "\($0)" }, hint: hint)
+    }
+
+    fileprivate func refuse(_ message: String, among known: [String], _ word: String, at node: PolicyNode) {
+        refuse(message, at: node, hint: NearestName.hint(to: word, among: known))
+    }
+
+    /// Texts of a record. An unquoted number or truth value is the text that it is written as.
+    func texts(_ key: String, _ node: PolicyNode) -> Set<String> {
+        guard case .list(let elements) = node.value else {
+            let word = node.word.map { "`\(key): [\"\($0)\"]`" } ?? "texts between `[` and `]`"
+            refuse(
+                "`\(key)` must be a list of texts, and is \(node.shapeName)", at: node, hint: "write \(word)")
+            return []
+        }
+        if elements.isEmpty {
+            refuse("`\(key)` lists nothing", at: node, hint: "name a text, or leave it out")
+        }
+        return Set(
+            elements.compactMap { element in
+                if let word = element.word { return word }
+                refuse(
+                    "`\(key)` must be a list of texts, and has \(element.shapeName) in it", at: element,
+                    hint: "put a text between double quotes")
+                return nil
+            })
     }
 }
 
 extension PolicyNode {
-    /// A number or a truth value as a record spells it.
-    fileprivate var word: String {
+    /// A text, and a number or a truth value as a record spells it; `nil` of everything else.
+    fileprivate var word: String? {
         switch value {
+        case .text(let text): text
         case .integer(let integer): String(integer)
         case .boolean(let boolean): String(boolean)
-        default: ""
+        case .null, .list, .mapping: nil
         }
+    }
+}
+
+extension NearestName {
+    /// What to do about a name that is not among those that are known.
+    static func hint(to name: String, among known: [String]) -> String {
+        to(name, among: known).map { "did you mean `\($0)`?" }
+            ?? "one of \(known.map { "`\($0)`" }.joined(separator: ", "))"
     }
 }

@@ -92,11 +92,14 @@ package enum ImportFileError: Error, Hashable, Sendable, CustomStringConvertible
     case notEncoded(TextEncoding)
     /// The first record does not name the columns.
     case header(String)
+    /// Its lines are no JSON documents.
+    case noLines(String)
 
     package var description: String {
         switch self {
         case .unreadable(let why): "cannot be read: \(why)"
         case .notEncoded(let encoding): "is not \(encoding.rawValue) throughout"
+        case .noLines(let why): "does not look like JSON with one document a line: \(why)"
         case .header(let why): "the first line does not name the columns: \(why)"
         }
     }

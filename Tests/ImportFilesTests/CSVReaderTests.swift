@@ -120,7 +120,7 @@ final class SampleFile: Sendable {
 
     @Test func `lines of JSON are cut as a stream's are`() throws {
         let file = SampleFile("{\"a\": 1}\r\n\n" + String(repeating: "x", count: 300_000) + "\n{\"b\": 2}")
-        var reader = NDJSONReader(descriptor: file.descriptor)
+        var reader = try NDJSONReader(descriptor: file.descriptor)
         var read: [String] = []
         while let record = try reader.next() {
             switch record.content {
@@ -131,5 +131,37 @@ final class SampleFile: Sendable {
             }
         }
         #expect(read == ["1 {\"a\": 1}", "3 record_too_long", "4 {\"b\": 2}"])
+    }
+
+    @Test(arguments: [
+        ("id,name\r\nk_1,Ada\n", "its first line is `id,name`"),
+        ("\n[{\"a\": 1},\n {\"b\": 2}]\n", "one JSON array"),
+        ("\u{1F}\u{8B}\u{08}", "its first line is"),
+        (String(repeating: "x", count: 300), "`" + String(repeating: "x", count: 60) + "`"),
+    ])
+    func `a file whose first lines are no documents is told once`(text: String, why: String) {
+        let file = SampleFile(text)
+        #expect {
+            _ = try NDJSONReader(descriptor: file.descriptor)
+        } throws: { "\($0)".contains(why) }
+    }
+
+    @Test(arguments: ["", "\n\n", "# a line of another kind\n{\"a\": 1}\n", "  {\"a\": 1}"])
+    func `a file with a document among its first lines, or with none at all, is read`(text: String) throws {
+        let file = SampleFile(text)
+        var reader = try NDJSONReader(descriptor: file.descriptor)
+        var count = 0
+        while try reader.next() != nil { count += 1 }
+        #expect(count == text.split(separator: "\n").count)
+    }
+
+    @Test func `lines of JSON are read in the encoding of the map`() throws {
+        let bytes = Array(try #require("{\"by\": \"Tromsø\"}\n".data(using: .utf16LittleEndian)))
+        var reader = try NDJSONReader(descriptor: SampleFile(bytes).descriptor, encoding: .utf16LittleEndian)
+        guard case .success(.json(let line))? = try reader.next()?.content else {
+            Issue.record("no line was read")
+            return
+        }
+        #expect(String(decoding: line, as: UTF8.self) == "{\"by\": \"Tromsø\"}")
     }
 }

@@ -242,15 +242,82 @@ import Testing
         let csv = try folder.file("people.csv", "id,name\n1,2\n")
         let map = try folder.file("map.yaml", "map: m\nreads: csv\nline:\n  user: {column: ident}\n")
         let wrong = try folder.file("wrong.yaml", "map: m\nreads: cvs\n")
+        let lines = try folder.file("lines.yaml", "map: m\nreads: ndjson\nline:\n  user: {column: id}\n")
         for (arguments, said): ([String], String) in [
             (["import", "/no/such/file"], "cannot read `/no/such/file`"),
             (["import", folder.root], "is not a file"),
             (["import", csv, "--map", map], "the map asks for the column `ident`"),
             (["import", csv, "--map", wrong], "did you mean `csv`?"),
+            (
+                ["import", csv],
+                "does not look like JSON with one document a line: its first line is `id,name`"
+            ),
+            (["import", csv], "say with `--map PAGE` what each column is"),
+            (["import", csv, "--map", lines], "say in the map what it `reads`"),
         ] {
             let run = try await CommandLineRun(arguments + ["--socket", "/no/socket"])
             #expect(run.status != 0 && run.errors.contains(said), "\(arguments): \(run.errors)")
         }
         #expect(try await CommandLineRun("import").status == 64)
+    }
+
+    @Test func `lines without a person are each refused, however many follow each other`() async throws {
+        let gate = try await GatewayFixture(in: folder.root)
+        let rows = ["k_1,no", ",no", ",no", ",se", ",no", ",no", "k_2,no", ","]
+        let csv = try folder.file("people.csv", (["id,country"] + rows).joined(separator: "\n"))
+        let map = try folder.file(
+            "map.yaml",
+            """
+            map: m
+            reads: csv
+            line:
+              user: {column: id}
+              recipient: {region: {column: country, as: upper}, region_source: {when: {column: country}, constant: ip}}
+            """)
+        // The same of lines that are written for the gateway, whatever stands in place of the user.
+        let people =
+            ["{\"user\": \"k_3\", \"recipient\": {}}"] + [
+                "{}", "{}", "{\"user\": 7}", "{\"user\": 7}", "{\"user\": \"\"}",
+            ]
+        let ndjson = try folder.file("people.ndjson", people.joined(separator: "\n"))
+        try await gate.listening { socket in
+            for (arguments, refused) in [
+                ([csv, "--map", map], [3, 4, 5, 6, 7, 9]), ([ndjson], [2, 3, 4, 5, 6]),
+            ] {
+                let run = try await CommandLineRun(["import"] + arguments + ["--json", "--socket", socket])
+                let json = try #require(
+                    try CanonicalJSON.read(Array(run.output.dropLast().utf8)).objectValue, "\(run.errors)")
+                #expect(
+                    json["refused"]?["lines"] == ["invalid_request": .integer(Int64(refused.count))],
+                    "\(json)")
+                let told = try String(contentsOfFile: "\(arguments[0]).refused.ndjson", encoding: .utf8)
+                    .split(separator: "\n").compactMap {
+                        try CanonicalJSON.read(Array($0.utf8))["line"]?.integerValue
+                    }
+                #expect(told == refused.map(Int64.init))
+            }
+        }
+        try await gate.stop()
+    }
+
+    /// Each would wait for ever, should opening it wait for whoever is at its other end.
+    @Test func `a pipe in place of a file is refused at once, wherever it stands`() async throws {
+        let pipe = "\(folder.root)/pipe"
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let file = try folder.file("people.ndjson", "{\"user\": \"k_1\"}\n")
+        let other = try folder.file("other.ndjson", "{\"user\": \"k_1\"}\n")
+        try #require(mkfifo("\(other).refused.ndjson.state", 0o600) == 0)
+        for (arguments, said) in [
+            ([pipe], "`\(pipe)` is not a file"), ([file, "--map", pipe], "is not a file"),
+            ([file, "--refusals", pipe], "`\(pipe)` is not a file"),
+            ([other], "`\(other).refused.ndjson.state` is not what an import writes"),
+        ] {
+            let run = try await CommandLineRun(["import"] + arguments + ["--socket", "/no/socket"])
+            #expect(run.status != 0 && run.errors.contains(said), "\(arguments): \(run.errors)")
+        }
+        // What lies where the next state is written is put away.
+        try #require(mkfifo("\(file).refused.state.part", 0o600) == 0)
+        let outcome = try await work(file, Taker()).run()
+        #expect(outcome.tally.recordCount == 1)
     }
 }

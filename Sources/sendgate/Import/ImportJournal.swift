@@ -26,11 +26,18 @@ final class ImportJournal {
     init(_ path: String, of content: JSONObject) throws {
         refusalsPath = path
         self.content = content
-        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard descriptor >= 0 else {
             throw CommandFailure(
                 "cannot write `\(path)`: \(String(cString: strerror(errno)))",
                 hint: "name a file of yours with `--refusals`")
+        }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            close(descriptor)
+            throw CommandFailure(
+                "`\(path)` is not a file",
+                hint: "name one with `--refusals`; what is refused is cut off there where an import stopped")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             close(descriptor)
@@ -70,13 +77,36 @@ final class ImportJournal {
     deinit { close(descriptor) }
 
     private static func read(_ path: String) throws -> JSONObject? {
-        guard let bytes = FileManager.default.contents(atPath: path) else { return nil }
-        guard let state = try? CanonicalJSON.read(Array(bytes), limits: .document).objectValue else {
+        // A pipe in its place would wait for whoever writes into it.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        if descriptor < 0, errno == ENOENT { return nil }
+        defer { if descriptor >= 0 { close(descriptor) } }
+        var status = stat()
+        var bytes: [UInt8] = []
+        if descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            status.st_size <= stateByteCountMax
+        {
+            bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+            var count = 0
+            while count < bytes.count {
+                let place = count
+                let more = bytes.withUnsafeMutableBytes {
+                    Foundation.read(descriptor, $0.baseAddress! + place, $0.count - place)
+                }
+                if more < 0, errno == EINTR { continue }
+                guard more > 0 else { break }
+                count += more
+            }
+        }
+        guard let state = try? CanonicalJSON.read(bytes, limits: .document).objectValue else {
             throw CommandFailure(
                 "`\(path)` is not what an import writes", hint: "remove it to begin anew")
         }
         return state
     }
+
+    /// Bytes of a state: a number for each part of a person and each reason.
+    private static let stateByteCountMax: Int64 = 1 << 20
 
     /// Takes an answered batch in.
     func add(_ answered: AnsweredBatch) throws {
@@ -106,14 +136,8 @@ final class ImportJournal {
     func finish() throws { try keep(isDone: true) }
 
     private func append(_ bytes: [UInt8]) throws {
-        var left = bytes[...]
-        while !left.isEmpty {
-            let count = left.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress!, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                throw CommandFailure("cannot write `\(refusalsPath)`: \(String(cString: strerror(errno)))")
-            }
-            left = left.dropFirst(count)
+        guard Self.write(bytes, to: descriptor) else {
+            throw CommandFailure("cannot write `\(refusalsPath)`: \(String(cString: strerror(errno)))")
         }
         byteCount += Int64(bytes.count)
     }
@@ -125,10 +149,26 @@ final class ImportJournal {
             "tally": .object(tally.json),
         ]
         let part = "\(statePath).part"
-        guard FileManager.default.createFile(atPath: part, contents: Data(CanonicalJSON.write(state))),
-            rename(part, statePath) == 0
-        else {
+        // What an import that was killed left there, or anybody else, is in the way and nothing to write into.
+        unlink(part)
+        let file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else {
+            throw CommandFailure("cannot write `\(part)`: \(String(cString: strerror(errno)))")
+        }
+        let isWritten = Self.write(CanonicalJSON.write(state), to: file)
+        guard close(file) == 0, isWritten, rename(part, statePath) == 0 else {
             throw CommandFailure("cannot write `\(statePath)`: \(String(cString: strerror(errno)))")
         }
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        var left = bytes[...]
+        while !left.isEmpty {
+            let count = left.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress!, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            left = left.dropFirst(count)
+        }
+        return true
     }
 }

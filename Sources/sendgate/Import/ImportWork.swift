@@ -73,7 +73,8 @@ struct ImportWork {
     }
 
     private static func open(_ file: String) throws -> Int32 {
-        let descriptor = Foundation.open(file, O_RDONLY | O_CLOEXEC)
+        // Without O_NONBLOCK opening a pipe waits for whoever writes into it. Of a file it changes nothing.
+        let descriptor = Foundation.open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw CommandFailure("cannot read `\(file)`: \(String(cString: strerror(errno)))")
         }
@@ -126,13 +127,25 @@ struct ImportSource: ~Copyable {
                 self.csv = consume csv
                 lines = nil
             case .ndjson:
+                let lines = try NDJSONReader(descriptor: descriptor, encoding: map.encoding)
                 places = []
                 csv = nil
-                lines = NDJSONReader(descriptor: descriptor)
+                self.lines = consume lines
             }
         } catch {
-            throw CommandFailure("`\(file)` \(error)")
+            throw Self.failure(error, file, map)
         }
+    }
+
+    private static func failure(_ error: ImportFileError, _ file: String, _ map: ImportMap) -> CommandFailure
+    {
+        guard case .noLines = error else { return CommandFailure("`\(file)` \(error)") }
+        return CommandFailure(
+            "`\(file)` \(error)",
+            hint: map.isPage
+                ? "say in the map what it `reads`, and in which `encoding`"
+                : "say with `--map PAGE` what each column is; the handbook's page \"Importing people\" has maps"
+        )
     }
 
     mutating func next() throws -> ImportRecord? {
@@ -174,7 +187,10 @@ struct ImportBatchBuilder {
             refuse(record.line, problem.reason, problem.detail)
         case .success(let line):
             let user = line["user"]?.stringValue ?? ""
-            if let earlier = pending, earlier.user == user, let both = Self.merged(earlier.line, line) {
+            // Lines without a person are nobody's in common: each is refused with its own number.
+            if let earlier = pending, !user.isEmpty, earlier.user == user,
+                let both = Self.merged(earlier.line, line)
+            {
                 pending = (earlier.number, user, both, earlier.recordCount + 1)
             } else {
                 flush()
