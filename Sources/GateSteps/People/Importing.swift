@@ -107,7 +107,7 @@ extension StepContext {
             }
         }
         for choice in line.preferences {
-            let isNo = choice.body.choice.choice.storedState.isOff && isKeepingNoes
+            let isNo = choice.body.choice.choice.storedState != .userOn && isKeepingNoes
             try take(\.preferences, choice.pointer, in: &result, isNo: isNo) {
                 try importChoice(choice.body, of: line.user, by: caller, at: now)
             }
@@ -266,9 +266,12 @@ extension StepContext {
                 guard $0.state == .withdrawn, $0.withdraws == named, !undone.contains($0.idTag) else {
                     return false
                 }
-                // One without a time counts from when it is imported: only one that was imported like it covers as much.
-                return body.eventTime.map { [stated = $0.statedTime ?? $0.eventTime] in $0 == stated }
-                    ?? ($0.source == caller && $0.eventTime == $0.receivedAt)
+                if let method = body.method, method != $0.method { return false }
+                guard let time = body.eventTime else {
+                    return $0.source == caller && $0.eventTime == $0.receivedAt
+                        && $0.receivedAt >= now.advanced(bySeconds: -Self.untimedSeconds)
+                }
+                return time == $0.statedTime ?? $0.eventTime
             }
             // One that says more than its consent is said again.
             if isRecorded, !body.isForEveryChannel, body.reply == nil { return .unchanged }
@@ -287,34 +290,91 @@ extension StepContext {
         guard said.stated == nil || choice.storedState.isOff else {
             throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
         }
-        let person = try person(user)
-        let isStanding = try (choice.channel.map { [$0] } ?? Channel.allCases).allSatisfy { channel in
+        guard let person = try RecipientWithLedger.load(user, from: memory) else {
+            throw StepRefusal(.notFound, detail: "register the recipient first")
+        }
+        var saidAt = said.counts
+        var isStanding = true
+        for channel in choice.channel.map({ [$0] }) ?? Channel.allCases {
             let place = try choice.destination.map { id in
-                guard let destination = person.destination(id, on: channel) else {
+                guard let destination = person.person.destination(id, on: channel) else {
                     throw StepRefusal(
                         .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
                 }
                 return destination.tag
             }
-            let known = person.state.preferences.first {
-                $0.scope == scope && $0.channel == channel && $0.destination == place
-            }
-            guard let known else { return choice.storedState == .default }
-            // The newer word stands, and at one time the no.
-            if known.at > said.counts || known.at == said.counts && known.state.isOff { return true }
-            // The same said again is newer than what was said between the two, whenever that is reported. One without a time
-            // counts from when it is imported, and is the same where the importer said so on this day.
-            let isSame = known.state == choice.storedState && known.source == choice.source
-            return isSame
-                && (imported.eventTime == nil
-                    ? known.caller == caller && known.at >= now.advanced(bySeconds: -86_400)
-                    : known.at == said.counts)
+            let reported = PreferenceRecord(
+                subject: person.subject.id, scope: scope, channel: channel, destination: place,
+                state: choice.storedState, source: choice.source, at: said.counts, caller: caller)
+            let known = person.person.state.preferences.first { $0.isSameChoice(as: reported) }
+            isStanding =
+                isStanding && stands(known, before: reported, isTimed: imported.eventTime != nil, at: now)
+                && endsNothing(
+                    reported, isForEveryChannel: choice.channel == nil, isTimed: imported.eventTime != nil,
+                    of: person, at: now)
+            // An off that is recorded for what it ends does not make a newer one older.
+            if let known, known.state.isOff { saidAt = max(saidAt, known.at) }
         }
         if isStanding { return .unchanged }
         let recorded = try setPreference(
-            choice, scope: scope, of: user, by: caller, saidAt: said.counts, at: now)
+            choice, scope: scope, of: user, by: caller, saidAt: saidAt, at: now)
         guard !recorded.isUnfinished else { throw Self.unfinished() }
         return .recorded
+    }
+
+    /// For how long a word without a time is the same as one that the same importer said before. It counts from when it is imported, and
+    /// nobody can say later that it is older than a yes of another file.
+    private static let untimedSeconds: Int64 = 86_400
+
+    /// Whether a choice that is known stands before one that is reported: it is newer, at one time the no, or the same.
+    private func stands(
+        _ known: PreferenceRecord?, before reported: PreferenceRecord, isTimed: Bool, at now: Instant
+    ) -> Bool {
+        guard let known else { return reported.state == .default }
+        if known.at > reported.at || known.at == reported.at && known.state.isOff { return true }
+        guard known.state == reported.state, known.source == reported.source else { return false }
+        return isTimed
+            ? known.at == reported.at
+            : known.caller == reported.caller && known.at >= now.advanced(bySeconds: -Self.untimedSeconds)
+    }
+
+    /// Whether the withdrawals that follow from a choice are in the ledger, each said at its time or later. A newer choice does not stand
+    /// for them: it may end no consent.
+    private func endsNothing(
+        _ reported: PreferenceRecord, isForEveryChannel: Bool, isTimed: Bool, of person: RecipientWithLedger,
+        at now: Instant
+    ) -> Bool {
+        let act = PersonAct(reported, isForEveryChannel: isForEveryChannel)
+        guard let category = Category(rawValue: reported.scope),
+            act.effect(at: reported.level, on: category).consent == .withdrawn
+        else { return true }
+        let place = reported.level == .address ? reported.destination : nil
+        let undone = Set(person.consents.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
+        let since = now.advanced(bySeconds: -Self.untimedSeconds)
+        return policy.purposes(endedWith: category).allSatisfy { purpose in
+            // Who never agreed to the category says no by an off. `default`, and what is asked for besides, only ends what was said.
+            if reported.state == .default || purpose.text != category.rawValue,
+                !person.person.consentsInForce.isGiven(purpose, on: reported.channel, at: place)
+            {
+                return true
+            }
+            // A newer yes of the same place is one whatever was agreed to there before.
+            let scope = ConsentsInForce.Scope(purpose: purpose, channel: reported.channel, address: place)
+            if reported.channel == .push || place != nil,
+                let newest = person.person.consentsInForce.byScope[scope], newest.state == .given,
+                newest.moment > reported.at
+            {
+                return true
+            }
+            return person.consents.contains {
+                guard $0.state == .withdrawn, $0.purpose == purpose, $0.channel == reported.channel,
+                    $0.address == nil || $0.address == place, !undone.contains($0.idTag)
+                else { return false }
+                return isTimed
+                    ? $0.eventTime >= reported.at
+                    : $0.source == reported.caller && $0.eventTime == $0.receivedAt && $0.receivedAt >= since
+            }
+        }
     }
 
     // MARK: The entry

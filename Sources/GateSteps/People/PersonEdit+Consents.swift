@@ -62,19 +62,14 @@ extension PersonEdit {
             var choice = choice
             choice.channel = channel
             append(choice)
-            guard let category else { continue }
             let act = PersonAct(choice, isForEveryChannel: isForEveryChannel)
-            if act.effect(at: choice.level, on: category).consent == .withdrawn {
-                for purpose in policy.purposes(endedWith: category) {
-                    end(
-                        purpose, on: channel, at: choice.level == .address ? choice.destination : nil,
-                        saidAt: choice.at, method: choice.source.consentMethod(on: channel), by: choice.caller
-                    )
-                }
+            guard let category, act.effect(at: choice.level, on: category).consent == .withdrawn else {
+                continue
             }
-            // What is said now gives way to nothing, also where the clock went back since a consent.
-            if choice.state.isOff, choice.destination == nil, choice.at < now {
-                giveWay(choice, of: category)
+            for purpose in policy.purposes(endedWith: category) {
+                end(
+                    purpose, on: channel, at: choice.level == .address ? choice.destination : nil,
+                    saidAt: choice.at, method: choice.source.consentMethod(on: channel), by: choice.caller)
             }
         }
         if let category, choice.state == .userOn, channels.contains(.push) {
@@ -191,15 +186,6 @@ extension PersonEdit {
                     subject: subject.id, scope: scope, channel: record.channel, destination: place,
                     state: chosen, source: record.method.preferenceSource, at: moment, caller: record.source))
         }
-    }
-
-    /// Lets an off of a whole channel give way to the consents for an address that were given since, which would have ended it there if it
-    /// had been reported first.
-    private mutating func giveWay(_ off: PreferenceRecord, of category: Category) {
-        let newer = given(Purpose(category.rawValue), on: off.channel).filter {
-            $0.address != nil && $0.eventTime > off.at
-        }
-        for consent in newer.sorted(by: { $0.eventTime < $1.eventTime }) { syncPreference(with: consent) }
     }
 
     /// Appends an objection to a whole channel, as far as nothing newer stands: for the account; or, where a newer yes
