@@ -99,7 +99,9 @@ package struct SoakReport {
         }
         let failed = countByStatus.filter { ![202, 403].contains($0.key) }
         if !failed.isEmpty {
-            let counts = failed.sorted { $0.key < $1.key }.map { "\($0.value) of \($0.key)" }
+            let counts = failed.sorted { $0.key < $1.key }.map { status, count in
+                status == 0 ? "\(count) without an answer" : "\(count) with \(status)"
+            }
             findings.append("sends were not decided: \(counts.joined(separator: ", "))")
         }
         return findings

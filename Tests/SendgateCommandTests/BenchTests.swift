@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func `a send that was not decided is found, and a short run says nothing`() {
-        #expect(report(status: [202: 10, 503: 2]).findings == ["sends were not decided: 2 of 503"])
+        #expect(report(status: [202: 10, 503: 2]).findings == ["sends were not decided: 2 with 503"])
         var short = report()
         short.samples = Array(short.samples.prefix(20))
         #expect(short.findings == nil && short.json["findings"] == .null)

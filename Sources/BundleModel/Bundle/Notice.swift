@@ -43,7 +43,7 @@ extension Notice {
         package var endsAfterDays: Int?
         /// The day on which each version was first shown, in whatever place it was that day first. A version that is not here
         /// may have been shown at any time.
-        package var firstShown: [String: CalendarDate]
+        private let firstShown: [String: CalendarDate]
 
         package init(
             purposes: [Purpose], channels: [Channel], methods: [ConsentMethod], basis: String,

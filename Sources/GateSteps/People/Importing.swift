@@ -33,8 +33,10 @@ struct ImportedChanges {
 
 /// A withdrawal or an off of a line was refused, and the line has consents, which may be recorded already. The step begins anew
 /// without them.
-package struct LostNo: Error {
-    package init() {}
+package struct LostNo: Error, CustomStringConvertible {
+    package var description: String {
+        "a no of the line was refused, and its consents do not stand without it"
+    }
 }
 
 /// Bringing people over from another system.
