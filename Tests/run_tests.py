@@ -67,7 +67,7 @@ SOAK = {
         "CompliancePolicyTests.ProofTests", "CompliancePolicyTests.SeparationOfDutiesTests",
         "SendgateCommandTests.PolicySigningTests", "SendgateCommandTests.SeparationAtLoadTests",
     ],
-    "texts": ["PayloadCompositionTests.WrittenTextTests"],
+    "texts": ["PayloadCompositionTests.WrittenTextTests", f"{PROCESSES}.EndToEnd/AddressFormTests"],
     # Whole, its gateways keep their state in files in place of memory.
     "stores": ["GatewayPipelineTests"],
     # Every page and every sealed value.
