@@ -35,14 +35,14 @@ import Testing
 
     private func agree(
         _ id: String, to purpose: String = "marketing", under notice: String = "promo", on channel: String,
-        at place: String, of user: String = "u_1", until end: Instant? = nil
+        at place: String, of user: String = "u_1", saidAt moment: Instant? = nil, until end: Instant? = nil
     ) async throws {
         let shown = try #require(
             gate.policy.bundle.notices.values.first { $0.key.id == notice && $0.key.language == "en" })
         var body: JSONObject = [
             "id": .string(id), "purpose": .string(purpose), "channel": .string(channel),
             "address": .string(place), "method": "web_form", "jurisdiction": "DE",
-            "event_time": .string(gate.clock.now().rfc3339),
+            "event_time": .string((moment ?? gate.clock.now()).rfc3339),
             "notice": [
                 "id": .string(notice), "version": .string(shown.key.version), "language": "en",
                 "sha256": .string(shown.sha256),
@@ -173,6 +173,31 @@ import Testing
         #expect(try await reply("STOP").status == 503)
         let answer = try await reply("STOP")
         #expect(answer.status == 200 && answer["effect"] == "withdrawn", "\(answer.json)")
+    }
+
+    /// An app that was offline reports it.
+    @Test(arguments: [false, true])
+    func `STOP said again is newer than a yes of between the two that is reported after it`(isSaidAgain: Bool)
+        async throws
+    {
+        try await customer()
+        _ = try await reply("STOP", id: "first")
+        gate.clock.advance(seconds: 7_200)
+        let yes = gate.clock.now()
+        gate.clock.advance(seconds: 7_200)
+        if isSaidAgain { _ = try await reply("STOP", id: "again") }
+        gate.clock.advance(seconds: 3_600)
+        try await agree("late", on: "sms", at: "n", saidAt: yes)
+        let sent = try await offer("p1")
+        #expect((sent.status == 202) == !isSaidAgain, "\(sent.json)")
+        // What follows within minutes is the same word.
+        func count() throws -> Int { try gate.store.read { try $0.entries(from: 0, limit: 10_000) }.count }
+        let before = try count()
+        _ = try await reply("STOP", id: "third")
+        let after = try count()
+        _ = try await reply("STOP", id: "fourth")
+        #expect(after - before > 1)
+        #expect(try count() - after == 1)
     }
 
     @Test func `what STOP ended begins again with a consent and with no reply`() async throws {

@@ -7,8 +7,8 @@ import GateVocabulary
 
 extension PersonEdit {
     /// Ends what the person agreed to at a number or mailbox, because its owner replied so: every consent that counts
-    /// there, whatever it is to, and marketing, whether consented to or not. A person who had already said so changes
-    /// nothing by repeating it.
+    /// there, whatever it is to, and marketing, whether consented to or not. Who says so again within ``repeatSeconds`` changes
+    /// nothing; later it is a word of its own, newer than a yes of between the two that is reported after it.
     ///
     /// A category that only a step-up switches off (security notices) goes on wherever the law asks no consent for
     /// it.
@@ -30,7 +30,7 @@ extension PersonEdit {
             if !given.isEmpty, let category = Category(rawValue: purpose.text) { ended.insert(category) }
             let here = ConsentsInForce.Scope(purpose: purpose, channel: channel, address: place)
             guard ofMarketing.contains(purpose) || !given.isEmpty,
-                state.consentsInForce.byScope[here]?.state != .withdrawn
+                !state.consentsInForce.isWithdrawn(here, since: now.advanced(bySeconds: -Self.repeatSeconds))
             else { continue }
             append(withdrawal(to: purpose, on: channel, at: place, saidAt: now, method: method, by: caller))
         }
@@ -58,6 +58,10 @@ extension PersonEdit {
                         && !isOn($0.rawValue, at: place, on: channel)
                 }
     }
+
+    /// For how long a reply that says the same again is the same word: what is ended for so many people that it takes several steps goes
+    /// on by the same reply.
+    static let repeatSeconds: Int64 = 600
 
     /// Whether the edited state lets messages of a category go there.
     private func isOn(_ scope: String, at place: Tag, on channel: Channel) -> Bool {
@@ -97,7 +101,8 @@ extension StepContext {
         guard inForce.given(on: address.channel, at: place).isEmpty else { return false }
         for purpose in policy.purposes(endedWith: .marketing) {
             let here = ConsentsInForce.Scope(purpose: purpose, channel: address.channel, address: place)
-            guard inForce.byScope[here]?.state == .withdrawn else { return false }
+            let since = now.advanced(bySeconds: -PersonEdit.repeatSeconds)
+            guard inForce.isWithdrawn(here, since: since) else { return false }
         }
         return categories(endedWith: everyText).allSatisfy {
             state.preference($0.rawValue, address.channel, at: place).isOff
@@ -134,5 +139,16 @@ extension CompiledPolicy {
     /// Whether a withdrawal on a channel ends every category there that the recipient may switch off.
     func endsEveryText(on channel: Channel, at now: Instant) -> Bool {
         channel == .sms && bundle.channels.smsRevocation?.endsAllTextsFrom.map { $0.instant <= now } == true
+    }
+}
+
+extension ConsentsInForce {
+    /// Whether a withdrawal counts there that ends what was given up to a moment.
+    fileprivate func isWithdrawn(_ scope: Scope, since moment: Instant) -> Bool {
+        guard let consent = byScope[scope], consent.state == .withdrawn, let end = consent.withdrawnUntil
+        else {
+            return false
+        }
+        return end >= moment
     }
 }
