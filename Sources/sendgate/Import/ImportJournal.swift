@@ -32,8 +32,7 @@ final class ImportJournal {
                 "cannot write `\(path)`: \(String(cString: strerror(errno)))",
                 hint: "name a file of yours with `--refusals`")
         }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard Self.byteCount(ofFile: descriptor) != nil else {
             close(descriptor)
             throw CommandFailure(
                 "`\(path)` is not a file",
@@ -76,17 +75,21 @@ final class ImportJournal {
 
     deinit { close(descriptor) }
 
+    /// - Returns: The size of an open file; `nil` of a pipe, a directory, or a descriptor that is none.
+    static func byteCount(ofFile descriptor: Int32) -> Int64? {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return Int64(status.st_size)
+    }
+
     private static func read(_ path: String) throws -> JSONObject? {
         // A pipe in its place would wait for whoever writes into it.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         if descriptor < 0, errno == ENOENT { return nil }
         defer { if descriptor >= 0 { close(descriptor) } }
-        var status = stat()
         var bytes: [UInt8] = []
-        if descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-            status.st_size <= stateByteCountMax
-        {
-            bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+        if let byteCount = byteCount(ofFile: descriptor), byteCount <= stateByteCountMax {
+            bytes = [UInt8](repeating: 0, count: Int(byteCount))
             var count = 0
             while count < bytes.count {
                 let place = count

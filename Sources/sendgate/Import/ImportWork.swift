@@ -78,8 +78,7 @@ struct ImportWork {
         guard descriptor >= 0 else {
             throw CommandFailure("cannot read `\(file)`: \(String(cString: strerror(errno)))")
         }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard ImportJournal.byteCount(ofFile: descriptor) != nil else {
             close(descriptor)
             throw CommandFailure(
                 "`\(file)` is not a file",
