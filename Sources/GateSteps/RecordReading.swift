@@ -35,10 +35,10 @@ extension RecordReading {
         of subject: SubjectID, inShadow isShadow: Bool = false, since: Instant, limit: Int
     ) throws -> [ForwardRecord] {
         let counted = try countedForwards(of: subject, since: since, limit: KnownForwards.countMax)
-        // Nearly always all are of one kind, and no list is copied. By position: an element handed to a closure is a copy.
-        let isWhole =
-            counted.count <= limit && counted.indices.allSatisfy { counted[$0].isShadow == isShadow }
-        guard !isWhole else { return counted }
+        // Nearly always all are of one kind, and no list is copied.
+        guard counted.count > limit || counted.contains(where: { $0.isShadow != isShadow }) else {
+            return counted
+        }
         return Array(counted.lazy.filter { $0.isShadow == isShadow }.prefix(limit))
     }
 
@@ -61,17 +61,15 @@ extension RecordReading {
             return (0, 0, 0)
         }
         var counts = (type: 0, category: 0, everything: 0)
-        let forwards = try forwards(
+        for forward in try forwards(
             of: subject, inShadow: isShadow, since: earliest, limit: KnownForwards.countMax)
-        // By position: an element of a loop is a copy of the forward.
-        for index in forwards.indices where besides == nil || forwards[index].send != besides {
-            let at = forwards[index].at
-            if let typeSince, at >= typeSince, forwards[index].type == type { counts.type += 1 }
-            if let categorySince, at >= categorySince, forwards[index].category == category {
+        where besides == nil || forward.send != besides {
+            if let typeSince, forward.at >= typeSince, forward.type == type { counts.type += 1 }
+            if let categorySince, forward.at >= categorySince, forward.category == category {
                 counts.category += 1
             }
-            if let everythingSince, at >= everythingSince, forwards[index].category != .security,
-                !uncounted(forwards[index].type)
+            if let everythingSince, forward.at >= everythingSince, forward.category != .security,
+                !uncounted(forward.type)
             {
                 counts.everything += 1
             }
