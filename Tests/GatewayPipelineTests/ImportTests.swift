@@ -460,7 +460,10 @@ import WireProtocol
             edit: { pages in
                 guard case .object(var page)? = pages["notices.yaml"]?.json,
                     case .object(var notices)? = page["notices"], case .object(var notice)? = notices["promo"]
-                else { return }
+                else {
+                    Issue.record("there is no such notice")
+                    return
+                }
                 notice["first_shown"] = ["3": "2026-11-21"]
                 notices["promo"] = .object(notice)
                 page["notices"] = .object(notices)
