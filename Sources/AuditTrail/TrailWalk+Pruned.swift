@@ -39,7 +39,7 @@ extension TrailWalk {
         }
         let before = newestBefore ?? entry.time
         newestBefore = entry.time
-        // Who was down for long is started again, or first accepts what the clock shows, or restores.
+        // A gateway that was down for long is started again, or first accepts what the clock shows, or restores.
         if ![.start, .clock, .restore].contains(entry.kind) {
             ranMilliseconds += max(0, entry.time.milliseconds - before.milliseconds)
         }

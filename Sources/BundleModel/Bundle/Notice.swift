@@ -59,7 +59,7 @@ extension Notice {
 
         /// The first day of a version, where nobody can have agreed to it at a moment; `nil` where somebody can.
         package func firstDay(of version: String, after moment: Instant) -> CalendarDate? {
-            // Where a day begins first it is fourteen hours ahead of UTC.
+            // The page's day begins at UTC+14, the first zone that it begins in.
             firstShown[version].flatMap { moment < $0.instant.advanced(bySeconds: -14 * 3600) ? $0 : nil }
         }
     }

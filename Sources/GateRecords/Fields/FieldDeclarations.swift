@@ -1,10 +1,10 @@
 package import CanonicalJSON
 package import GateVocabulary
 
-/// What the list of a record's fields is declared with: a method for each class of fields, and each set of forms.
+/// Declares the fields of a record, by a method for each class of fields and each set of forms.
 package struct FieldDeclarations<Object> {
     var all: [Field] = []
-    /// Of the fields that are being declared.
+    /// The version of the ``since(_:_:)`` whose declarations run; 0 outside of one.
     private var version = 0
 
     init() {}
@@ -73,12 +73,12 @@ package struct FieldDeclarations<Object> {
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String
     ) { add(name, path, means, .secret, Value.self) }
 
-    /// What the trail's entries come to, kept so that nobody has to add them up.
+    /// A field that follows from the trail's entries, kept so that nobody has to add them up.
     package mutating func kept<Value: StoredValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Value>, _ means: String
     ) { add(name, path, means, .evidence, Value.self) }
 
-    /// What a caller calls a thing: an answer has the name, which is private, and an entry its tag.
+    /// The caller's name of a thing: an answer has the name, which is private, and an entry its tag.
     package mutating func name<Name: StoredValue & ShownValue>(
         _ name: StaticString, _ path: WritableKeyPath<Object, Name>, tag: WritableKeyPath<Object, Tag>,
         recordedAs: StaticString? = nil, _ means: String

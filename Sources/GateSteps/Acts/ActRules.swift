@@ -124,7 +124,7 @@ extension ActRules {
                     "the notice `\(notice.id)` asks about \(asked) on \(channels), not about `\(record.purpose)` on \(record.channel.rawValue)"
             )
         }
-        // By the page in force, which may name the first day of a text that it has no more.
+        // The page in force may name the first day of a text that it has no more.
         if record.state == .given,
             let first = policy.scope(of: notice)?.firstDay(of: shown.version, after: record.eventTime)
         {

@@ -83,7 +83,7 @@ extension StepContext {
                 try importDevice(device, line, by: caller, at: now)
             }
         }
-        // What cannot be taken of a no may end any of the line's consents, so none is taken.
+        // A no that cannot be taken may end any of the line's consents, so none is taken.
         let losesNo = isLosingNo || read.refused.contains { Self.isNo($0.pointer) }
         let isKeepingNoes = !losesNo && !line.consents.isEmpty
         if losesNo {
@@ -354,7 +354,7 @@ extension StepContext {
         let undone = Set(person.consents.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
         let since = now.advanced(bySeconds: -Self.untimedSeconds)
         return policy.purposes(endedWith: category).allSatisfy { purpose in
-            // Who never agreed to the category says no by an off. `default`, and what is asked for besides, only ends what was said.
+            // An off is a no without a consent before it. `default`, and a purpose asked for besides, only ends a consent that was given.
             if reported.state == .default || purpose.text != category.rawValue,
                 !person.person.consentsInForce.isGiven(purpose, on: reported.channel, at: place)
             {

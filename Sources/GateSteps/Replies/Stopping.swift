@@ -99,9 +99,9 @@ extension StepContext {
         guard state.undoableMutes(on: address.channel, at: place, now: now).isEmpty else { return false }
         let inForce = state.consentsInForce
         guard inForce.given(on: address.channel, at: place).isEmpty else { return false }
+        let since = now.advanced(bySeconds: -PersonEdit.repeatSeconds)
         for purpose in policy.purposes(endedWith: .marketing) {
             let here = ConsentsInForce.Scope(purpose: purpose, channel: address.channel, address: place)
-            let since = now.advanced(bySeconds: -PersonEdit.repeatSeconds)
             guard inForce.isWithdrawn(here, since: since) else { return false }
         }
         return categories(endedWith: everyText).allSatisfy {
