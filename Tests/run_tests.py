@@ -62,7 +62,8 @@ SOAK = {
         for number in ("First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth")
     ],
     "policies": [
-        "CompliancePolicyTests.BundleMutantTests", "CompliancePolicyTests.DemandedRowTests",
+        "CompliancePolicyTests.BundleMutantTests", "CompliancePolicyTests.CarelessEditTests",
+        "CompliancePolicyTests.DemandedRowTests",
         "CompliancePolicyTests.GateMutantTests", "CompliancePolicyTests.PolicyEditTests",
         "CompliancePolicyTests.ProofTests", "CompliancePolicyTests.SeparationOfDutiesTests",
         "SendgateCommandTests.PolicySigningTests", "SendgateCommandTests.SeparationAtLoadTests",
