@@ -108,17 +108,17 @@ import Testing
 
     @Test func `every row that begins after the bundle does is missed until then`() throws {
         let cells = Soak.part(of: try Self.cells(), 20, "late rows")
-        let late = { @Sendable (cell: Cell) in
+        let late = { (cell: Cell) in
             try Self.bundle(cell) {
                 $0["from"] = "2030-01-01"
                 return ()
             }
         }
-        // A day that a law sets is no page's to move, whichever way the answer goes.
-        #expect(Self.passing(cells.map { cell in (cell.testDescription, { try late(cell) }) }) == [])
-        // And of each row whose loss frees something it is said that it is missing, and how long.
         for cell in cells {
             let flaws = try StatuteBook(late(cell).read().get()).flaws()
+            // A day that a law sets is no page's to move, whichever way the answer goes.
+            #expect(!flaws.isEmpty, "\(cell.testDescription)")
+            // And of each row whose loss frees something it is said that it is missing, and how long.
             let row = "a row for \(cell.category) by \(cell.channel) in \(cell.region) is missing from"
             #expect(
                 flaws.contains { $0.message.contains("is 2030-01-01, so that \(row)") }
@@ -167,7 +167,7 @@ import Testing
         let regions = try BundleMutantTests.repository.get().read().get().regions.regions
         let lines = regions.filter { $0.value.regime != .other && $0.key.country == $0.key }
         #expect(lines.count > 50)
-        for code in lines.keys {
+        for code in Soak.part(of: lines.keys.sorted { "\($0)" < "\($1)" }, 16, "countries of a law") {
             var bundle = try BundleMutantTests.repository.get()
             bundle.set("regions.yaml", "regions", code.description, "regime", to: "other")
             let flaws = try StatuteBook(bundle.read().get()).flaws()
