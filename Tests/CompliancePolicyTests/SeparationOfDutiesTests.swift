@@ -105,7 +105,12 @@ import Testing
         }
     }
 
-    @Test(arguments: GateVocabulary.Category.allCases, Grant.allCases)
+    /// Each grant with every category.
+    private static let grantsAndCategories = Grant.allCases.flatMap { grant in
+        GateVocabulary.Category.allCases.map { (category: $0, grant: grant) }
+    }
+
+    @Test(arguments: Soak.part(of: grantsAndCategories, 36, "categories and grants"))
     func `who sends a category holds a grant exactly as the table has it`(
         category: GateVocabulary.Category, grant: Grant
     ) throws {
@@ -186,7 +191,10 @@ import Testing
     }
 
     /// The law says it by itself: an archive is read without the checks, as would be a bundle whose checks were lost.
-    @Test(arguments: [GateVocabulary.Category.marketing, .social], Grant.allCases)
+    @Test(
+        arguments: Soak.part(
+            of: grantsAndCategories.filter { [.marketing, .social].contains($0.category) }, 18,
+            "categories and grants of the law"))
     func `the law refuses what the checks refuse, without them`(
         category: GateVocabulary.Category, grant: Grant
     ) throws {
