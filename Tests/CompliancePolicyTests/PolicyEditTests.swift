@@ -181,7 +181,7 @@ import Testing
     /// Some ten a second of one processor. The million above compares trees and never reads; here the
     /// edit is made in the bytes of the page, the page is read by the reader of folders, the bundle is put together and
     /// checked as `policy check` does it, and the two bundles are compared as `policy diff` does it.
-    private static let readCount = Soak.count(700, short: 120)
+    private static let readCount = Soak.count(700, short: 60)
 
     @Test func `a page edited at one random scalar is refused, or the difference names the edit`() throws {
         let nodes = try Repository.pages()
@@ -237,7 +237,7 @@ import Testing
                 }
                 if after.digest == before.digest { lose("both have one digest") }
                 // The whole difference for some: it decides some thousand sends by each.
-                let isWhole = round % 25 == 0
+                let isWhole = round % Soak.count(25, short: 10) == 0
                 if isWhole {
                     let difference = PolicyDifference(from: policy, to: CompiledPolicy(after))
                     if difference.edits != edits { lose("\(difference.edits)") }
