@@ -56,7 +56,7 @@ import Testing
         #expect(Set(Self.table.map(\.grant)).union([.send]) == Set(Grant.allCases))
         let page = try String(contentsOfFile: "\(policies)/callers.yaml", encoding: .utf8)
         let gate = try await GatewayFixture(in: folder.root, policies: policies)
-        for (grant, verdict) in Soak.part(of: Self.table, 5, "grants at load") {
+        for (grant, verdict) in Soak.part(of: Self.table, 3, "grants at load") {
             try hand(grant == .consentsImport ? [.consentsWrite, grant] : [grant], to: means, on: page)
             let check = try await CommandLineRun("policy", "check", policies)
             #expect(check.status == (verdict == .refused ? 1 : 0), "\(grant): \(check.errors)")
