@@ -67,6 +67,7 @@ SOAK = {
         "CompliancePolicyTests.GateMutantTests", "CompliancePolicyTests.PolicyEditTests",
         "CompliancePolicyTests.ProofTests", "CompliancePolicyTests.SeparationOfDutiesTests",
         "SendgateCommandTests.PolicySigningTests", "SendgateCommandTests.SeparationAtLoadTests",
+        "SendgateCommandTests.UnlawfulBundleTests",
     ],
     "texts": ["PayloadCompositionTests.WrittenTextTests", f"{PROCESSES}.EndToEnd/AddressFormTests"],
     # Whole, its gateways keep their state in files in place of memory.

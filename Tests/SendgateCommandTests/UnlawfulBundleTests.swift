@@ -4,6 +4,7 @@ import CanonicalJSON
 import CompliancePolicy
 import Foundation
 import GateRecords
+import GateTestKit
 import GateVocabulary
 import GatewayPipeline
 import OpenSSLCrypto
@@ -64,6 +65,9 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
         self.signers = signers
     }
 
+    /// Every day another goes every path.
+    private static let edits = Soak.part(of: UnlawfulEdit.all, 1, "unlawful edits")
+
     private func make(_ edit: UnlawfulEdit) throws {
         try folder.edit("Policies/\(edit.page)", edit.old, edit.new)
     }
@@ -86,7 +90,7 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
     // MARK: The edits themselves
 
     /// The finer grain, with a hundred times the states, walks the types of the edit's category.
-    @Test(arguments: UnlawfulEdit.all)
+    @Test(arguments: edits)
     func `nothing but the proof has anything against the edit`(edit: UnlawfulEdit) async throws {
         try make(edit)
         let check = try await CommandLineRun("policy", "check", policies)
@@ -107,7 +111,7 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
 
     enum Path: String, CaseIterable { case start, signal, activate }
 
-    @Test(arguments: Path.allCases, UnlawfulEdit.all)
+    @Test(arguments: Path.allCases, edits)
     func `what the proof alone refutes comes into force by no path, whoever signed it`(
         path: Path, edit: UnlawfulEdit
     ) async throws {
@@ -165,7 +169,7 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test(arguments: UnlawfulEdit.all)
+    @Test(arguments: edits)
     func `a first start under it leaves no proof, no state and no trail`(edit: UnlawfulEdit) async throws {
         try make(edit)
         let error = await #expect(throws: PolicyDiagnostics.self) {
@@ -210,7 +214,7 @@ struct UnlawfulEdit: Sendable, CustomTestStringConvertible {
 
     // MARK: policy prove
 
-    @Test(arguments: UnlawfulEdit.all)
+    @Test(arguments: edits)
     func `prove ends with 3 and writes a case that fails until the page is mended`(edit: UnlawfulEdit)
         async throws
     {
