@@ -77,7 +77,7 @@ SOAK = {
         "GatewayPipelineTests.FlippedPageTests", "SQLiteStoreTests.MigrationTests", "SQLiteStoreTests.ResealingTests",
         "SendgateCommandTests.KeptStateTests", f"{PROCESSES}.EndToEnd/MigrationKillTests",
     ],
-    "kills": [f"{ALONE}/KillTests"],
+    "kills": [f"{ALONE}/KillTests", f"{PROCESSES}.EndToEnd/KeyKillTests"],
     "fuzz": [f"{PROCESSES}.ContractTests", f"{PROCESSES}.GrantFuzzTests"],
     "pages": [f"{PROCESSES}.EndToEnd/UnsubscribeTests"],
     "recipes": [f"{PROCESSES}.EndToEnd/RecipeRunTests"],

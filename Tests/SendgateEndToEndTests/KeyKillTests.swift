@@ -129,15 +129,19 @@ extension EndToEnd {
         }
 
         /// The engine's fourth synchronization is of the start, the fifth of the command's own commit: it is not done when it is
-        /// repeated, or it is.
-        @Test(arguments: [4, 5])
-        func `a command on a stopped gateway that is killed at a commit is ended by the next`(commit: Int)
+        /// repeated, or it is. The commands of the way are killed at the one and the other in turn, and the next day the other way
+        /// round.
+        @Test(arguments: Soak.part(of: [[4, 5], [5, 4]], 1, "commits of commands"))
+        func `a command on a stopped gateway that is killed at a commit is ended by the next`(commits: [Int])
             throws
         {
             let scratch = try Scratch()
             let gate = try stopped(in: scratch)
             let first = try firstOrigin(gate)
+            var turn = 0
             let key = try takeTheWay(gate, asking: ["--dev", gate.folder], in: scratch) { command in
+                let commit = commits[turn % commits.count]
+                turn += 1
                 let ran = try run(command, killedAt: "fdatasync:signal=KILL:when=\(commit)", in: scratch)
                 #expect(ran.ending == .signal(SIGKILL), "\(command): \(ran)")
             }
