@@ -8,7 +8,7 @@ extension EndToEnd {
     /// Python's IDNA2008 (`idna`).
     @Suite struct AddressFormTests {
         /// Numbers drawn of each kind of each region.
-        private static let drawn = Soak.count(20, short: 8)
+        private static let drawn = Soak.count(20, short: 3)
 
         @Test
         func `numbers and domains are one where other libraries say so, and no valid number is refused`()
@@ -46,7 +46,7 @@ extension EndToEnd {
             #expect(
                 counts["valid", default: 0] > 1_000 * Self.drawn
                     && counts["same", default: 0] > 4_000 * Self.drawn, "\(counts)")
-            #expect(counts["domain", default: 0] > 100, "\(counts)")
+            #expect(counts["domain", default: 0] > 20 * Self.drawn, "\(counts)")
         }
 
         @Test(arguments: [("+4407700900359", "+447700900359"), ("+5215512340562", "+525512340562")])

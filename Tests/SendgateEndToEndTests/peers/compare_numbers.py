@@ -17,6 +17,8 @@ import idna
 import phonenumbers
 from phonenumbers import PhoneMetadata, PhoneNumberFormat
 
+# Blocks and not lines, also where the environment asks for no buffer: there are tens of thousands of lines.
+sys.stdout.reconfigure(write_through=False)
 DICE = random.Random(int(sys.argv[1]))
 COUNT = int(sys.argv[2])
 KINDS = ["fixed_line", "mobile", "toll_free", "premium_rate", "shared_cost", "personal_number", "voip", "pager", "uan",
