@@ -135,11 +135,20 @@ extension EndToEnd {
                 }
             }
 
-            private func shell(_ command: [String]) throws -> Finished {
-                try Finished.run(
+            private func start(_ command: [String]) throws -> ChildProcess {
+                try ChildProcess(
                     ["/bin/bash", "-c", "cd '\(scratch.folder)' && exec \"$@\"", "-"] + command,
-                    environment: Machine.commands, in: scratch, within: 120)
+                    environment: Machine.commands,
+                    errorPath: scratch.path("stderr-\(UUID().uuidString.prefix(8))"))
             }
+
+            private func end(_ child: ChildProcess) throws -> Finished {
+                let output = try child.readToEnd(within: 120)
+                return Finished(
+                    ending: try child.waitForEnd(within: 120), output: output, errors: child.errors)
+            }
+
+            private func shell(_ command: [String]) throws -> Finished { try end(start(command)) }
 
             /// Runs the program against the gateway itself.
             func run(_ socket: String, id: String, user: String = "u_1") throws -> Finished {
@@ -152,27 +161,53 @@ extension EndToEnd {
                 var body: String
             }
 
-            /// Runs the program once for each id behind a socket that takes these steps.
-            func run(behind steps: [String], _ sends: [(id: String, user: String)]) throws
-                -> (finished: [Finished], requests: [Request])
-            {
-                let (socket, record) = (
-                    scratch.path("stumble.sock"), scratch.path("requests-\(UUID().uuidString)")
-                )
+            /// A socket that takes some steps, and the program where it was started behind it.
+            struct Stumbling {
+                var socket, record: String
+                var gate: ChildProcess
+                var program: ChildProcess?
+
+                /// Ends the socket and tells what was asked there.
+                func requests() throws -> [Request] {
+                    gate.kill()
+                    return try String(contentsOfFile: record, encoding: .utf8).split(separator: "\n")
+                        .map { try JSONDecoder().decode(Request.self, from: Data($0.utf8)) }
+                }
+            }
+
+            private func stumble(_ steps: [String]) throws -> Stumbling {
+                let name = UUID().uuidString.prefix(8)
+                let (socket, record) = (scratch.path("\(name).sock"), scratch.path("\(name).requests"))
                 let stumbling = try ChildProcess(
                     [
                         Machine.python, Machine.peer("stumbling_gate.py"), socket,
                         gate.socket(of: "payments"),
                         record,
-                    ] + steps, errorPath: scratch.path("stumble.stderr"))
+                    ] + steps, errorPath: scratch.path("\(name).stderr"))
                 let ready = try stumbling.readLine(within: 30)
                 #expect(ready == "ready")
-                let finished = try sends.map { try run(socket, id: $0.id, user: $0.user) }
-                stumbling.kill()
-                try FileManager.default.removeItem(atPath: socket)
-                let requests = try String(contentsOfFile: record, encoding: .utf8).split(separator: "\n")
-                    .map { try JSONDecoder().decode(Request.self, from: Data($0.utf8)) }
-                return (finished, requests)
+                return Stumbling(socket: socket, record: record, gate: stumbling)
+            }
+
+            /// Runs the program once for each id behind a socket that takes these steps.
+            func run(behind steps: [String], _ sends: [(id: String, user: String)]) throws
+                -> (finished: [Finished], requests: [Request])
+            {
+                let stumbling = try stumble(steps)
+                let finished = try sends.map { try run(stumbling.socket, id: $0.id, user: $0.user) }
+                return (finished, try stumbling.requests())
+            }
+
+            /// Starts the program behind a socket that takes these steps, and does not wait for it.
+            func begin(behind steps: [String], id: String) throws -> Stumbling {
+                var stumbling = try stumble(steps)
+                stumbling.program = try start(producer.command + [stumbling.socket, id, "u_1"])
+                return stumbling
+            }
+
+            func end(_ stumbling: Stumbling) throws -> (finished: Finished, requests: [Request]) {
+                let finished = try end(try #require(stumbling.program))
+                return (finished, try stumbling.requests())
             }
         }
 
@@ -181,6 +216,8 @@ extension EndToEnd {
             throws
         {
             let stage = try Stage(producer)
+            // What never gets well is waited for beside all else.
+            let hopeless = try stage.begin(behind: ["503"], id: "p-3")
 
             // When the connection breaks, there is too much to do and the gateway cannot record, and then all is well.
             let patient = try stage.run(
@@ -200,12 +237,7 @@ extension EndToEnd {
             #expect(lost.requests.map(\.step) == ["lose", "pass"])
             #expect(Set(lost.requests.map(\.body)).count == 1)
 
-            // When it never gets well.
-            let given = try stage.run(behind: ["503"], [(id: "p-3", user: "u_1")])
-            #expect(given.finished[0].ending == .exit(75) && given.finished[0].output.isEmpty)
-            #expect(given.finished[0].errors.contains("with the id p-3"), "\(given.finished)")
-            // The kept clients end by time: five seconds here, with waits that double.
-            #expect((2...30).contains(given.requests.count) && Set(given.requests.map(\.body)).count == 1)
+            // When nobody is there.
             let nobody = try stage.run(stage.scratch.path("nobody.sock"), id: "p-4")
             #expect(nobody.ending == .exit(75) && nobody.output.isEmpty)
             #expect(nobody.errors.contains(" at \(stage.scratch.path("nobody.sock")): "), "\(nobody)")
@@ -225,6 +257,13 @@ extension EndToEnd {
             #expect(final.finished[1].errors.contains("  /id: "), "\(final.finished[1])")
             #expect(final.finished[2].errors.contains("409 "))
             #expect(final.finished[3].output == "forward: generic_only (no_key)\n")
+
+            // When it never gets well.
+            let given = try stage.end(hopeless)
+            #expect(given.finished.ending == .exit(75) && given.finished.output.isEmpty)
+            #expect(given.finished.errors.contains("with the id p-3"), "\(given.finished)")
+            // The kept clients end by time: five seconds here, with waits that double.
+            #expect((2...30).contains(given.requests.count) && Set(given.requests.map(\.body)).count == 1)
         }
     }
 }
