@@ -234,7 +234,7 @@ import Testing
 
     /// Without its cases, a bundle has nothing but the proof to stop it. The finer grain, with a hundred times the states, walks
     /// the types that the coarser one refuted.
-    @Test(arguments: proved)
+    @Test(arguments: Soak.part(of: proved, 4, "mutants that are proved"))
     func `the law alone stops what breaks it, at both grains`(mutant: Mutant) throws {
         var bundle = try Self.repository.get()
         try mutant.change(&bundle)
@@ -1084,7 +1084,7 @@ extension TestBundle {
         #expect(!proof.run(of: [TestType.statement]).refutations.isEmpty, "no statute is broken")
     }
 
-    @Test(arguments: Gate.allCases)
+    @Test(arguments: Soak.part(of: Gate.allCases, 9, "gates that never object"))
     func `a gate that never objects is refuted, at both grains`(gate: Gate) throws {
         let policy = try TestBundle.lawful.compile()
         let types: Set<TypeID> = [
@@ -1109,8 +1109,12 @@ extension TestBundle {
 
     @Test(arguments: BundleProof.Grain.allCases)
     func `the gates as they are are not refuted`(grain: BundleProof.Grain) throws {
-        let report = BundleProof(of: try TestBundle.lawful.compile(), grain: grain).run(on: Threads.all)
-        #expect(report.sendCount > 20)
+        let policy = try TestBundle.lawful.compile()
+        let types =
+            grain == .effects
+            ? nil : Set(Soak.part(of: policy.types.map(\.id), 5, "types at the finer grain"))
+        let report = BundleProof(of: policy, grain: grain).run(of: types, on: Threads.all)
+        #expect(report.sendCount > (types?.count ?? 20))
         for refutation in report.refutations { Issue.record("\(refutation.summary)\n\(refutation.example)") }
     }
 
@@ -1121,14 +1125,19 @@ extension TestBundle {
     ) throws {
         var unlawful = TestBundle.lawful
         unlawful.set("categories.yaml", "marketing", "quiet_hours", to: "pass")
-        for bundle in [TestBundle.lawful, unlawful] {
+        // The finer grain walks one type of each bundle, of the unlawful one a type that it breaks.
+        for (bundle, type) in [(TestBundle.lawful, TestType.payment), (unlawful, TestType.promo)] {
             let policy = try bundle.compile()
-            let types: Set<TypeID>? = grain == .effects ? nil : [TestType.promo, TestType.payment]
+            let types: Set<TypeID>? =
+                grain == .effects ? nil : Soak.isWhole ? [TestType.promo, TestType.payment] : [type]
             let serving = BundleProof(of: policy, grain: grain).run(of: types, on: Threads.all)
             let handed = BundleProof(of: policy, grain: grain) { facts, jurisdiction, rule in
                 decide(given: facts, in: jurisdiction, under: rule)
             }.run(of: types, on: Threads.all)
-            #expect(serving.stateCount == handed.stateCount && serving.stateCount > 100_000)
+            #expect(
+                serving.stateCount == handed.stateCount
+                    && serving.stateCount > (types?.count == 1 ? 20_000 : 100_000),
+                "\(type): \(serving.stateCount) and \(handed.stateCount)")
             #expect(serving.refutations.map(\.summary) == handed.refutations.map(\.summary))
             #expect(serving.refutations.isEmpty == (bundle.documents == TestBundle.lawful.documents))
         }
@@ -1139,7 +1148,8 @@ extension TestBundle {
     @Test func `what decides a send is what the proof decides by`() throws {
         let policy = try Repository.policy()
         let space = FactSpace(bundle: policy.bundle)
-        let sends = BundleProof(of: policy).sends()
+        let proof = BundleProof(of: policy)
+        let sends = proof.sends()
         var numbers = SeededNumbers(seed: 20_261_122)
         for round in 0..<20_000 {
             let send = sends[round % sends.count]
@@ -1148,7 +1158,7 @@ extension TestBundle {
                 settings[Int(numbers.next() % UInt64(settings.count))](&facts)
             }
             let served = decide(send.request, given: facts, under: policy)
-            let proved = BundleProof(of: policy).decide(
+            let proved = proof.decide(
                 facts, policy.jurisdiction(of: facts, under: send.rule), send.rule)
             #expect(served == proved, "\(send.request) \(facts.json)")
         }
