@@ -327,6 +327,11 @@ struct Production {
         socket = scratch.path("run/gate.sock")
         policies = scratch.path("signed")
         try FileManager.default.copyItem(atPath: Machine.policies, toPath: policies)
+        let approval = try Self.approval.get()
+        for (path, file) in approval.files {
+            mkdir(scratch.path((path as NSString).deletingLastPathComponent), 0o700)
+            try scratch.write(path, file.text, mode: file.mode)
+        }
         let made = try Finished.run(
             [Machine.sendgate, "keys", "init", "--directory", keys], in: scratch, within: 60)
         guard made.ending == .exit(0) else { throw HarnessError("no keys: \(made.errors)") }
@@ -348,9 +353,36 @@ struct Production {
                 groups: [4300]
             unsubscribe_url: https://example.com/u/
             policy_signing:
-            \(try Self.sign(policies, in: scratch))
+            \(approval.pins)
 
             """
+    }
+
+    /// The repository's bundle as every role signed it, with the keys.
+    private struct Approval {
+        /// The lines of a configuration that pin the keys.
+        var pins: String
+        /// The signatures and the keys, by their paths in a test's folder.
+        var files: [String: (text: String, mode: mode_t)]
+    }
+
+    /// Made once: the command proves the bundle before each signature.
+    private static let approval = Result {
+        let scratch = try Scratch()
+        let policies = scratch.path("signed")
+        try FileManager.default.copyItem(atPath: Machine.policies, toPath: policies)
+        let pins = try sign(policies, in: scratch)
+        let paths = try FileTree.files(in: scratch.folder).filter {
+            $0.hasPrefix("keys-of-") || $0.hasSuffix(".sig")
+        }
+        var approval = Approval(pins: pins, files: [:])
+        for path in paths {
+            var status = stat()
+            try #require(stat(scratch.path(path), &status) == 0)
+            let text = try String(contentsOfFile: scratch.path(path), encoding: .utf8)
+            approval.files[path] = (text, status.st_mode & 0o777)
+        }
+        return approval
     }
 
     /// Has each role sign a bundle with a key of its own.
