@@ -158,14 +158,33 @@ extension EndToEnd {
         }
 
         /// Packages of the programs that are built here.
-        private static func build(_ programs: String, revision: Int, in scratch: Scratch) throws -> String {
-            let out = scratch.path("debs-\(revision)")
+        private static func build(_ programs: String, in scratch: Scratch) throws -> String {
+            let out = scratch.path("debs-1")
             let built = try Finished.run(
                 [
                     "/usr/bin/python3", "\(folder)/build_packages.py", "--programs", programs, "--out", out,
-                    "--revision", "\(revision)", "--compression", "none",
+                    "--revision", "1", "--compression", "none",
                 ], in: scratch, within: 300)
             guard built.ending == .exit(0) else { throw HarnessError("no packages: \(built.errors)") }
+            return out
+        }
+
+        /// The same packages as another revision.
+        private static func revised(_ folder: String, in scratch: Scratch) throws -> String {
+            let out = scratch.path("debs-2")
+            let script = """
+                mkdir "$2"
+                for package in "$1"/*.deb; do
+                    dpkg-deb --raw-extract "$package" "$2/tree"
+                    sed -i '/^Version: /s/-1$/-2/' "$2/tree/DEBIAN/control"
+                    grep -q '^Version: .*-2$' "$2/tree/DEBIAN/control"
+                    dpkg-deb --root-owner-group -Znone --build "$2/tree" "$2/$(basename "$package")"
+                    rm -r "$2/tree"
+                done
+                """
+            let made = try Finished.run(
+                ["/bin/bash", "-euc", script, "-", folder, out], in: scratch, within: 120)
+            guard made.ending == .exit(0) else { throw HarnessError("no second revision: \(made.errors)") }
             return out
         }
 
@@ -224,8 +243,8 @@ extension EndToEnd {
             } else {
                 // The programs that are built anyway, and a root over this machine's: a release build takes longer than all tests.
                 let programs = (Machine.sendgate as NSString).deletingLastPathComponent
-                first = try Self.build(programs, revision: 1, in: scratch)
-                second = try Self.build(programs, revision: 2, in: scratch)
+                first = try Self.build(programs, in: scratch)
+                second = try Self.revised(first, in: scratch)
             }
             let apple = scratch.path("apple")
             try FileManager.default.createDirectory(atPath: apple, withIntermediateDirectories: false)

@@ -45,6 +45,9 @@ class Root:
         # By this the packages' scripts know that systemd runs.
         os.makedirs(f"{folder}/run/systemd/system")
         self.write("usr/local/bin/systemctl", SYSTEMCTL, 0o755)
+        # By this man-db indexes every page anew after each change of packages, and nothing here looks one up.
+        if os.path.exists(f"{folder}/var/lib/man-db/auto-update"):
+            os.unlink(f"{folder}/var/lib/man-db/auto-update")
         # A container's word that no service is to be started.
         if os.path.exists(f"{folder}/usr/sbin/policy-rc.d"):
             os.unlink(f"{folder}/usr/sbin/policy-rc.d")
