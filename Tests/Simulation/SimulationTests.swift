@@ -55,7 +55,7 @@ import WireProtocol
 }
 
 extension Simulation {
-    static let commandCount = Soak.count(125_000, short: 8_000)
+    static let commandCount = Soak.count(125_000, short: 5_000)
 
     private static let parts = Result { try SimulatedGateway.Parts() }
 
