@@ -14,6 +14,7 @@ here: a network of its own, a file system that is read-only, no way back to priv
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import re
@@ -262,7 +263,7 @@ class Manager:
         os.dup2(log, 2)
         # First out of the way of their new numbers, then there.
         spare = [os.dup(one.fileno()) for _, one in handed]
-        moved = [fcntl_above(one, 64) for one in spare]
+        moved = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 64) for one in spare]
         for number, one in enumerate(moved):
             os.dup2(one, 3 + number, inheritable=True)
         os.closerange(3 + len(moved), 4096)
@@ -479,12 +480,6 @@ class Manager:
         for name in list(self.sockets):
             self.stop_socket(name)
         print(json.dumps({"status": 0}), flush=True)
-
-
-def fcntl_above(descriptor, least):
-    import fcntl
-
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)
 
 
 if __name__ == "__main__":
