@@ -9,14 +9,19 @@ package struct JSONLimits: Hashable, Sendable {
     /// Whether `\u0000` inside a text is refused. On by default: a NUL ends texts early in C libraries,
     /// SQLite's shell and several push services, so the same text would be two texts.
     package var refusesNUL: Bool
+    /// Whether a number that is no integer of ``CanonicalJSON/integerMax`` at most is read as the text that stands there. Off by
+    /// default, when such a number is refused; on for the exports of other systems.
+    package var readsOtherNumbersAsTexts: Bool
 
     package init(
-        byteCountMax: Int = 65_536, depthMax: Int = 32, memberCountMax: Int = 1_024, refusesNUL: Bool = true
+        byteCountMax: Int = 65_536, depthMax: Int = 32, memberCountMax: Int = 1_024, refusesNUL: Bool = true,
+        readsOtherNumbersAsTexts: Bool = false
     ) {
         self.byteCountMax = byteCountMax
         self.depthMax = depthMax
         self.memberCountMax = memberCountMax
         self.refusesNUL = refusesNUL
+        self.readsOtherNumbersAsTexts = readsOtherNumbersAsTexts
     }
 
     /// One request or one line of a stream: 64 KiB.

@@ -66,7 +66,10 @@ struct JSONReader {
         case UInt8(ascii: "["):
             return .array(try readArray())
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-            return .integer(try readInteger())
+            guard limits.readsOtherNumbersAsTexts, let text = readOtherNumber() else {
+                return .integer(try readInteger())
+            }
+            return .string(text)
         case UInt8(ascii: "t"):
             try readWord("true")
             return .boolean(true)
@@ -125,6 +128,42 @@ struct JSONReader {
         }
         if isOutOfRange { throw .integerOutOfRange(at: place) }
         return isNegative ? -magnitude : magnitude
+    }
+
+    /// Reads a number that is no integer which ``readInteger()`` takes.
+    ///
+    /// - Returns: Its text; `nil` where it is such an integer, or no number of RFC 8259 section 6. Nothing is read then.
+    private mutating func readOtherNumber() -> String? {
+        let start = offset
+        func digits(_ place: inout Int) -> Bool {
+            let first = place
+            while place < end, base[place] >= UInt8(ascii: "0"), base[place] <= UInt8(ascii: "9") {
+                place += 1
+            }
+            return place > first
+        }
+        var place = start
+        if base[place] == UInt8(ascii: "-") { place += 1 }
+        let first = place
+        guard digits(&place), place == first + 1 || base[first] != UInt8(ascii: "0") else { return nil }
+        if place < end, base[place] == UInt8(ascii: ".") {
+            place += 1
+            guard digits(&place) else { return nil }
+        }
+        if place < end, base[place] == UInt8(ascii: "e") || base[place] == UInt8(ascii: "E") {
+            place += 1
+            if place < end, base[place] == UInt8(ascii: "+") || base[place] == UInt8(ascii: "-") {
+                place += 1
+            }
+            guard digits(&place) else { return nil }
+        }
+        let text = String(
+            decoding: UnsafeRawBufferPointer(start: base + start, count: place - start), as: UTF8.self)
+        if let integer = Int64(text), text != "-0", integer.magnitude <= UInt64(CanonicalJSON.integerMax) {
+            return nil
+        }
+        offset = place
+        return text
     }
 
     private mutating func enter() throws(JSONError) {

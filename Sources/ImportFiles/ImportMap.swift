@@ -112,7 +112,10 @@ package struct ImportMap: Sendable {
         case .json(let bytes):
             let value: JSONValue
             do throws(JSONError) {
-                value = try CanonicalJSON.read(bytes, limits: JSONLimits(byteCountMax: bytes.count))
+                // An export has columns that no map asks for, and numbers in them of every kind.
+                value = try CanonicalJSON.read(
+                    bytes,
+                    limits: JSONLimits(byteCountMax: bytes.count, readsOtherNumbersAsTexts: isPage))
             } catch {
                 return .failure(RecordProblem("malformed_json", "the line is no JSON: \(error.message)"))
             }

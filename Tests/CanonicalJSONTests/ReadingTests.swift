@@ -133,6 +133,27 @@ struct Refusal: Sendable, CustomTestStringConvertible {
         #expect(accepted > document.count)
     }
 
+    @Test(arguments: [
+        ("1.0", "1.0"), ("[-0.5e+10]", "-0.5e+10"), ("1E2", "1E2"), ("-0", "-0"),
+        ("9007199254740992", "9007199254740992"), ("[99999999999999999999]", "99999999999999999999"),
+    ])
+    func `a number of another system is its text where that is asked for`(document: String, text: String)
+        throws
+    {
+        let limits = JSONLimits(readsOtherNumbersAsTexts: true)
+        let value = try read(document, limits: limits)
+        #expect((value.arrayValue?.first ?? value) == .string(text))
+        #expect(throws: JSONError.self) { try read(document) }
+        for integer in [0, -1, CanonicalJSON.integerMax, -CanonicalJSON.integerMax] {
+            #expect(try read("\(integer)", limits: limits) == .integer(integer))
+        }
+        for malformed in [
+            "01", "-", "1.", ".5", "1e", "1e+", "1.5.5", "--1", "-01", "1.0x", "+1", "Infinity",
+        ] {
+            #expect(throws: JSONError.self, "\(malformed)") { try read(malformed, limits: limits) }
+        }
+    }
+
     @Test func `nesting is accepted up to the limit and refused beyond it`() throws {
         let limits = JSONLimits(depthMax: 4)
         _ = try read("[[[[1]]]]", limits: limits)

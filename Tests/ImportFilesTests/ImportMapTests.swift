@@ -242,6 +242,10 @@ import Testing
         )
         let row = ImportRow.json(Array(#"{"person": {"id": 7, "age": null}}"#.utf8))
         #expect(try map.line(of: row, places: []).get() == ["user": "7"])
+        // An export has numbers of every kind, in columns that the map asks for and in others.
+        let fractions = ImportRow.json(
+            Array(#"{"person": {"id": 7.50, "age": null}, "spent": [-0.5e3]}"#.utf8))
+        #expect(try map.line(of: fractions, places: []).get() == ["user": "7.50"])
         let line = Array(#"{"user": "u_1", "consents": []}"#.utf8)
         #expect(
             try ImportMap.lines.line(of: .json(line), places: []).get() == ["user": "u_1", "consents": []])

@@ -27,6 +27,12 @@ struct ImportWork {
 
     func run() async throws -> Outcome {
         let (digest, byteCount) = try Self.digest(of: file)
+        let descriptor = try Self.open(file)
+        // The second descriptor has the same position, which is how far the first has read.
+        let position = dup(descriptor)
+        defer { close(position) }
+        // A file that the map does not fit leaves no journal.
+        var source = try ImportSource(descriptor, map, file: file)
         let journal = try ImportJournal(
             refusals,
             of: [
@@ -35,12 +41,7 @@ struct ImportWork {
             ])
         var progress = Progress("importing \(file)")
         defer { progress.end() }
-        let descriptor = try Self.open(file)
-        // The second descriptor has the same position, which is how far the first has read.
-        let position = dup(descriptor)
-        defer { close(position) }
         var builder = ImportBatchBuilder(work: self, skipping: journal.tally.recordCount)
-        var source = try ImportSource(descriptor, map, file: file)
         var underWay: [(users: Set<String>, task: Task<AnsweredBatch, any Error>)] = []
         func settleOldest() async throws {
             let oldest = underWay.removeFirst()
