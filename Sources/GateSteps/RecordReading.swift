@@ -61,15 +61,17 @@ extension RecordReading {
             return (0, 0, 0)
         }
         var counts = (type: 0, category: 0, everything: 0)
-        for forward in try forwards(
-            of: subject, inShadow: isShadow, since: earliest, limit: KnownForwards.countMax)
-        where besides == nil || forward.send != besides {
-            if let typeSince, forward.at >= typeSince, forward.type == type { counts.type += 1 }
-            if let categorySince, forward.at >= categorySince, forward.category == category {
+        let forwards = try countedForwards(of: subject, since: earliest, limit: KnownForwards.countMax)
+        // In place: each send looks at all of them, and an element of a loop is a copy.
+        let places = forwards.span
+        for index in places.indices
+        where places[index].isShadow == isShadow && (besides == nil || places[index].send != besides) {
+            if let typeSince, places[index].at >= typeSince, places[index].type == type { counts.type += 1 }
+            if let categorySince, places[index].at >= categorySince, places[index].category == category {
                 counts.category += 1
             }
-            if let everythingSince, forward.at >= everythingSince, forward.category != .security,
-                !uncounted(forward.type)
+            if let everythingSince, places[index].at >= everythingSince,
+                places[index].category != .security, !uncounted(places[index].type)
             {
                 counts.everything += 1
             }

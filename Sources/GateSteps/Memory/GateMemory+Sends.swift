@@ -51,8 +51,9 @@ extension GateMemory {
         return Self.newest(records.reversed(), since: since, limit: limit)
     }
 
+    /// - Parameter records: Newest first.
     private static func newest(_ records: [ForwardRecord], since: Instant, limit: Int) -> [ForwardRecord] {
-        let isWhole = records.count <= limit && records.allSatisfy { $0.at >= since }
+        let isWhole = records.count <= limit && records.last.map { $0.at >= since } != false
         return isWhole ? records : Array(records.lazy.filter { $0.at >= since }.prefix(limit))
     }
 
