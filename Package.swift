@@ -100,13 +100,13 @@ let package = Package(
         // Layer 1: what OpenSSL does, up to the sealed envelope; one meaning each, pure, siblings that never import each other.
         module("OpenSSLCrypto", ["COpenSSL", "CSodium", "GateVocabulary", "SealedFormat"]),
         module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
-        module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
+        module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary", "SealedFormat"], computes: false),
         module(
             "CourierModel",
             [
                 "CanonicalJSON", "GateVocabulary", "SealedFormat",
                 .product(name: "Crypto", package: "swift-crypto"),
-            ]),
+            ], computes: false),
 
         // Layer 2: what a bundle says; what is stored, recorded and shown, each field declared once.
         module("BundleModel", ["CanonicalJSON", "GateVocabulary", "OpenSSLCrypto"]),
@@ -188,7 +188,8 @@ let package = Package(
         module("ConfigurationPages", ["BundleModel", "PolicyPages"], computes: false),
         module(
             "KeyFiles",
-            ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto", "SealedFormat"]),
+            ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto", "SealedFormat"],
+            computes: false),
         module(
             "DeliveryRelay",
             [
@@ -209,7 +210,7 @@ let package = Package(
 
         // What other teams link.
         module("SendgateClient", ["CanonicalJSON", "UnixHTTPClient"], computes: false),
-        module("SealedPush", ["SealedFormat", cryptoWithoutCryptoKit]),
+        module("SealedPush", ["SealedFormat", cryptoWithoutCryptoKit], computes: false),
 
         // Layer 8: pages, which listen as the endpoint does; files of other systems, and the maps that read them; what
         // `sendgate bench` and `sendgate demo` do with processes of their own.
