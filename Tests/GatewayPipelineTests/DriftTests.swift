@@ -162,6 +162,9 @@ import Testing
         #expect(try await subscribe(["social": false], gate).status == 200)
         try await gate.audit()
         #expect(try await drifts(gate) == ["unsubscribed_while_on suppressed social user_on user_off"])
+        // An auditor finds what was put back in the history: the finding is resolved by an entry before it.
+        let entries = try gate.store.read { try $0.entries(from: 0, limit: 1_000) }.map(\.bytes)
+        #expect(try EvidenceFoldTests.objections(to: entries, under: gate.policy) == [:])
     }
 
     @Test func `a yes said again is a choice, and newer than the provider's word`() async throws {

@@ -733,6 +733,7 @@ import Testing
         let again = try await gate.call("replies", "POST", "/v1/replies", first)
         #expect(confirmation(again) == confirmation(reply))
         // Two people with one number and two languages.
+        gate.clock.advance(seconds: 1)
         try await customer("u_2")
         gate.clock.advance(seconds: 86_400)
         let shared = try await gate.call("replies", "POST", "/v1/replies", body(text, id: "r2"))

@@ -155,6 +155,12 @@ package struct ConsentsInForce: Hashable, Sendable {
             ? moment : max(moment, record.receivedAt)
     }
 
+    /// Until when withdrawals that counted end grants at a place; `nil` where none did.
+    package func withdrawnUntil(_ purpose: Purpose, on channel: Channel, at address: Tag?) -> Instant? {
+        let scope = Scope(purpose: purpose, channel: channel, address: address)
+        return (byScope[scope] ?? byScope[scope.ofWholeChannel])?.withdrawnUntil
+    }
+
     /// What counts for one purpose, channel and address.
     ///
     /// - Parameter address: The number's or address's tag for SMS and e-mail; `nil` for push, and for what was said of

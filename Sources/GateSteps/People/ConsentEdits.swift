@@ -55,7 +55,33 @@ extension StepContext {
         }
         try rules.requireTrue(record, of: edit.before)
         edit.apply(record)
+        try requireNoLaterNo(than: record, in: edit)
         return try finish(edit, applying: record, isForEveryChannel: false)
+    }
+
+    /// Refuses a consent that counts although a later no, to something else, would have ended it, had it been known: a no to marketing,
+    /// where only marketing asks for what is consented to; and a reply, which ends every consent at its number or mailbox.
+    private func requireNoLaterNo(than given: ConsentRecord, in edit: PersonEdit) throws {
+        guard edit.given(given.purpose, on: given.channel).contains(where: { $0.idTag == given.idTag }) else {
+            return
+        }
+        if edit.isBeforeNoToMarketing(given) {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "after `event_time` the recipient said no to marketing on this channel, which ends consent to `\(given.purpose)`, too; ask again"
+            )
+        }
+        let address = edit.person.addresses.first { $0.tag == given.address }
+        if let address, let replied = try history(of: AddressKey(address)).repliedAt,
+            given.eventTime <= replied
+        {
+            throw StepRefusal(
+                .wrongState,
+                detail:
+                    "after `event_time` a reply from this number or mailbox ended every consent there; ask again"
+            )
+        }
     }
 
     /// Withdraws one recorded consent, whatever the clocks say (``ConsentLedger/moment(of:in:)``). As easy as giving it
@@ -88,9 +114,9 @@ extension StepContext {
                 body.isForEveryChannel
                 ? edit.person.addresses.filter { $0.verifiedAt != nil }
                 : method.isReply ? edit.person.addresses.filter { $0.tag == given.address } : []
-            if let last = try shareNo(category, at: places, besides: edit.subject.id, by: caller, at: now) {
-                return Recorded(last, isUnfinished: true)
-            }
+            let last = try shareNo(
+                category, at: places, besides: edit.subject.id, by: caller, saidAt: said.counts, at: now)
+            if let last { return Recorded(last, isUnfinished: true) }
         }
         edit.apply(withdrawal)
         if body.isForEveryChannel { edit.endEverywhere(withdrawal, of: given) }

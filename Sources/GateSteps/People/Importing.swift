@@ -1,3 +1,4 @@
+import BundleModel
 package import CanonicalJSON
 import CompliancePolicy
 import GateRecords
@@ -308,14 +309,17 @@ extension StepContext {
             let reported = PreferenceRecord(
                 subject: person.subject.id, scope: scope, channel: channel, destination: place,
                 state: choice.storedState, source: choice.source, at: said.counts, caller: caller)
-            let known = person.person.state.preferences.first { $0.isSameChoice(as: reported) }
+            let known = try knownChoice(before: reported, of: person.person, at: now)
             isStanding =
                 isStanding && stands(known, before: reported, isTimed: imported.eventTime != nil, at: now)
                 && endsNothing(
                     reported, isForEveryChannel: choice.channel == nil, isTimed: imported.eventTime != nil,
                     of: person, at: now)
             // An off that is recorded for what it ends does not make a newer one older.
-            if let known, known.state.isOff { saidAt = max(saidAt, known.at) }
+            let newest = person.person.state.preferences.first { $0.isSameChoice(as: reported) }
+            if let newest, newest.state.isOff, newest.source != .driftAudit {
+                saidAt = max(saidAt, newest.at)
+            }
         }
         if isStanding { return .unchanged }
         let recorded = try setPreference(
@@ -328,12 +332,32 @@ extension StepContext {
     /// nobody can say later that it is older than a yes of another file.
     private static let untimedSeconds: Int64 = 86_400
 
+    /// The newest choice at the place of one that is reported. For a no it is the person's own: what an audit recorded, and what a link
+    /// did that can still be taken back, is passed over.
+    private func knownChoice(
+        before reported: PreferenceRecord, of person: RecipientSnapshot, at now: Instant
+    ) throws -> PreferenceRecord? {
+        func isOwn(_ choice: PreferenceRecord) -> Bool {
+            choice.source != .driftAudit && !choice.isUndoableMute(at: now)
+        }
+        let newest = person.state.preferences.first { $0.isSameChoice(as: reported) }
+        guard let newest, reported.state.isOff, !isOwn(newest) else { return newest }
+        return try memory.preferenceHistory(of: person.subject.id).last {
+            $0.isSameChoice(as: reported) && isOwn($0)
+        }
+    }
+
     /// Whether a choice that is known stands before one that is reported: it is newer, at one time the no, or the same.
     private func stands(
         _ known: PreferenceRecord?, before reported: PreferenceRecord, isTimed: Bool, at now: Instant
     ) -> Bool {
         guard let known else { return reported.state == .default }
-        if known.at > reported.at || known.at == reported.at && known.state.isOff { return true }
+        if reported.state.isOff
+            ? known.stands(againstNoSaidAt: reported.at)
+            : known.at > reported.at || known.at == reported.at && known.state.isOff
+        {
+            return true
+        }
         guard known.state == reported.state, known.source == reported.source else { return false }
         return isTimed
             ? known.at == reported.at
@@ -370,7 +394,8 @@ extension StepContext {
             }
             return person.consents.contains {
                 guard $0.state == .withdrawn, $0.purpose == purpose, $0.channel == reported.channel,
-                    $0.address == nil || $0.address == place, !undone.contains($0.idTag)
+                    $0.address == nil || $0.address == place, !undone.contains($0.idTag),
+                    $0.source != .gateway || !UnsubscribeLink.isUndoable(from: $0.receivedAt, at: now)
                 else { return false }
                 return isTimed
                     ? $0.eventTime >= reported.at

@@ -26,6 +26,7 @@ extension PersonEdit {
     /// - Parameter isForEveryChannel: Whether the record is the first of a withdrawal on every channel.
     func noEffect(of record: ConsentRecord, isForEveryChannel: Bool) -> NoEffect? {
         if record.state == .shown { return .shownOnly }
+        if record.state == .given, fact(inScopeOf: record).state != .given { return .newerWord }
         guard !changesConsentsOrChoices else { return nil }
         let isGiven =
             isForEveryChannel
@@ -89,7 +90,10 @@ extension PersonEdit {
         var carriesWithdrawal = false
         for (scope, no) in ended.sorted(by: { $0.key.purpose.text < $1.key.purpose.text }) {
             let there = inForce[.init(purpose: scope.purpose, channel: channel, address: new)]
-            guard there.map({ $0.state == .given && $0.moment <= no.moment }) ?? true else { continue }
+            guard
+                there.map({ $0.moment < no.moment || $0.moment == no.moment && $0.state != .withdrawn })
+                    ?? true
+            else { continue }
             apply(
                 withdrawal(
                     to: scope.purpose, on: channel, at: new, saidAt: now, method: no.method, by: caller))
@@ -98,7 +102,7 @@ extension PersonEdit {
         let choices = state.preferences.filter { $0.channel == channel }
         for no in choices where no.destination == old && no.state.isOff && no.source != .driftAudit {
             let there = choices.first { $0.destination == new && $0.scope == no.scope }
-            guard there.map({ !$0.state.isOff && $0.at <= no.at }) ?? true else { continue }
+            if let there, there.stands(againstNoSaidAt: no.at) { continue }
             var here = no
             here.destination = new
             append(here)
@@ -134,12 +138,25 @@ extension PersonEdit {
         append(withdrawal(to: purpose, on: channel, at: address, saidAt: moment, method: method, by: caller))
     }
 
-    /// A refusal of marketing that holds also ends the consents that only marketing asks for and that were given at
-    /// the same place up to then.
+    /// Whether a consent to what only marketing asks for was given before a no to marketing at its place. The no would have ended it,
+    /// had it been known (GDPR Art. 21(3)).
+    func isBeforeNoToMarketing(_ given: ConsentRecord) -> Bool {
+        guard given.purpose != .marketing, policy.purposes(endedWith: .marketing).contains(given.purpose)
+        else {
+            return false
+        }
+        let counted = state.consentsInForce.withdrawnUntil(.marketing, on: given.channel, at: given.address)
+        if let counted, given.eventTime <= counted { return true }
+        return consents.contains {
+            $0.state == .refused && $0.purpose == .marketing && $0.channel == given.channel
+                && ($0.address == nil || $0.address == given.address) && given.eventTime <= $0.eventTime
+        }
+    }
+
+    /// A no to marketing also ends the consents that only marketing asks for and that were given at the same place up to then,
+    /// whatever was said of marketing since.
     private mutating func endWhatElseIsAsked(with record: ConsentRecord) {
-        guard record.state != .given, let category = Category(rawValue: record.purpose.text),
-            fact(inScopeOf: record).state != .given
-        else { return }
+        guard record.state != .given, let category = Category(rawValue: record.purpose.text) else { return }
         let moment = ConsentLedger.moment(of: record, in: consents)
         for purpose in policy.purposes(endedWith: category) where purpose != record.purpose {
             let isGiven = given(purpose, on: record.channel).contains {
@@ -170,10 +187,14 @@ extension PersonEdit {
             places.append(nil)
         }
         let choices = choices(of: scope, on: record.channel)
-        for place in places where state.preference(scope, record.channel, at: place) != chosen {
+        for place in places {
             let choice = choices.first { $0.destination == place }
-            if let choice,
-                choice.at > moment || choice.at == moment && chosen == .userOn && choice.state != .userOn
+            if chosen.isOff {
+                if choice?.stands(againstNoSaidAt: moment) == true { continue }
+            } else if state.preference(scope, record.channel, at: place) == chosen {
+                continue
+            } else if let choice,
+                choice.at > moment || choice.at == moment && choice.state != .userOn
             {
                 continue
             }
@@ -193,11 +214,13 @@ extension PersonEdit {
     private mutating func appendObjection(_ objection: PreferenceRecord) {
         let choices = choices(of: objection.scope, on: objection.channel)
         if let own = choices.first(where: { $0.destination == nil }),
-            own.state.isOff || own.at > objection.at
+            own.stands(againstNoSaidAt: objection.at)
         {
             return
         }
-        let wanted = choices.filter { $0.state == .userOn && $0.at > objection.at }.compactMap(\.destination)
+        let wanted = choices.filter {
+            $0.state == .userOn && $0.stands(againstNoSaidAt: objection.at)
+        }.compactMap(\.destination)
         if wanted.isEmpty { append(objection) } else { appendObjection(objection, besides: wanted) }
     }
 
@@ -207,7 +230,7 @@ extension PersonEdit {
         for destination in person.destinations(on: objection.channel).map(\.tag)
         where !wanted.contains(destination) {
             let own = choices.first { $0.destination == destination }
-            if let own, own.state.isOff || own.at > objection.at { continue }
+            if let own, own.stands(againstNoSaidAt: objection.at) { continue }
             var here = objection
             here.destination = destination
             append(here)
@@ -217,10 +240,8 @@ extension PersonEdit {
     // MARK: The gateway's own acts
 
     /// Appends what takes back a mute by a link.
-    ///
-    /// - Parameter history: Of the person's choices, oldest first.
-    mutating func takeBack(_ mute: LinkMute.Undoable, after history: [PreferenceRecord]) {
-        append(mute.choice.before(in: history, of: state, at: now))
+    mutating func takeBack(_ mute: LinkMute.Undoable) {
+        append(mute.choiceBefore)
         for withdrawal in mute.withdrawals {
             append(
                 consent(
@@ -293,5 +314,17 @@ extension PersonEdit {
             channel: channel, address: address, state: state, eventTime: moment, receivedAt: now,
             method: method, source: caller, jurisdiction: nil, notice: nil, expiresAt: nil,
             withdraws: withdraws, previousHash: consents.last.map(\.chainHash) ?? "")
+    }
+}
+
+extension PreferenceRecord {
+    /// Whether a no of some moment changes nothing where this was said: it is newer, or as old and a no itself.
+    ///
+    /// What an audit recorded is no word of the person's, and neither is that nothing was ever chosen before a mute that was taken
+    /// back (``before(in:of:at:)``).
+    func stands(againstNoSaidAt moment: Instant) -> Bool {
+        let isNeverChosen = state == .default && caller == .gateway && source.isOfLink
+        guard source != .driftAudit, !isNeverChosen else { return false }
+        return at > moment || at == moment && state.isOff
     }
 }

@@ -81,9 +81,9 @@ extension StepContext {
                     : body.destination == nil
                         ? verified.filter { $0.channel == body.channel }
                         : person.addresses.filter { $0.tag == destination }
-            if let last = try shareNo(category, at: places, besides: person.subject.id, by: caller, at: now) {
-                return Recorded(last, isUnfinished: true)
-            }
+            let last = try shareNo(
+                category, at: places, besides: person.subject.id, by: caller, saidAt: choice.at, at: now)
+            if let last { return Recorded(last, isUnfinished: true) }
         }
         // An objection names no channel and holds for all of them, in this one transaction.
         return try choose(

@@ -8,38 +8,44 @@ extension StepContext {
     /// Shares a no that cannot be taken back with everybody else who registered some numbers or mailboxes, and with who registers them
     /// later.
     ///
-    /// - Returns: An entry where it does not hold for all of them yet; see ``shareNo(_:with:besides:by:at:)``.
+    /// - Returns: An entry where it does not hold for all of them yet; see ``shareNo(_:with:besides:by:saidAt:at:)``.
     func shareNo(
         _ category: GateVocabulary.Category, at places: [AddressRecord], besides own: SubjectID,
-        by caller: CallerName, at now: Instant
+        by caller: CallerName, saidAt: Instant, at now: Instant
     ) throws -> EntryReference? {
         guard policy.category(category).switchOff == .anyone else { return nil }
         let addresses = places.filter { $0.channel != .push }.map(AddressKey.init)
         let holders = try addresses.flatMap { address in
             try memory.holders(of: address).map { ($0, address) }
         }
-        if let last = try shareNo(category, with: holders, besides: own, by: caller, at: now).unfinished {
-            return last
-        }
+        let shared = try shareNo(
+            category, with: holders, besides: own, by: caller, saidAt: saidAt, at: now)
+        if let last = shared.unfinished { return last }
         for address in addresses { try remember(at: address) { $0.add(category, by: nil, at: now) } }
         return nil
     }
 
     /// Switches a category off for everybody else who registered some numbers or mailboxes, as a link in their own message would:
     /// a no that came by an address, or an objection of somebody who has it, is about the address (SG-0045). At most
-    /// ``replyHolderCountMax`` people in one step.
+    /// ``replyHolderCountMax`` people in one step. Where it was said before it is recorded again, unless since the no was said or as a
+    /// repetition (``UnsubscribeLink/repeatStart(of:)``), as far as the step has room.
     ///
     /// - Returns: The choices that were recorded, and where it does not hold for all of them yet the last entry: an alarm was
     ///   raised, and the same act goes on with the others.
     func shareNo(
         _ category: GateVocabulary.Category,
         with holders: [(SubjectID, AddressKey)],
-        besides own: SubjectID, by caller: CallerName, at now: Instant
+        besides own: SubjectID, by caller: CallerName, saidAt: Instant, at now: Instant
     ) throws -> (choices: [PreferenceRecord], unfinished: EntryReference?) {
         var choices: [PreferenceRecord] = []
         var last: EntryReference?
+        var muted: [(SubjectID, AddressKey)] = []
         for (holder, address) in holders where holder != own {
-            guard let no = try sharedNo(to: category, at: address, of: holder, by: caller, at: now) else {
+            guard
+                let no = try sharedNo(
+                    to: category, at: address, of: holder, by: caller, since: .longAgo, at: now)
+            else {
+                muted.append((holder, address))
                 continue
             }
             guard choices.count < Self.replyHolderCountMax else {
@@ -51,23 +57,33 @@ extension StepContext {
             last = try choose(no.choice, on: [no.choice.channel], in: no.edit).entry
             choices.append(no.choice)
         }
+        let start = min(saidAt, UnsubscribeLink.repeatStart(of: now))
+        for (holder, address) in muted where choices.count < Self.replyHolderCountMax {
+            guard
+                let no = try sharedNo(
+                    to: category, at: address, of: holder, by: caller, since: start, at: now)
+            else { continue }
+            try choose(no.choice, on: [no.choice.channel], in: no.edit)
+            choices.append(no.choice)
+        }
         return (choices, nil)
     }
 
     /// The choice that switches a category off for a person because of another's no at the same number or mailbox; `nil` where it
     /// would change nothing.
+    ///
+    /// - Parameter start: A no by a link or another's that was recorded there since then is this one. A no of long ago is the same as any.
     func sharedNo(
         to category: GateVocabulary.Category, at address: AddressKey, of holder: SubjectID,
-        by caller: CallerName, at now: Instant
+        by caller: CallerName, since start: Instant, at now: Instant
     ) throws -> (choice: PreferenceRecord, edit: PersonEdit)? {
         guard policy.category(category).switchOff == .anyone, let edit = try beginEdit(of: holder, at: now),
             let place = edit.person.addresses[address]?.tag
         else { return nil }
         let link = UnsubscribeLink(
             of: edit.subject, category: category, channel: address.channel, destination: place)
-        guard try !LinkTarget.load(link, from: memory).isMuted(under: policy, byAnybody: true) else {
-            return nil
-        }
+        let target = try LinkTarget.load(link, from: memory)
+        guard !target.isMuted(since: start, under: policy, byAnybody: true) else { return nil }
         let choice = PreferenceRecord(
             subject: holder, scope: category.rawValue, channel: address.channel, destination: place,
             state: .userOff, source: .sharedAddress, at: now, caller: caller)

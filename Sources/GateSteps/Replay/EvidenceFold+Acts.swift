@@ -261,7 +261,7 @@ extension EvidenceFold {
         // Said to the gateway itself, by a link; or not known any more after a restore.
         if caller == .gateway { return }
         try rules.require(
-            oneOf: [.withdrawConsent, .putPreference, .addReply, .putAddress], of: caller)
+            oneOf: [.withdrawConsent, .addConsent, .putPreference, .addReply, .putAddress], of: caller)
     }
 
     // MARK: Choices
@@ -339,7 +339,7 @@ extension EvidenceFold {
             let isEnding = category.map(person.state.suppressions)?.contains {
                 $0.device == choice.destination && $0.before == choice.state
             }
-            guard choice.state.isOff && isFound || isEnding == true else {
+            guard choice.state.isOff && isFound || isEnding == true || endsResolved(choice, of: person) else {
                 throw StepRefusal(.wrongState, detail: "no finding of an audit asks for it")
             }
             return
@@ -347,6 +347,18 @@ extension EvidenceFold {
         let isOfRestore = choice.source == .restore || choice.source == .adminOverride
         if choice.state.isOff, !isOfRestore || acts.isRestoring { return }
         try rules.requireUndo(choice, after: choices[choice.subject, default: []], of: person.state)
+    }
+
+    /// Whether a choice ends an audit's suppression whose finding an entry before it has resolved: what the person chose there before is
+    /// then in the history alone.
+    private func endsResolved(_ choice: PreferenceRecord, of person: RecipientSnapshot) -> Bool {
+        let isSuppressed = person.state.preferences.contains {
+            $0.isSameChoice(as: choice) && $0.isSuppression
+        }
+        let before = choices[choice.subject, default: []].last {
+            $0.isSameChoice(as: choice) && $0.source != .driftAudit
+        }
+        return isSuppressed && choice.state == before?.state ?? .default
     }
 
     // MARK: Keys of devices

@@ -243,9 +243,10 @@ private struct ActAgain {
                     && $0.destination == choice.destination
             }
             guard
-                let mute = muted.map(LinkMute.init)?.undoable(of: link, in: person, at: now, under: policy)
+                let mute = muted.map(LinkMute.init)?.undoable(
+                    of: link, in: person, after: choices, at: now, under: policy)
             else { return }
-            edit.takeBack(mute, after: choices)
+            edit.takeBack(mute)
         }
     }
 

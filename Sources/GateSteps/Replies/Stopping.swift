@@ -20,6 +20,7 @@ extension PersonEdit {
         let ofMarketing = policy.purposes(endedWith: .marketing)
         var ended = Set([Category.marketing])
         var endsConsent = false
+        let since = now.advanced(bySeconds: -Self.repeatSeconds)
         for purpose in Set(consents.map(\.purpose)).union(ofMarketing).sorted(by: { $0.text < $1.text }) {
             // A consent to the whole channel is one to this address.
             let given = given(purpose, on: channel).filter { $0.address == nil || $0.address == place }
@@ -30,7 +31,7 @@ extension PersonEdit {
             if !given.isEmpty, let category = Category(rawValue: purpose.text) { ended.insert(category) }
             let here = ConsentsInForce.Scope(purpose: purpose, channel: channel, address: place)
             guard ofMarketing.contains(purpose) || !given.isEmpty,
-                !state.consentsInForce.isWithdrawn(here, since: now.advanced(bySeconds: -Self.repeatSeconds))
+                !state.consentsInForce.isEndedByReply(here, since: since)
             else { continue }
             append(withdrawal(to: purpose, on: channel, at: place, saidAt: now, method: method, by: caller))
         }
@@ -41,10 +42,9 @@ extension PersonEdit {
         where (everyText || ended.contains(category) || muted.contains(category))
             && policy.category(category).switchOff == .anyone
         {
-            guard
-                muted.contains(category)
-                    || !state.preference(category.rawValue, channel, at: place).isOff
-            else { continue }
+            guard muted.contains(category) || !state.isOff(category, channel, at: place, since: since) else {
+                continue
+            }
             append(
                 PreferenceRecord(
                     subject: subject.id, scope: category.rawValue, channel: channel, destination: place,
@@ -102,10 +102,10 @@ extension StepContext {
         let since = now.advanced(bySeconds: -PersonEdit.repeatSeconds)
         for purpose in policy.purposes(endedWith: .marketing) {
             let here = ConsentsInForce.Scope(purpose: purpose, channel: address.channel, address: place)
-            guard inForce.isWithdrawn(here, since: since) else { return false }
+            guard inForce.isEndedByReply(here, since: since) else { return false }
         }
         return categories(endedWith: everyText).allSatisfy {
-            state.preference($0.rawValue, address.channel, at: place).isOff
+            state.isOff($0, address.channel, at: place, since: since)
         }
     }
 
@@ -143,12 +143,23 @@ extension CompiledPolicy {
 }
 
 extension ConsentsInForce {
-    /// Whether a withdrawal counts there that ends what was given up to a moment.
-    fileprivate func isWithdrawn(_ scope: Scope, since moment: Instant) -> Bool {
-        guard let consent = byScope[scope], consent.state == .withdrawn, let end = consent.withdrawnUntil
-        else {
-            return false
-        }
+    /// Whether a withdrawal by a reply counts there that ends what was given up to a moment.
+    fileprivate func isEndedByReply(_ scope: Scope, since moment: Instant) -> Bool {
+        guard let consent = byScope[scope], consent.state == .withdrawn, consent.method.isReply,
+            let end = consent.withdrawnUntil
+        else { return false }
         return end >= moment
+    }
+}
+
+extension RecipientState {
+    /// Whether a category was switched off at a place, at a moment or later.
+    fileprivate func isOff(
+        _ category: GateVocabulary.Category, _ channel: Channel, at place: Tag, since moment: Instant
+    ) -> Bool {
+        preferences.contains {
+            $0.scope == category.rawValue && $0.channel == channel && $0.destination == place
+                && $0.state.isOff && $0.stands(againstNoSaidAt: moment)
+        }
     }
 }

@@ -63,7 +63,9 @@ extension GateMemory {
                 let choice = state.preferences.first {
                     $0.scope == category.rawValue && $0.channel == channel && $0.destination == nil
                 }
-                if choice?.state.isOff != true { try switchOff(category, on: channel, of: subject, at: now) }
+                if choice?.stands(againstNoSaidAt: restoredAt) != true {
+                    try switchOff(category, on: channel, of: subject, at: now)
+                }
             }
         }
         let given = try state(of: subject)?.consentsInForce.byScope

@@ -7,7 +7,7 @@ import GateRecords
 extension StepContext {
     /// Switches off the category of a link, which withdraws the consent as every choice from `unsubscribe_link` does; at a
     /// mailbox for everybody who has it, whether or not the link's own person still does (SG-0045, SG-0057). A second time
-    /// changes and records nothing.
+    /// within ``UnsubscribeLink/undoSeconds`` changes and records nothing.
     ///
     /// The others come first: the link stands as used once it counts for all.
     ///
@@ -21,16 +21,16 @@ extension StepContext {
         }
         let shared = try shareNo(
             target.link.category, with: try memory.mailboxHolders(of: target.link, of: target.person.subject),
-            besides: target.link.subject, by: .gateway, at: now)
-        try remember(shared.choices, of: target.link, at: now)
+            besides: target.link.subject, by: .gateway, saidAt: now, at: now)
+        try remember(shared.choices, of: target.link, after: target.lastUsedUp(at: now), at: now)
         guard shared.unfinished == nil else { return nil }
-        if !target.isMuted(under: policy) {
+        if !target.isMuted(since: UnsubscribeLink.repeatStart(of: now), under: policy) {
             let choice = PreferenceRecord(
                 subject: target.link.subject, scope: target.link.category.rawValue,
                 channel: target.link.channel, destination: target.place, state: .userOff,
                 source: .unsubscribeLink, at: now, caller: .gateway)
             try choose(choice, on: [choice.channel], in: beginEdit(of: target.person, at: now))
-            try remember([choice], of: target.link, at: now)
+            try remember([choice], of: target.link, after: target.lastUsedUp(at: now), at: now)
             target = try LinkTarget.load(target.link, from: memory)
         }
         return target.standing(at: now, under: policy)
@@ -61,11 +61,13 @@ extension StepContext {
         for record in ordered {
             guard let subject = try memory.subject(record.subject),
                 let person = try RecipientWithLedger.load(subject, from: memory),
-                let mute = record.undoable(of: target.link, in: person, at: now, under: policy)
+                let mute = record.undoable(
+                    of: target.link, in: person, after: try memory.preferenceHistory(of: subject.id), at: now,
+                    under: policy)
             else { continue }
             if undoneCount == Self.replyHolderCountMax { return nil }
             var edit = beginEdit(of: person, at: now)
-            edit.takeBack(mute, after: try memory.preferenceHistory(of: subject.id))
+            edit.takeBack(mute)
             try write(edit)
             try reconsider(subject.id, as: edit.person, because: .preferenceChanged, at: now)
             undoneCount += 1
@@ -79,17 +81,23 @@ extension StepContext {
     }
 
     /// Remembers what a mute by a link recorded: with its mailbox that it was said, and with the link what can be taken back.
-    private func remember(_ choices: [PreferenceRecord], of link: UnsubscribeLink, at now: Instant) throws {
+    ///
+    /// - Parameter end: What the link recorded up to then can be taken back no more.
+    private func remember(
+        _ choices: [PreferenceRecord], of link: UnsubscribeLink, after end: Instant, at now: Instant
+    ) throws {
         guard !choices.isEmpty else { return }
         if let mailbox = link.mailbox {
             try remember(atAddress: mailbox) { $0.add(link.category, by: link.id, at: now) }
         }
-        try remember(choices, of: link.id, at: now)
+        try remember(choices, of: link.id, after: end, at: now)
     }
 
-    func remember(_ choices: [PreferenceRecord], of link: Tag, at now: Instant) throws {
+    func remember(
+        _ choices: [PreferenceRecord], of link: Tag, after end: Instant = .longAgo, at now: Instant
+    ) throws {
         let new = choices.map(LinkMute.init)
-        let known = try memory.mutes(by: link).filter { $0.isRecent(at: now) }
+        let known = try memory.mutes(by: link).filter { $0.isRecent(at: now) && $0.at >= end }
         memory.setSetting(LinkMute.setting(of: link), to: LinkMute.text(of: known + new))
     }
 
@@ -121,16 +129,21 @@ struct LinkMute: Hashable, Sendable {
 
     /// The mute's choice, and the withdrawals that were recorded with it, while none of them has been replaced.
     struct Undoable {
-        var choice: PreferenceRecord
+        /// When the mute was.
+        var at: Instant
+        /// The choice that holds again.
+        var choiceBefore: PreferenceRecord
         var withdrawals: [ConsentRecord]
     }
 
-    /// - Parameter person: Whose choice it was.
-    /// - Returns: `nil` where its time is over, and where the person has said something else of the category since: there, or of
-    ///   the whole channel.
+    /// - Parameters:
+    ///   - person: Whose choice it was.
+    ///   - history: Of the person's choices, oldest first.
+    /// - Returns: `nil` where its time is over, where the person has said something else of the category since, there or of
+    ///   the whole channel, and where there is nothing to give back.
     func undoable(
-        of link: UnsubscribeLink, in person: RecipientWithLedger, at now: Instant,
-        under policy: CompiledPolicy
+        of link: UnsubscribeLink, in person: RecipientWithLedger, after history: [PreferenceRecord],
+        at now: Instant, under policy: CompiledPolicy
     ) -> Undoable? {
         let said = person.person.state.preferences.filter {
             $0.scope == link.category.rawValue && $0.channel == link.channel
@@ -152,7 +165,11 @@ struct LinkMute: Hashable, Sendable {
         let isAllOwn = since.allSatisfy {
             $0.state == .withdrawn && $0.source == .gateway && $0.receivedAt == at && $0.eventTime == at
         }
-        return isAllOwn ? Undoable(choice: choice, withdrawals: since) : nil
+        let before = choice.before(in: history, of: person.person.state, at: now)
+        // Where a link had switched it off before, for good, only a consent that was given since is there to be given back.
+        let isFinal = before.isOffByLink && !before.isUndoableMute(at: now)
+        guard isAllOwn, !isFinal || since.contains(where: { $0.withdraws != nil }) else { return nil }
+        return Undoable(at: choice.at, choiceBefore: before, withdrawals: since)
     }
 }
 
@@ -207,8 +224,8 @@ package struct LinkTarget {
     let place: Tag?
     /// What mutes by the link recorded lately, the link's own person's and others', oldest first.
     let mutes: [LinkMute]
-    /// When links switched the category off at that place.
-    private let mutedAt: [Instant]
+    /// The person's choices of the category at that place, oldest first.
+    private let choices: [PreferenceRecord]
     /// Of the link's mailbox; empty for a push.
     private let history: AddressHistory
 
@@ -221,12 +238,12 @@ package struct LinkTarget {
         else { throw StepRefusal(.notFound, detail: "the link does not work any more") }
         let place = person.person.destination(tagged: link.destination, on: link.channel)?.tag
         let choice = Self.choice(of: link, at: place, in: person.person.state)
-        let history = try choice.map { choice in
-            try store.preferenceHistory(of: link.subject).filter { $0.isMute && $0.isAbout(choice) }
+        let choices = try choice.map { choice in
+            try store.preferenceHistory(of: link.subject).filter { $0.isAbout(choice) }
         }
         return LinkTarget(
             link: link, person: person, place: place, mutes: try store.mutes(by: link.id),
-            mutedAt: history?.map(\.at) ?? [],
+            choices: choices ?? [],
             history: try link.mailbox.map(store.history(ofAddress:)) ?? AddressHistory())
     }
 
@@ -236,9 +253,9 @@ package struct LinkTarget {
         let chosen = RecipientSnapshot(
             subject: person.subject, record: person.person.record,
             state: person.person.state.withoutSuppressions)
-        let undoableUntil = undoableMute(at: now, under: policy)?.choice.at.advanced(
+        let undoableUntil = undoableMute(at: now, under: policy)?.at.advanced(
             bySeconds: UnsubscribeLink.undoSeconds)
-        let wasMuted = !mutedAt.isEmpty
+        let wasMuted = choices.contains(where: \.isMute)
         return LinkStanding(
             category: link.category, channel: link.channel, locale: person.person.record.locale,
             isOff: [nil, link.destination].contains { chosen.preference(scope, link.channel, at: $0).isOff },
@@ -262,12 +279,14 @@ package struct LinkTarget {
         }.max { $0.at < $1.at }
     }
 
-    /// Whether muting would change nothing: the link was used, and no consent that it ends counts.
+    /// Whether muting would change nothing: the link was used lately, and no consent that it ends counts.
     ///
-    /// - Parameter byAnybody: Whether the use of another's link to the same number or mailbox is one.
-    func isMuted(under policy: CompiledPolicy, byAnybody: Bool = false) -> Bool {
-        guard let choice, choice.state.isOff,
-            choice.source == .unsubscribeLink || byAnybody && choice.source == .sharedAddress
+    /// - Parameters:
+    ///   - start: An earlier use is another word.
+    ///   - byAnybody: Whether the use of another's link to the same number or mailbox is one.
+    func isMuted(since start: Instant, under policy: CompiledPolicy, byAnybody: Bool = false) -> Bool {
+        guard let choice, choice.isOffByLink, choice.at >= start,
+            choice.source == .unsubscribeLink || byAnybody
         else { return false }
         let address = choice.level == .address ? choice.destination : nil
         return !policy.purposes(endedWith: link.category).contains { purpose in
@@ -275,11 +294,18 @@ package struct LinkTarget {
         }
     }
 
+    /// When the time ended in which an earlier use of the link could be taken back, of whomever it was. Who registered the mailbox in
+    /// that time was muted by that use.
+    func lastUsedUp(at now: Instant) -> Instant {
+        guard let choice, choice.isMute, !choice.isUndoableMute(at: now) else { return .longAgo }
+        return choice.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
+    }
+
     /// The mute of the link's own person that can still be taken back.
     private func undoableMute(at now: Instant, under policy: CompiledPolicy) -> LinkMute.Undoable? {
         guard !isFinal(at: now) else { return nil }
         return mutes.reversed().lazy.filter { $0.subject == link.subject }.compactMap {
-            $0.undoable(of: link, in: person, at: now, under: policy)
+            $0.undoable(of: link, in: person, after: choices, at: now, under: policy)
         }.first
     }
 
@@ -288,7 +314,7 @@ package struct LinkTarget {
     func isFinal(at now: Instant) -> Bool {
         if link.mailbox != nil, !history.isUndoable(link.category, by: link.id, at: now) { return true }
         let windowStart = now.advanced(bySeconds: -UnsubscribeLink.undoWindowSeconds)
-        return mutedAt.count(where: { $0 > windowStart }) > UnsubscribeLink.undoCountMax
+        return choices.count(where: { $0.isMute && $0.at > windowStart }) > UnsubscribeLink.undoCountMax
     }
 }
 
@@ -345,8 +371,14 @@ extension PreferenceRecord {
     }
 
     /// Whether a link on the gateway's own pages switched it off, the person's or another's to the same number or mailbox.
-    fileprivate var isMute: Bool {
-        state.isOff && (source == .unsubscribeLink || source == .sharedAddress) && caller == .gateway
+    fileprivate var isMute: Bool { isOffByLink && caller == .gateway }
+
+    /// Whether a link switched it off, on the gateway's own pages or as a caller reported it.
+    fileprivate var isOffByLink: Bool { state.isOff && source.isOfLink }
+
+    /// Whether it is a mute that the same link may still take back.
+    func isUndoableMute(at now: Instant) -> Bool {
+        isMute && UnsubscribeLink.isUndoable(from: at, at: now)
     }
 
     /// Whether it brings back what a mute took the place of (``StepContext/undoMute(_:at:)``).
@@ -357,14 +389,18 @@ extension PreferenceRecord {
     }
 }
 
+extension PreferenceSource {
+    /// Whether it is a link's, the person's own or another's to the same number or mailbox.
+    var isOfLink: Bool { self == .unsubscribeLink || self == .sharedAddress }
+}
+
 extension RecipientState {
     /// Categories that a link has switched off lately at a destination, or on its whole channel, so that the same link may
     /// still take it back.
     func undoableMutes(on channel: Channel, at place: Tag, now: Instant) -> Set<GateVocabulary.Category> {
         let mutes = preferences.filter { choice in
-            choice.isMute && choice.channel == channel
+            choice.isUndoableMute(at: now) && choice.channel == channel
                 && (choice.destination == nil || choice.destination == place)
-                && UnsubscribeLink.isUndoable(from: choice.at, at: now)
         }
         return Set(mutes.compactMap { GateVocabulary.Category(rawValue: $0.scope) })
     }
