@@ -326,10 +326,16 @@ extension TextRule {
     /// What a recipient answered. Anything, an empty text included: what it says decides what becomes of it.
     package static let replyText = TextRule(
         "a text of at most \(TextLimits.replyCharacterCountMax) characters: a longer one is passed on cut short, because only its beginning counts",
-        schema: ["maxLength": .integer(Int64(TextLimits.replyCharacterCountMax))]
+        schema: [
+            "maxLength": .integer(Int64(TextLimits.replyCharacterCountMax)), "pattern": #"^[^\u0000]*$"#,
+        ]
     ) { bytes in
         var characterCount = 0
-        for index in 0..<bytes.count where bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        for index in 0..<bytes.count {
+            // No body that is read has it.
+            if bytes[index] == 0 { return false }
+            if bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        }
         return characterCount <= TextLimits.replyCharacterCountMax
     }
 
@@ -366,10 +372,16 @@ extension TextRule {
     /// Who answered. Anything, also what is no address: no reply is refused for how its sender is written.
     package static let sender = TextRule(
         "at most \(TextLimits.senderCharacterCountMax) characters, as long as a line of a message may be",
-        schema: ["maxLength": .integer(Int64(TextLimits.senderCharacterCountMax))]
+        schema: [
+            "maxLength": .integer(Int64(TextLimits.senderCharacterCountMax)), "pattern": #"^[^\u0000]*$"#,
+        ]
     ) { bytes in
         var characterCount = 0
-        for index in 0..<bytes.count where bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        for index in 0..<bytes.count {
+            // No body that is read has it.
+            if bytes[index] == 0 { return false }
+            if bytes[index] & 0xC0 != 0x80 { characterCount += 1 }
+        }
         return characterCount <= TextLimits.senderCharacterCountMax
     }
 }
