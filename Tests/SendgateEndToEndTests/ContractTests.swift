@@ -10,17 +10,26 @@ struct Fuzzer {
     /// - Parameters:
     ///   - caller: Whose socket is fuzzed; the one where everything is allowed when `nil`.
     ///   - options: Of `schemathesis run`.
-    init(_ gate: GateProcess, as caller: String? = nil, _ options: [String] = [], in scratch: Scratch) throws
-    {
+    ///   - uncovered: Operations that are asked at random alone, not also once for each edge that the reference gives a value.
+    init(
+        _ gate: GateProcess, as caller: String? = nil, _ options: [String] = [], uncovered: [String] = [],
+        in scratch: Scratch
+    ) throws {
         let bridge = try ChildProcess(
             [Machine.python, Machine.peer("tcp_bridge.py"), gate.socket(of: caller)],
             errorPath: scratch.path("bridge.stderr"))
         let port = try bridge.readLine(within: 30)
         let accepted = scratch.path("accepted.json")
         let seed = Soak.seed("fuzzer as \(caller ?? "dev")")
+        var configuration = try String(contentsOfFile: Machine.peer("schemathesis.toml"), encoding: .utf8)
+        if !uncovered.isEmpty {
+            let names = uncovered.map { "\"\($0)\"" }.joined(separator: ", ")
+            configuration += "\n[[operations]]\ninclude-name = [\(names)]\nphases.coverage.enabled = false\n"
+        }
         let finished = try Finished.run(
             [
-                Machine.schemathesis, "--config-file", Machine.peer("schemathesis.toml"), "run",
+                Machine.schemathesis, "--config-file",
+                try scratch.write("schemathesis.toml", configuration), "run",
                 "http://127.0.0.1:\(port)/openapi.json", "--seed", "\(seed)",
             ] + options,
             environment: [
@@ -35,6 +44,15 @@ struct Fuzzer {
         #expect(gate.isRunning, "\(gate.errors)")
         self.accepted = try JSONDecoder().decode(
             [String: Int].self, from: Data(contentsOf: URL(fileURLWithPath: accepted)))
+    }
+
+    /// The operations that are asked, as `accepted` names them: all of the reference but the way to itself.
+    static func operations(_ gate: GateProcess) throws -> [String] {
+        let document = try gate.connect().request("GET", "/openapi.json")
+        let read = try JSONSerialization.jsonObject(with: Data(document.body)) as? [String: Any]
+        let paths = try #require(read?["paths"] as? [String: [String: Any]])
+        return paths.flatMap { path, methods in methods.keys.map { "\($0.uppercased()) \(path)" } }
+            .filter { $0 != "GET /openapi.json" }.sorted()
     }
 
     /// What every caller may ask.
@@ -66,7 +84,13 @@ struct Fuzzer {
         let gate = GateProcess(in: scratch, folder: "gate")
         try gate.start()
         let caseCount = Soak.count(60, short: 10)
-        let fuzzer = try Fuzzer(gate, ["--max-examples", "\(caseCount)"], in: scratch)
+        // Every day the edges of others; sends are most of what is asked.
+        let operations = try Fuzzer.operations(gate)
+        #expect(operations.count == 50)
+        let covered = Soak.part(of: operations, 16, "operations with their edges") + ["POST /v1/sends"]
+        let fuzzer = try Fuzzer(
+            gate, ["--max-examples", "\(caseCount)"],
+            uncovered: operations.filter { !covered.contains($0) }, in: scratch)
         // What it asked was not all refused: a fuzzer that only ever gets 4xx has seen nothing.
         let reached = Fuzzer.open.union(Fuzzer.sending).union(Fuzzer.reading).union(Fuzzer.writing)
             .subtracting(["POST /v1/sends/acknowledge"])
